@@ -65,7 +65,8 @@ class IndexSet {
   absl::Status StoreIndexes();
 
   // Whether writes need not come through Write.
-  bool checks_nothing() const { return guard_.idle(); }
+  bool BeginUncheckedWrite() { return guard_.BeginPast(); }
+  void EndUncheckedWrite() { guard_.EndPast(); }
   // To be called before each write: waits while the indexes are far behind. False if the write
   // must not wait (WriteOptions::no_slowdown) and would.
   bool LimitBacklog(const rocksdb::WriteOptions& options);

@@ -494,7 +494,7 @@ std::vector<absl::Status> IndexUpkeep::CatchUpApart(const Indexes& indexes) {
         status[static_cast<size_t>(std::find(indexes.begin(), indexes.end(), index) -
                                    indexes.begin())] = why;
       },
-      LogFollower::Publishing::kOnce);
+      LogFollower::Publishing::kOnce, follower_);
   status = apart.Join(indexes, LogFollower::Ingested::kUnchecked);
   for (int round = 1; round < kRounds && apart.Behind() > kJoinLag; ++round) {
     apart.Follow().IgnoreError();  // each index says what became of it

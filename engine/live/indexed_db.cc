@@ -268,7 +268,10 @@ class IndexedDatabase final : public WatchedDb<IndexedDB> {
       return Status::Incomplete(
           "the indexes are behind, and the write must not wait (no_slowdown)");
     }
-    if (!options.disableWAL && indexes_.checks_nothing()) return direct();
+    if (!options.disableWAL && indexes_.BeginUncheckedWrite()) {
+      const absl::Cleanup end = [&] { indexes_.EndUncheckedWrite(); };
+      return direct();
+    }
     return GuardedWrite("writing", checked);
   }
   template <typename Direct, typename Fill>
@@ -361,7 +364,8 @@ absl::StatusOr<std::unique_ptr<IndexedDB>> OpenWithIndexes(
     archiving.WAL_size_limit_MB = options.log_retention_megabytes;
   }
   auto listener = std::make_shared<DatabaseListener>();
-  archiving.listeners.push_back(listener);
+  // Before those of the application: an ingested number is noted before anything can look for it.
+  archiving.listeners.insert(archiving.listeners.begin(), listener);
   std::unique_ptr<rocksdb::DB> opened;
   handles->clear();
   RETURN_IF_ERROR(

@@ -37,6 +37,9 @@ constexpr absl::Duration kPatience = absl::Milliseconds(20);
 // How long to wait for the end of an ingestion that may have taken a missing number.
 constexpr std::chrono::milliseconds kIngestionPatience(1000);
 
+// Numbers of ingested files that are remembered, the newest ones.
+constexpr size_t kMostIngested = 100'000;
+
 // Of followed_, where there is nothing to follow.
 constexpr SequenceNumber kNothingFollows = std::numeric_limits<SequenceNumber>::max();
 
@@ -77,11 +80,13 @@ struct LogFollower::Updates {
   std::vector<absl::Status> status;                             // why
 };
 
-LogFollower::LogFollower(rocksdb::DB* db, LiveLog live, OnLost on_lost, Publishing publishing)
+LogFollower::LogFollower(rocksdb::DB* db, LiveLog live, OnLost on_lost, Publishing publishing,
+                         LogFollower* told)
     : db_(db),
       live_(live),
       on_lost_(std::move(on_lost)),
       publishing_(publishing),
+      told_(told),
       followed_(kNothingFollows),
       current_at_(absl::Now()) {}
 
@@ -229,9 +234,7 @@ void LogFollower::FollowTo(SequenceNumber until,
     const uint64_t ingested = CountIngested(/*wait=*/false);
     const absl::Status status = Guarded("following the database's log", [&]() -> absl::Status {
       mutex_.AssertHeld();
-      RETURN_IF_ERROR(PassIngested(until));
-      if (tail_ == nullptr || tail_->sequence() >= until) return absl::OkStatus();
-      return Step(std::min(until, NextIngested(tail_->sequence()) - 1), &snapshot);
+      return Step(until, &snapshot);
     });
     // The number that is missing may be an ingested file's that has not been noted yet.
     if (absl::IsFailedPrecondition(status) && CountIngested(/*wait=*/true) > ingested) continue;
@@ -249,9 +252,9 @@ void LogFollower::FollowTo(SequenceNumber until,
 
 void LogFollower::NoteIngested(SequenceNumber sequence) {
   const MutexLock lock(&ingested_mutex_);
-  // While nothing follows, `followed_` is the largest number.
-  ingested_.erase(ingested_.begin(), ingested_.upper_bound(followed_));
-  if (sequence > followed_) ingested_.insert(sequence);
+  // Also what all members have passed: an index that is being built, or is to join, may be behind.
+  ingested_.insert(sequence);
+  if (ingested_.size() > kMostIngested) ingested_.erase(ingested_.begin());
   ++ingested_count_;
 }
 
@@ -267,6 +270,7 @@ void LogFollower::EndIngestion() {
 }
 
 uint64_t LogFollower::CountIngested(bool wait) {
+  if (told_ != nullptr) return told_->CountIngested(wait);
   MutexLock lock(&ingested_mutex_);
   const auto end = std::chrono::steady_clock::now() + kIngestionPatience;
   while (wait && ingestions_ > 0 && ingestion_ended_.WaitUntil(&lock, end)) {
@@ -275,33 +279,22 @@ uint64_t LogFollower::CountIngested(bool wait) {
 }
 
 SequenceNumber LogFollower::NextIngested(SequenceNumber sequence) const {
+  if (told_ != nullptr) return told_->NextIngested(sequence);
   const MutexLock lock(&ingested_mutex_);
   const auto next = ingested_.upper_bound(sequence);
   return next == ingested_.end() ? std::numeric_limits<SequenceNumber>::max() : *next;
 }
 
-absl::Status LogFollower::PassIngested(SequenceNumber until) {
+void LogFollower::PassIngested(SequenceNumber until) {
   SequenceNumber last = tail_->sequence();
   while (last < until && NextIngested(last) == last + 1) ++last;
-  if (last == tail_->sequence()) return absl::OkStatus();
-  for (Member& member : members_) {
-    if (!TakesPart(member)) continue;
-    IndexWriter::Update update(member.index->writer().get());
-    Anchor anchor = update.anchor();
-    RETURN_IF_ERROR(update.Publish(last, std::move(anchor)));
-  }
-  for (Member& member : members_) {
-    if (!TakesPart(member)) continue;
-    member.from = last;
-    member.position = tail_->position();
-  }
-  tail_ = nullptr;  // the members are not where it is any more
-  RestartTail();
-  return absl::OkStatus();
+  if (last > tail_->sequence()) tail_->PassTo(last);
 }
 
 absl::Status LogFollower::Step(SequenceNumber until,
                                std::shared_ptr<rocksdb::ManagedSnapshot>* snapshot) {
+  const SequenceNumber start = tail_->sequence();
+  const LogPosition position = tail_->position();
   Updates updates;
   // Also of those that do not take part yet, as all updates begin in one order.
   for (const auto& member : members_) {
@@ -312,8 +305,19 @@ absl::Status LogFollower::Step(SequenceNumber until,
   absl::Status status = Advance(until, snapshot, &updates);
   for (Family& family : families_) family.source = nullptr;
   if (status.ok()) status = CheckFamilies(&updates);
-  if (!status.ok()) return status;
-  if (doubted_) return Doubted();  // the caller has all leave
+  if (status.ok() && doubted_) status = Doubted();  // the caller has all leave
+  if (!status.ok()) {
+    // What was applied is undone, so that it is to be read again.
+    updates.of_member.clear();
+    for (Member& member : members_) {
+      if (member.from > start) continue;
+      member.from = start;
+      member.position = position;
+    }
+    tail_ = nullptr;
+    RestartTail();
+    return status;
+  }
   Publish(&updates);
   updates.of_member.clear();
   size_t kept = 0;
@@ -372,7 +376,9 @@ absl::Status LogFollower::Advance(SequenceNumber until,
   const size_t slice = once ? kLargeSliceBytes : UpdateLog::kSliceBytes;
   bool has_looked_up = false;
   do {
-    SequenceNumber stop = until;
+    PassIngested(until);
+    if (tail_->sequence() >= until) break;
+    SequenceNumber stop = std::min(until, NextIngested(tail_->sequence()) - 1);
     for (const Member& member : members_) {
       if (!TakesPart(member)) stop = std::min(stop, member.from);
     }

@@ -46,8 +46,9 @@ class LogFollower {
   // `live`: what was known of the log before any write that an index can miss. `on_lost` is called
   // for each index that has left so, and why, in the middle of a call of this
   // object, which it may not use. It is to set the index's state, and throws nothing.
+  // `told`: who is told of ingestions in place of this one, and must outlive it.
   LogFollower(rocksdb::DB* db, LiveLog live, OnLost on_lost,
-              Publishing publishing = Publishing::kSteps);
+              Publishing publishing = Publishing::kSteps, LogFollower* told = nullptr);
   ~LogFollower();
 
   // Watches for column families that are dropped and made again past the object. That shows in the
@@ -190,7 +191,7 @@ class LogFollower {
   // Gives up the indexes whose column families have gone, if the log may show that.
   absl::Status CheckFamilies(Updates* updates) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Goes on to the last of the ingested numbers that come next, up to `until`.
-  absl::Status PassIngested(SequenceNumber until) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void PassIngested(SequenceNumber until) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The first ingested number behind `sequence`; the largest number if there is none.
   SequenceNumber NextIngested(SequenceNumber sequence) const;
   // How many numbers have been noted. Waits a moment for ingestions that are in progress to end.
@@ -214,6 +215,7 @@ class LogFollower {
   const LiveLog live_;
   const OnLost on_lost_;
   const Publishing publishing_;
+  LogFollower* const told_;  // of ingestions; null: this
 
   // Held, shared, while the database is used without mutex_.
   mutable std::shared_mutex use_mutex_;

@@ -62,7 +62,8 @@ void LogRetention::Release(uint64_t log_number) {
   pause_->LetPass([&] {
     if (reads) LinkWalFiles(db_, log_number);
   });
-  RemoveWalLinks(db_, reads ? log_number : UINT64_MAX);
+  // A hold may need files that the followers have read.
+  if (holds_.empty()) RemoveWalLinks(db_, reads ? log_number : UINT64_MAX);
   log_number_ = log_number;
   released_at_ = absl::Now();
   released_bytes_ = LogBytes();

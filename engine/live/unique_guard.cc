@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -17,6 +18,7 @@
 #include "engine/util/status.h"
 #include "engine/version/unique_check.h"
 #include "index/keys/escaped_text.h"
+#include "index/keys/key_nulls.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn {
@@ -72,8 +74,10 @@ void UniqueGuard::Watch(const std::vector<std::shared_ptr<FollowedIndex>>& index
     if (index->spec().unique) unique->push_back(index);
   }
   const MutexLock lock(&watched_mutex_);
-  idle_.store(unique->empty(), std::memory_order_release);
+  std::erase_if(former_, [](const auto& list) { return list.expired(); });
+  if (watched_ != nullptr) former_.push_back(watched_);
   watched_ = std::move(unique);
+  idle_.store(watched_->empty());
 }
 
 rocksdb::Status UniqueGuard::Write(const rocksdb::WriteOptions& options,
@@ -142,7 +146,10 @@ bool UniqueGuard::Reserve(const std::vector<Rows>& rows, bool may_wait, Hold* ho
   for (const Rows& of_index : rows) {
     if (!of_index.status.ok()) continue;
     const KeyColumn& column = of_index.updates.keys;
+    const KeyCodec& codec = of_index.index->codec();
     for (size_t i = 0; i < column.size(); ++i) {
+      // A key with a null is equal to nothing.
+      if (codec.nulls() != NullPolicy::kSkip && HasNull(codec, column, i).value_or(false)) continue;
       keys.push_back(ReservedKey(*of_index.index, column, i));
     }
   }
@@ -158,7 +165,7 @@ bool UniqueGuard::Reserve(const std::vector<Rows>& rows, bool may_wait, Hold* ho
   }
   for (const Rows& of_index : rows) {
     if (of_index.index->has_been_ready()) continue;
-    unchecked_.try_emplace(of_index.index, 0);
+    unchecked_.try_emplace(of_index.index, 0);  // 0 counts as none
     unchecked.push_back(of_index.index);
   }
   for (size_t i = 0; i < keys.size(); ++i) {
@@ -185,13 +192,32 @@ void UniqueGuard::Release(const Hold& hold) {
   released_.NotifyAll();
 }
 
+bool UniqueGuard::IsMissedByWrites(const FollowedIndex& index) {
+  if (past_.load() > 0) return true;
+  const MutexLock lock(&watched_mutex_);
+  return std::any_of(former_.begin(), former_.end(), [&](const auto& former) {
+    const std::shared_ptr<const Indexes> list = former.lock();
+    return list != nullptr && std::none_of(list->begin(), list->end(),
+                                           [&](const auto& i) { return i.get() == &index; });
+  });
+}
+
 absl::Status UniqueGuard::Admit(FollowedIndex* index,
                                 absl::FunctionRef<absl::Status()> make_ready) {
   if (!index->spec().unique) return make_ready();
+  // While new writes are not held up: one that is waited for here may wait for another admission.
+  while (IsMissedByWrites(*index) && !index->cancelled()) {
+    std::this_thread::sleep_for(kCancelledInterval);
+  }
   {
     MutexLock lock(&mutex_);
     admitting_.push_back(index);
-    while (unchecked_.contains(index) && !index->cancelled()) {
+    const auto is_written_to = [&] {
+      mutex_.AssertHeld();
+      const auto count = unchecked_.find(index);
+      return count != unchecked_.end() && count->second > 0;
+    };
+    while (is_written_to() && !index->cancelled()) {
       released_.WaitUntil(&lock, std::chrono::steady_clock::now() + kCancelledInterval);
     }
   }
@@ -200,6 +226,7 @@ absl::Status UniqueGuard::Admit(FollowedIndex* index,
     admitting_.erase(std::find(admitting_.begin(), admitting_.end(), index));
     released_.NotifyAll();
   };
+  if (index->cancelled()) return absl::CancelledError("the index was cancelled");
   RETURN_IF_ERROR(follower_->Follow());
   if (index->state() != IndexState::kCatchingUp) {
     return absl::AbortedError("the index was lost as it became ready");
@@ -209,6 +236,7 @@ absl::Status UniqueGuard::Admit(FollowedIndex* index,
 
 rocksdb::Status UniqueGuard::Check(const Rows& rows) {
   const FollowedIndex& index = *rows.index;
+  const auto column_family = index.HoldColumnFamily();  // longer than `source`
   if (absl::Status s = follower_->Current(index).status(); !s.ok()) {
     return rocksdb::Status::TryAgain(
         absl::StrFormat("rows cannot be put, as unique index %s cannot check them: %s",

@@ -39,6 +39,15 @@ class UniqueGuard {
   // The unique ones of `indexes` are watched from now on.
   void Watch(const std::vector<std::shared_ptr<FollowedIndex>>& indexes);
   bool idle() const { return idle_.load(std::memory_order_acquire); }
+  // If nothing is watched, true: a write may go past this until EndPast, and Admit waits for it.
+  bool BeginPast() {
+    if (!idle()) return false;
+    ++past_;
+    if (idle_.load()) return true;
+    --past_;
+    return false;
+  }
+  void EndPast() { --past_; }
 
   // On an error nothing is written. Errors, besides the database's own:
   // - InvalidArgument, naming the index, the key and both rows, if an index would have a key twice;
@@ -80,12 +89,17 @@ class UniqueGuard {
   bool Reserve(const std::vector<Rows>& rows, bool may_wait, Hold* hold);
   void Release(const Hold& hold);
   rocksdb::Status Check(const Rows& rows);
+  // Whether a write is in progress that began before the index was watched.
+  bool IsMissedByWrites(const FollowedIndex& index);
 
   rocksdb::DB* const db_;
   LogFollower* const follower_;
   mutable Mutex watched_mutex_;
   std::shared_ptr<const Indexes> watched_ ABSL_GUARDED_BY(watched_mutex_);  // null at first
-  std::atomic<bool> idle_{true};                                            // nothing is watched
+  // What was watched before; a write has its own until it ends.
+  std::vector<std::weak_ptr<const Indexes>> former_ ABSL_GUARDED_BY(watched_mutex_);
+  std::atomic<bool> idle_{true};   // nothing is watched
+  std::atomic<uint64_t> past_{0};  // writes that go past this
 
   Mutex mutex_;
   CondVar released_;

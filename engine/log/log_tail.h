@@ -36,6 +36,11 @@ class LogTail {
   // All up to and with this has been read, and the log goes on there.
   SequenceNumber sequence() const { return sequence_; }
   LogPosition position() const { return position_; }
+  // Goes on behind `sequence`: numbers up to it are in no record of the log.
+  void PassTo(SequenceNumber sequence) {
+    sequence_ = sequence;
+    log_ = nullptr;
+  }
   // WriteBatchReader::newest_family of all that has been read.
   uint32_t newest_family() const { return newest_family_; }
 

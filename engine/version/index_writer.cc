@@ -243,7 +243,10 @@ absl::Status IndexWriter::StoreLatest(size_t* delta_files) {
   const bool proves_more =
       anchor.HasAllInFiles() &&
       (!stored_.in_files || stored_.manifest->tables != anchor.tables->ToString());
-  if (version->sequence == stored_.sequence && stored_.durable && !proves_more) {
+  // Rows may change, and be numbered again, at one sequence number: such as DeleteFilesInRange
+  // took.
+  const bool has_all = version->delta->place->IsUpTo(*stored_.delta->place);
+  if (version->sequence == stored_.sequence && stored_.durable && has_all && !proves_more) {
     return absl::OkStatus();
   }
   if (sync_ != nullptr) {
@@ -277,6 +280,9 @@ absl::Status IndexWriter::StoreVersion(const IndexVersion& version, const Anchor
     stored_.sequence = version.sequence;
     stored_.in_files = anchor.HasAllInFiles();
     stored_.delta = version.delta;
+    // The files know them no more, or as gone: the next Renumber leaves them out.
+    const MutexLock update_lock(&update_mutex_);
+    dead_left_ = 0;
   }
   return status;
 }

@@ -94,28 +94,41 @@ struct KeysToCheck {
 };
 
 // No two of the updated rows may have one key.
+// `row_has_key`: of rows that are in the database as the updates have them, or were; null for
+// others.
 absl::Status CheckAmongUpdates(const IndexVersion& version, const KeysToCheck& of,
-                               const RowUpdates& updates) {
+                               const RowUpdates& updates, const RowHasKey& row_has_key) {
   const KeyColumn& keys = of.keys;
   std::vector<size_t> order(keys.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return KeyLess(keys, a, b); });
-  for (size_t i = 1; i < order.size(); ++i) {
-    const size_t a = order[i - 1], b = order[i];
-    if (KeyLess(keys, a, b) || of.row_of[a] == of.row_of[b]) continue;
+  for (size_t i = 1, a = order.empty() ? 0 : order[0]; i < order.size(); ++i) {
+    const size_t b = order[i];  // a: the last one before that counts
+    if (KeyLess(keys, a, b) || of.row_of[a] == of.row_of[b]) {
+      a = b;
+      continue;
+    }
+    if (row_has_key != nullptr) {
+      ASSIGN_OR_RETURN(const bool b_has, row_has_key(updates.primary_keys[of.row_of[b]], keys, b));
+      if (!b_has) continue;
+      ASSIGN_OR_RETURN(const bool a_has, row_has_key(updates.primary_keys[of.row_of[a]], keys, a));
+      if (!a_has) {
+        a = b;
+        continue;
+      }
+    }
     return Duplicate(version, keys, a, updates.primary_keys[of.row_of[a]],
                      updates.primary_keys[of.row_of[b]]);
   }
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::Status CheckUnique(const IndexVersion& version, const Delta& delta, const RowUpdates& updates,
-                         const RowHasKey& row_has_key) {
+// `applied`: the updates are in the delta, and their rows in the database, if these have not gone.
+absl::Status CheckUpdates(const IndexVersion& version, const Delta& delta,
+                          const RowUpdates& updates, const RowHasKey& row_has_key, bool applied) {
   ASSIGN_OR_RETURN(KeysToCheck of, KeysToCheck::Of(version, updates));
   if (of.keys.empty()) return absl::OkStatus();
-  RETURN_IF_ERROR(CheckAmongUpdates(version, of, updates));
+  RETURN_IF_ERROR(CheckAmongUpdates(version, of, updates, applied ? row_has_key : nullptr));
   Matches matches;
   RETURN_IF_ERROR(AnswerVersion(
       delta, [&](const Batch& batch) { return version.base->router->Answer(batch); },
@@ -132,11 +145,23 @@ absl::Status CheckUnique(const IndexVersion& version, const Delta& delta, const 
         ASSIGN_OR_RETURN(const bool has, row_has_key(primary_keys[m], of.keys, key));
         if (!has) continue;
       }
+      if (row_has_key != nullptr && applied) {
+        ASSIGN_OR_RETURN(const bool has,
+                         row_has_key(updates.primary_keys[of.row_of[key]], of.keys, key));
+        if (!has) break;
+      }
       return Duplicate(version, of.keys, key, primary_keys[m],
                        updates.primary_keys[of.row_of[key]]);
     }
   }
   return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckUnique(const IndexVersion& version, const Delta& delta, const RowUpdates& updates,
+                         const RowHasKey& row_has_key) {
+  return CheckUpdates(version, delta, updates, row_has_key, /*applied=*/false);
 }
 
 absl::Status CheckUniqueSince(const IndexVersion& version,
@@ -148,7 +173,7 @@ absl::Status CheckUniqueSince(const IndexVersion& version,
     const size_t count = std::min(kChangesAtATime, changes.rows().size() - first);
     RETURN_IF_ERROR(changes.Append(first, count, &updates));
     // What it finds of these rows is what they have now.
-    RETURN_IF_ERROR(CheckUnique(version, *delta, updates, row_has_key));
+    RETURN_IF_ERROR(CheckUpdates(version, *delta, updates, row_has_key, /*applied=*/true));
   }
   return absl::OkStatus();
 }

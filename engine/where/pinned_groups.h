@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -34,11 +35,12 @@ class PinnedGroups {
     if (!group.ok()) return group;
     std::vector<Pinned> gone;  // freed without the lock
     const MutexLock lock(&mutex_);
-    for (size_t i = 0; i < pinned_.size(); ++i) {
-      if (pinned_[i].names != key && (pinned_.size() < kMost || i > 0)) continue;
-      gone.push_back(std::move(pinned_[i]));
-      pinned_.erase(pinned_.begin() + static_cast<std::ptrdiff_t>(i));
-      break;
+    auto at = std::find_if(pinned_.begin(), pinned_.end(),
+                           [&](const Pinned& pinned) { return pinned.names == key; });
+    if (at == pinned_.end() && pinned_.size() == kMost) at = pinned_.begin();
+    if (at != pinned_.end()) {
+      gone.push_back(std::move(*at));
+      pinned_.erase(at);
     }
     pinned_.push_back({std::move(key), *group});
     return group;

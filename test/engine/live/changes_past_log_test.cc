@@ -143,6 +143,24 @@ BOOST_AUTO_TEST_CASE(files_ingested_into_a_family_without_indexes) {
   CheckAgainstDatabase(db.get(), "city", db.family(0));
 }
 
+// An operand is looked up at a snapshot, whose number may be a file's, or lie past it.
+BOOST_AUTO_TEST_CASE(an_operand_that_is_followed_together_with_an_ingested_number) {
+  IndexedDBOptions options;
+  options.follow_interval = absl::Hours(1);
+  options.on_stale = OnStale::kReport;
+  IndexedDatabase db(options);
+  db.Create(kCity);
+  db.Put("k", "x", 1);
+  RequireOk(db->Pin("city").status());
+  RequireOk(db->Merge({}, db.family(0), "first", "Oslo"));
+  RequireOk(db->IngestExternalFile(db.family(1), {WriteTable(db, "k.sst", "k", "y")}, {}));
+  db.Put("last", "Bergen");
+  BOOST_TEST(RowsOf(db.get(), "city", "Oslo") == "first");
+  BOOST_TEST(RowsOf(db.get(), "city", "Bergen") == "last");
+  BOOST_TEST(db.Info("city").builds == 1u);
+  CheckAgainstDatabase(db.get(), "city", db.family(0));
+}
+
 #if !CAIRN_ROCKSDB_FROM(10, 0)
 BOOST_AUTO_TEST_CASE(a_table_file_that_is_deleted) {
   IndexedDatabase db;

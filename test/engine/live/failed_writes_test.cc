@@ -126,6 +126,7 @@ void CheckFailedWrite(const std::function<void(rocksdb::Options*)>& set) {
   OnFullDisk full(set);
   full.FailToWrite("x", "Ghost");
   full.Write("y", "Paris");
+  full.db->Pin("city").status().IgnoreError();  // has the index noticed, if it has not yet
   RequireOk(full.db->WaitUntilReady("city", absl::Seconds(20)));
   // With two queues RocksDB has the row, although it says that the write failed.
   std::string value;
