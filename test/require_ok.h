@@ -8,7 +8,8 @@
 namespace cairn {
 
 // Ends the test unless `result`, an absl::Status, absl::StatusOr or rocksdb::Status, is OK; says
-// the caller's place and the error. Returns the value of a StatusOr that is a temporary:
+// the caller's place and the error. Any thread may call it: Boost.Test, which is for one thread, is
+// used for errors only. Returns the value of a StatusOr that is a temporary:
 //
 //   const SortedRun run = RequireOk(SortedRun::Copy(keys, row_ids));
 template <typename Result>
@@ -20,7 +21,7 @@ auto RequireOk(Result&& result, const char* file = __builtin_FILE(), int line = 
       return result.ToString();
     }
   };
-  BOOST_REQUIRE_MESSAGE(result.ok(), file << ":" << line << ": " << error());
+  if (!result.ok()) BOOST_FAIL(file << ":" << line << ": " << error());
   if constexpr (!std::is_lvalue_reference_v<Result> && requires { *std::move(result); }) {
     return *std::move(result);
   }
