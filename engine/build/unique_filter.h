@@ -32,7 +32,7 @@ class UniqueFilter : public EntrySink {
   template <typename Key>
   absl::Status Check(absl::Span<const Key> keys, absl::Span<const RowId> row_ids);
 
-  // Of a key that rows `first` and `second` have, which follow each other.
+  // For a key that the consecutive rows `first` and `second` have.
   template <typename Key>
   absl::Status Repeats(const Key& key, RowId first, RowId second);
 

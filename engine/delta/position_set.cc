@@ -110,9 +110,9 @@ class PositionSet::Pages {
 // A set's hold on its pages.
 class PositionSet::Lease {
  public:
-  // Of the first set that has pages in `memory`.
+  // For the first set that has pages in `memory`.
   explicit Lease(std::shared_ptr<Pages> memory) : Lease(std::move(memory), 1) {}
-  // Of the set after `before`, which has no next one yet.
+  // For the set after `before`, which has no next one yet.
   static Lease* After(const Lease& before) { return new Lease(before.memory_, before.number_ + 1); }
 
   uint64_t* Take() { return memory_->Take(number_); }

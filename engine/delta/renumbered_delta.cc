@@ -16,7 +16,7 @@ namespace {
 // From the ids of a delta's rows to those after: rows of the base keep theirs.
 class NewIds {
  public:
-  // Of later rows, those with entries are left, and those among `changed` that `since` knows.
+  // Keeps the later rows that have entries or that are in `changed` and known to `since`.
   NewIds(const Delta& since, const Delta& delta, const DeltaSegment* added,
          const KeysOfRows& changed)
       : old_rows_(*delta.rows),

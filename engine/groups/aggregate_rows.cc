@@ -63,7 +63,7 @@ class RowAggregation {
     std::unique_ptr<GroupAccumulator> accumulator;  // null for the count of rows
   };
 
-  // What a cursor is an answer to.
+  // The question that a cursor belongs to.
   std::string Question(const Predicate& where) const {
     std::string text = "groups\n";
     for (const std::string& column : options_.group_by) absl::StrAppend(&text, column, "\n");

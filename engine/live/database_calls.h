@@ -5,7 +5,7 @@
 
 namespace cairn {
 
-// What a virtual function of rocksdb::DB means for the indexes of a database.
+// The effect of a virtual function of rocksdb::DB on the indexes of a database.
 enum class CallKind : uint8_t {
   kReads,        // changes no row: it reads, or it changes how rows are stored or what is logged
   kLogged,       // changes rows by records of the log, which the indexes follow

@@ -67,15 +67,15 @@ class FollowedIndex {
     const IndexMark::Kind kind = wanted();
     return kind != IndexMark::Kind::kBuild && kind != IndexMark::Kind::kRemoved;
   }
-  // It has been created and is to be built; it is to be built again; its rows have changed past the
-  // log, where it is not to be built anyway; it is to be removed.
+  // Mark the index, in this order, as created and not yet built, as to be rebuilt, as stale because
+  // its rows changed past the log (unless a build is due anyway), and as removed.
   absl::Status MarkBuild(const std::string& why);
   absl::Status MarkRebuild(const std::string& why);
   // Sets `*marked`, if given, to whether this call has made the mark.
   absl::Status MarkStale(const std::string& why, bool* marked = nullptr);
   absl::Status MarkRemoved();
-  // What is on disk may be wrong: as MarkStale, but the index is stale even if the mark cannot be
-  // written, and what is on disk is made unusable by other means (IndexCatalog::MarkDamaged).
+  // Marks the index as stale because its stored state may be wrong. If the mark cannot be written,
+  // the index is stale all the same, and IndexCatalog::MarkDamaged makes the stored state unusable.
   void Distrust(const std::string& why);
   // Tries again to write a mark that could not be written.
   void RetryMark();
