@@ -12,7 +12,7 @@ assert index.find(np.array([5, 8], np.uint64))[0].tolist() == [0, 2]
 assert index.scan(with_keys=True).keys.to_numpy().tolist() == [1, 5, 5, 7]
 assert cairn.from_columns(["b", "a"]).find_first(["a", "c"]).tolist() == [1, cairn.NO_ROW]
 try:
-    index.find(numbers.astype(np.int64))
+    index.find(numbers.astype(np.float64))
 except cairn.KeyTypeError as error:
     assert "expected an array of uint64" in str(error)
 else:
