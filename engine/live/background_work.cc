@@ -14,6 +14,8 @@ namespace {
 constexpr absl::Duration kLongestMergeWait = absl::Minutes(1);
 // How often it is looked whether the log has grown too much.
 constexpr absl::Duration kLogInterval = absl::Seconds(1);
+// How often column families that were dropped past the object are looked for. IndexedDB says this.
+constexpr absl::Duration kFamiliesInterval = absl::Milliseconds(10);
 
 }  // namespace
 
@@ -21,6 +23,9 @@ void BackgroundWork::Start() {
   following_ = std::make_unique<Periodically>(options_.follow_interval, [this] { Follow(); });
   keeping_ = std::make_unique<Periodically>(kLogInterval, [this] { KeepLogShort(); });
   // What a time cannot do the next one does.
+  watching_ = std::make_unique<Periodically>(
+      follower_->watches_families() ? kFamiliesInterval : absl::ZeroDuration(),
+      [this] { follower_->CheckFamilies().IgnoreError(); });
   storing_ =
       std::make_unique<Periodically>(options_.store_interval, [this] { StoreAll().IgnoreError(); });
   merging_ = std::make_unique<Periodically>(options_.merge_interval, [this] { MergeWhatPays(); });
@@ -29,6 +34,7 @@ void BackgroundWork::Start() {
 void BackgroundWork::Stop() {
   following_ = nullptr;
   keeping_ = nullptr;
+  watching_ = nullptr;
   storing_ = nullptr;
   merging_ = nullptr;
 }

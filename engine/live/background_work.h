@@ -43,6 +43,7 @@ class BackgroundWork {
 
   std::unique_ptr<Periodically> following_;
   std::unique_ptr<Periodically> keeping_;
+  std::unique_ptr<Periodically> watching_;
   std::unique_ptr<Periodically> storing_;
   std::unique_ptr<Periodically> merging_;
 };

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,7 +13,6 @@
 #include "engine/log/update_log.h"
 #include "engine/serve/existing_rows.h"
 #include "engine/source/db_source.h"
-#include "engine/source/manifest_families.h"
 #include "index/keys/escaped_text.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
@@ -57,28 +55,11 @@ absl::Status Doubted() {
       "a write to the database failed, and its record may be in the log all the same");
 }
 
-// Gives up an index whose column family was dropped past the object; returns why.
-absl::Status FamilyIsGone(FollowedIndex* index) {
-  absl::Status why = absl::FailedPreconditionError(
-      absl::StrFormat("its column family %s was dropped past the IndexedDB; attach again with the "
-                      "handle of the new one",
-                      Quoted(index->spec().column_family)));
-  index->Distrust(std::string(why.message()));
-  index->Cancel();
-  index->GiveUp(why);
-  return why;
-}
-
 absl::Status Closed() {
   return absl::FailedPreconditionError("the database has been closed");
 }
 
 }  // namespace
-
-struct LogFollower::Updates {
-  std::vector<std::unique_ptr<IndexWriter::Update>> of_member;  // null where it has failed
-  std::vector<absl::Status> status;                             // why
-};
 
 LogFollower::LogFollower(rocksdb::DB* db, LiveLog live, OnLost on_lost, Publishing publishing,
                          LogFollower* told)
@@ -88,6 +69,7 @@ LogFollower::LogFollower(rocksdb::DB* db, LiveLog live, OnLost on_lost, Publishi
       publishing_(publishing),
       told_(told),
       followed_(kNothingFollows),
+      manifest_(db),
       current_at_(absl::Now()) {}
 
 LogFollower::~LogFollower() = default;
@@ -337,19 +319,6 @@ absl::Status LogFollower::Step(SequenceNumber until,
   return absl::OkStatus();
 }
 
-absl::Status LogFollower::CheckFamilies(Updates* updates) {
-  if (!watches_families_ || tail_->newest_family() <= newest_family_) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const std::set<uint32_t> live, LiveColumnFamilyIds(db_));
-  newest_family_ = tail_->newest_family();
-  for (size_t i = 0; i < members_.size(); ++i) {
-    FollowedIndex& index = *members_[i].index;
-    if (updates->of_member[i] == nullptr || live.contains(index.column_family_id())) continue;
-    updates->of_member[i] = nullptr;
-    updates->status[i] = FamilyIsGone(&index);
-  }
-  return absl::OkStatus();
-}
-
 void LogFollower::Publish(Updates* updates) {
   for (size_t i = 0; i < members_.size(); ++i) {
     std::unique_ptr<IndexWriter::Update>& update = updates->of_member[i];
@@ -457,17 +426,6 @@ absl::Status LogFollower::ApplyTo(const Member& member, const Family& family,
         member.extractor->Extract(family.settled, family.source.get(), member.updates.get()));
     return update->Apply(*member.updates);
   });
-}
-
-absl::Status LogFollower::LoseThoseOfGoneFamilies(std::vector<Member>* admitted) {
-  if (!watches_families_) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const std::set<uint32_t> live, LiveColumnFamilyIds(db_));
-  std::erase_if(*admitted, [&](const Member& member) {
-    if (live.contains(member.index->column_family_id())) return false;
-    *member.joining = FamilyIsGone(member.index.get());
-    return true;
-  });
-  return absl::OkStatus();
 }
 
 void LogFollower::Leave(const FollowedIndex& index) {

@@ -19,6 +19,7 @@
 #include "engine/log/row_changes.h"
 #include "engine/log/settled_changes.h"
 #include "engine/serve/change_extractor.h"
+#include "engine/source/manifest_families.h"
 #include "engine/version/index_writer.h"
 #include "index/machine/mutex.h"
 #include "rocksdb/db.h"
@@ -51,10 +52,14 @@ class LogFollower {
               Publishing publishing = Publishing::kSteps, LogFollower* told = nullptr);
   ~LogFollower();
 
-  // Watches for column families that are dropped and made again past the object. That shows in the
-  // log with the first record of the new one, whose id is larger than all before. To be called
-  // before the first Join.
+  // Watches for column families that are dropped past the object: with each call of CheckFamilies,
+  // and with the first record of another one that was made since. To be called before the first
+  // Join.
   void WatchFamilies() { watches_families_ = true; }
+  bool watches_families() const { return watches_families_; }
+  // Gives up the indexes whose column families have been dropped since. Costs two short reads of
+  // files. Errors: those of reading the MANIFEST.
+  absl::Status CheckFamilies();
 
   // Brings the indexes up to all that has been committed. That they have got there says each of
   // them. FailedPrecondition once this is closed.
@@ -146,7 +151,10 @@ class LogFollower {
     absl::Status* joining = nullptr;  // of an index in Join: what becomes of it
   };
   // Indexes that are brought from one state to another, while nobody else may.
-  struct Updates;
+  struct Updates {
+    std::vector<std::unique_ptr<IndexWriter::Update>> of_member;  // null where it has failed
+    std::vector<absl::Status> status;                             // why
+  };
 
   // Brings the indexes up to `sequence`, and on to what has been committed by then, or waits until
   // others have brought them there.
@@ -188,6 +196,11 @@ class LogFollower {
   static absl::Status ApplyTo(const Member& member, const Family& family,
                               IndexWriter::Update* update);
   void Publish(Updates* updates) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The ids of the database's column families.
+  absl::StatusOr<std::set<uint32_t>> LiveFamilies() {
+    const MutexLock lock(&manifest_mutex_);
+    return manifest_.Read();
+  }
   // Gives up the indexes whose column families have gone, if the log may show that.
   absl::Status CheckFamilies(Updates* updates) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Goes on to the last of the ingested numbers that come next, up to `until`.
@@ -235,6 +248,8 @@ class LogFollower {
   bool watches_families_ = false;
   // The largest id in the log when the column families were checked last.
   uint32_t newest_family_ ABSL_GUARDED_BY(mutex_) = 0;
+  Mutex manifest_mutex_ ABSL_ACQUIRED_AFTER(mutex_);
+  ManifestFamilies manifest_ ABSL_GUARDED_BY(manifest_mutex_);
 
   mutable Mutex ingested_mutex_ ABSL_ACQUIRED_AFTER(mutex_);
   CondVar ingestion_ended_;

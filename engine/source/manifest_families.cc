@@ -102,78 +102,93 @@ void ApplyEdit(std::string_view edit, std::set<uint32_t>* ids) {
   if (drops) ids->erase(id);
 }
 
-// Applies the edits of a MANIFEST's blocks, one after the other.
-class EditReader {
- public:
-  explicit EditReader(std::set<uint32_t>* ids) : ids_(ids) {}
-
-  // False at the end of what has been written.
-  bool ReadBlock(std::string_view block) {
-    while (block.size() >= kEditsHeaderBytes) {
-      uint32_t checksum;
-      std::memcpy(&checksum, block.data(), sizeof checksum);
-      const size_t length = static_cast<uint8_t>(block[4]) | (static_cast<uint8_t>(block[5]) << 8);
-      const auto type = static_cast<uint8_t>(block[6]);
-      if (block.size() < kEditsHeaderBytes + length ||
-          MaskedCrc32c(Crc32c(block.substr(kEditsHeaderBytes - 1, 1 + length))) != checksum) {
-        return false;
-      }
-      const std::string_view bytes = block.substr(kEditsHeaderBytes, length);
-      if (type == EditFragment::kFull || type == EditFragment::kFirst) record_.clear();
-      record_.append(bytes);
-      if (type == EditFragment::kFull || type == EditFragment::kLast) ApplyEdit(record_, ids_);
-      block.remove_prefix(kEditsHeaderBytes + length);
-    }
-    return true;
-  }
-
- private:
-  std::set<uint32_t>* const ids_;
-  std::string record_;
+// The fragment that `bytes` begin with; nothing if they do not hold a whole one, as at the end of
+// what has been written.
+struct EditsFragment {
+  uint8_t type;
+  std::string_view bytes;
 };
+std::optional<EditsFragment> FirstFragment(std::string_view bytes) {
+  if (bytes.size() < kEditsHeaderBytes) return std::nullopt;
+  uint32_t checksum;
+  std::memcpy(&checksum, bytes.data(), sizeof checksum);
+  const size_t length = static_cast<uint8_t>(bytes[4]) | (static_cast<uint8_t>(bytes[5]) << 8);
+  if (bytes.size() < kEditsHeaderBytes + length ||
+      MaskedCrc32c(Crc32c(bytes.substr(kEditsHeaderBytes - 1, 1 + length))) != checksum) {
+    return std::nullopt;
+  }
+  return EditsFragment{static_cast<uint8_t>(bytes[6]), bytes.substr(kEditsHeaderBytes, length)};
+}
 
 }  // namespace
 
-absl::StatusOr<std::set<uint32_t>> LiveColumnFamilyIds(rocksdb::DB* db) {
-  rocksdb::FileSystem* const files = db->GetFileSystem();
-  const auto opened = [&](const rocksdb::Status& s) {
-    return FromRocksDb(s,
-                       absl::StrFormat("cannot read the MANIFEST of database '%s'", db->GetName()));
-  };
+absl::Status ManifestFamilies::FromFile(const rocksdb::Status& status) const {
+  return FromRocksDb(status,
+                     absl::StrFormat("cannot read the MANIFEST of database '%s'", db_->GetName()));
+}
+
+absl::StatusOr<std::set<uint32_t>> ManifestFamilies::Read() {
   absl::Status last;
   constexpr int kTries = 3;  // a new MANIFEST may take the old one's place at any time
   for (int i = 0; i < kTries; ++i) {
-    std::string name;
-    RETURN_IF_ERROR(opened(rocksdb::ReadFileToString(files, db->GetName() + "/CURRENT", &name)));
-    if (name.empty() || name.back() != '\n') {
+    std::string current;
+    RETURN_IF_ERROR(FromFile(
+        rocksdb::ReadFileToString(db_->GetFileSystem(), db_->GetName() + "/CURRENT", &current)));
+    if (current.empty() || current.back() != '\n') {
       return absl::DataLossError(
-          absl::StrFormat("'%s/CURRENT' does not name a MANIFEST", db->GetName()));
+          absl::StrFormat("'%s/CURRENT' does not name a MANIFEST", db_->GetName()));
     }
-    name.pop_back();
-    std::unique_ptr<rocksdb::FSSequentialFile> file;
-    const std::string path = db->GetName() + "/" + name;
-    last = opened(files->NewSequentialFile(path, rocksdb::FileOptions(), &file, nullptr));
-    if (absl::IsNotFound(last)) continue;
-    RETURN_IF_ERROR(last);
-    std::set<uint32_t> ids = {0};
-    EditReader edits(&ids);
-    std::string buffer(kEditsBlockBytes, '\0');
-    while (true) {
-      size_t filled = 0;
-      while (filled < kEditsBlockBytes) {
-        rocksdb::Slice read;
-        RETURN_IF_ERROR(opened(file->Read(kEditsBlockBytes - filled, rocksdb::IOOptions(), &read,
-                                          buffer.data() + filled, nullptr)));
-        if (read.empty()) break;
-        if (read.data() != buffer.data() + filled) {
-          std::memmove(buffer.data() + filled, read.data(), read.size());
-        }
-        filled += read.size();
-      }
-      if (!edits.ReadBlock({buffer.data(), filled}) || filled < kEditsBlockBytes) return ids;
+    current.pop_back();
+    if (current != name_) {
+      name_ = std::move(current);
+      offset_ = 0;
+      record_.clear();
+      ids_ = {0};
     }
+    last = ReadOn();
+    if (last.ok()) return ids_;
+    name_.clear();
+    if (!absl::IsNotFound(last)) return last;
   }
   return last;
+}
+
+absl::Status ManifestFamilies::ReadOn() {
+  rocksdb::FileSystem* const files = db_->GetFileSystem();
+  const std::string path = db_->GetName() + "/" + name_;
+  uint64_t size = 0;
+  RETURN_IF_ERROR(FromFile(files->GetFileSize(path, rocksdb::IOOptions(), &size, nullptr)));
+  if (size <= offset_) return absl::OkStatus();
+  std::unique_ptr<rocksdb::FSSequentialFile> file;
+  RETURN_IF_ERROR(FromFile(files->NewSequentialFile(path, rocksdb::FileOptions(), &file, nullptr)));
+  RETURN_IF_ERROR(FromFile(file->Skip(offset_)));
+  std::string buffer(kEditsBlockBytes, '\0');
+  while (true) {
+    const size_t wanted = kEditsBlockBytes - offset_ % kEditsBlockBytes;
+    size_t filled = 0;
+    while (filled < wanted) {
+      rocksdb::Slice read;
+      RETURN_IF_ERROR(FromFile(file->Read(wanted - filled, rocksdb::IOOptions(), &read,
+                                          buffer.data() + filled, nullptr)));
+      if (read.empty()) break;
+      if (read.data() != buffer.data() + filled) {
+        std::memmove(buffer.data() + filled, read.data(), read.size());
+      }
+      filled += read.size();
+    }
+    std::string_view block(buffer.data(), filled);
+    while (const std::optional<EditsFragment> fragment = FirstFragment(block)) {
+      const uint8_t type = fragment->type;
+      if (type == EditFragment::kFull || type == EditFragment::kFirst) record_.clear();
+      record_.append(fragment->bytes);
+      if (type == EditFragment::kFull || type == EditFragment::kLast) ApplyEdit(record_, &ids_);
+      block.remove_prefix(kEditsHeaderBytes + fragment->bytes.size());
+      offset_ += kEditsHeaderBytes + fragment->bytes.size();
+    }
+    // A block ends with less than a header, if it is not the last one.
+    if (filled < wanted || block.size() >= kEditsHeaderBytes) return absl::OkStatus();
+    offset_ += block.size();
+  }
 }
 
 }  // namespace cairn

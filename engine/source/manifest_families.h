@@ -2,16 +2,38 @@
 
 #include <cstdint>
 #include <set>
+#include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "rocksdb/db.h"
 
 namespace cairn {
 
-// The ids of the column families that an open database has now: those that were added and not
-// dropped, as its MANIFEST lists them. rocksdb::DB has no call for that: a handle of a dropped
-// column family works on, and a new one of its name has another id. Reads the whole file.
-// Errors: DataLoss if CURRENT names no MANIFEST; RocksDB's own errors of reading.
-absl::StatusOr<std::set<uint32_t>> LiveColumnFamilyIds(rocksdb::DB* db);
+// The ids of the column families that an open database has: those that were added and not dropped,
+// as its MANIFEST lists them. rocksdb::DB has no call for that: a handle of a dropped column family
+// keeps working, and a new family of its name has another id. Not thread-safe.
+class ManifestFamilies {
+ public:
+  // The database must outlive this.
+  explicit ManifestFamilies(rocksdb::DB* db) : db_(db) {}
+
+  // Reads the part of the MANIFEST that was written since the last call, or all of it if another
+  // file has taken its place. The returned set has each change that returned before the call.
+  // Errors: DataLoss if CURRENT names no MANIFEST; RocksDB's own errors of reading.
+  absl::StatusOr<std::set<uint32_t>> Read();
+
+ private:
+  // Reads the MANIFEST from offset_ to its end.
+  absl::Status ReadOn();
+  absl::Status FromFile(const rocksdb::Status& status) const;
+
+  rocksdb::DB* const db_;
+  std::string name_;  // of the MANIFEST that the following are of; empty: none
+  // The end of the last whole fragment that was read. `record_` is the part of a record before it.
+  uint64_t offset_ = 0;
+  std::string record_;
+  std::set<uint32_t> ids_;
+};
 
 }  // namespace cairn

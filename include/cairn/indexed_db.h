@@ -164,8 +164,12 @@ struct IndexInfo {
 // - An index fails if a row is written that cannot be read as its spec says, unless that has
 //   on_error=skip: the write succeeds, queries are FailedPrecondition. Mend or delete the row, then
 //   RebuildIndex. With on_error=skip the row has no entry.
-// - A column family that is dropped and created again past this object: its indexes fail with the
-//   first write to the new one, and are rebuilt when the database is attached or opened again.
+// - A column family that is dropped past this object (an attached database's own DropColumnFamily):
+//   its indexes fail, and are rebuilt when the database is attached or opened again with a handle
+//   of the new one. RocksDB reports a drop to no one, so the MANIFEST is checked every 10 ms: until
+//   the next check, or the first write to a column family that was created since, queries still
+//   answer with the dropped one's entries, as its old handle still reads its rows. A drop through
+//   this object is seen at once.
 // - Column families whose compactions drop or change rows (compaction filters, FIFO compaction)
 //   are refused, unless the spec says dropped_rows=ignore: DroppedRows in index_spec.h.
 // Not seen at all: rows that DeleteFilesInRange removes, and files ingested past this object into
@@ -182,11 +186,6 @@ struct IndexInfo {
 // this object name keys or values of rows, unless DBOptions::allow_data_in_errors is set. While the
 // database is open, each index's directory is locked: others that would write there get
 // Unavailable.
-//
-// An index proves that a database which is opened again continues the state that it has, and is
-// rebuilt otherwise (docs/staying-current.md). If the database does not archive its log, Close
-// flushes the indexed column families, as their files then prove it; after a crash the indexes are
-// rebuilt.
 //
 // An index proves that a database which is opened again continues the state that it has, and is
 // rebuilt otherwise (docs/staying-current.md). If the database does not archive its log, Close

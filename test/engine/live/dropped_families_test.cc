@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "cairn/indexed_db.h"
 #include "engine/source/manifest_families.h"
 #include "engine/util/rocksdb_compat.h"
@@ -106,21 +108,52 @@ BOOST_AUTO_TEST_CASE(an_index_of_a_handle_that_is_of_a_dropped_family_is_not_bui
              "'people' was dropped");
 }
 
+BOOST_AUTO_TEST_CASE(an_index_of_a_family_that_was_dropped_fails_without_a_write) {
+  for (const bool made_again : {true, false}) {
+    Attached attached;
+    IndexedDB* const db = attached.db.get();
+    RequireOk(db->CreateIndex("city = value:text", attached.families[1]));
+    RequireOk(db->CreateIndex("other = value:text", attached.families[0]));
+    RequireOk(db->WaitUntilReady("city"));
+    RequireOk(db->WaitUntilReady("other"));
+    RequireOk(attached.base->Put({}, attached.families[1], "a", "Lisbon"));
+    BOOST_TEST(RowsOf(db, "city", "Lisbon") == "a");
+
+    RequireOk(attached.base->DropColumnFamily(attached.families[1]));
+    if (made_again) attached.Make("people");
+    const absl::Time end = absl::Now() + absl::Seconds(30);
+    while (db->Lookup("city", "Lisbon").ok() && absl::Now() < end) {
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+    CheckFails(db->Lookup("city", "Lisbon").status(), absl::StatusCode::kFailedPrecondition,
+               "'people' was dropped");
+    CheckFails(db->LookupRows("city", "Lisbon").status(), absl::StatusCode::kFailedPrecondition,
+               "'people' was dropped");
+    RequireOk(attached.base->Put({}, "x", "Paris"));
+    BOOST_TEST(RowsOf(db, "other", "Paris") == "x");
+  }
+}
+
 BOOST_AUTO_TEST_CASE(the_manifest_lists_the_families) {
   Attached attached;
   rocksdb::DB* const db = attached.base.get();
-  BOOST_TEST((RequireOk(LiveColumnFamilyIds(db)) == std::set<uint32_t>{0, 1}));
+  ManifestFamilies reads_on(db);
+  BOOST_TEST((RequireOk(reads_on.Read()) == std::set<uint32_t>{0, 1}));
+  BOOST_TEST((RequireOk(reads_on.Read()) == std::set<uint32_t>{0, 1}));
   std::set<uint32_t> expected = {0, 1};
   for (int i = 0; i < 40; ++i) {
     rocksdb::ColumnFamilyHandle* const family = attached.Make(absl::StrCat("family", i));
     expected.insert(family->GetID());
     RequireOk(db->Put({}, family, "k", std::string(100, 'v')));
     RequireOk(db->Flush({}, family));
-    if (i % 3 != 0) continue;
-    RequireOk(db->DropColumnFamily(family));
-    expected.erase(family->GetID());
+    if (i % 3 == 0) {
+      RequireOk(db->DropColumnFamily(family));
+      expected.erase(family->GetID());
+    }
+    if (i % 5 == 0) BOOST_TEST((RequireOk(reads_on.Read()) == expected));
   }
-  BOOST_TEST((RequireOk(LiveColumnFamilyIds(db)) == expected));
+  BOOST_TEST((RequireOk(reads_on.Read()) == expected));
+  BOOST_TEST((RequireOk(ManifestFamilies(db).Read()) == expected));
   // The same from a MANIFEST that lists the state that it begins with.
   attached.Close();
   std::vector<std::string> names;
@@ -131,7 +164,7 @@ BOOST_AUTO_TEST_CASE(the_manifest_lists_the_families) {
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   RequireOk(rocksdb::DB::Open(attached.options, attached.directory / "db", descriptors, &handles,
                               Into(&opened)));
-  BOOST_TEST((RequireOk(LiveColumnFamilyIds(opened.get())) == expected));
+  BOOST_TEST((RequireOk(ManifestFamilies(opened.get()).Read()) == expected));
   for (auto* handle : handles) RequireOk(opened->DestroyColumnFamilyHandle(handle));
 }
 

@@ -1,0 +1,84 @@
+// Column families that are dropped while indexes of them follow the log.
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "engine/live/log_follower.h"
+#include "index/keys/escaped_text.h"
+#include "index/machine/status_macros.h"
+
+namespace cairn {
+namespace {
+
+// Gives up an index whose column family was dropped past the object; returns why.
+absl::Status FamilyIsGone(FollowedIndex* index) {
+  absl::Status why = absl::FailedPreconditionError(
+      absl::StrFormat("its column family %s was dropped past the IndexedDB; attach again with the "
+                      "handle of the new one",
+                      Quoted(index->spec().column_family)));
+  index->Distrust(std::string(why.message()));
+  index->Cancel();
+  index->GiveUp(why);
+  return why;
+}
+
+}  // namespace
+
+absl::Status LogFollower::CheckFamilies() {
+  absl::StatusOr<std::set<uint32_t>> live;
+  {
+    const std::shared_lock<std::shared_mutex> use(use_mutex_);
+    if (closed_) return absl::OkStatus();
+    live = LiveFamilies();
+    RETURN_IF_ERROR(live.status());
+  }
+  const auto is_gone = [&](const Member& member) {
+    return !live->contains(member.index->column_family_id());
+  };
+  const MutexLock lock(&mutex_);
+  if (closed_ || std::none_of(members_.begin(), members_.end(), is_gone)) return absl::OkStatus();
+  live = LiveFamilies();  // as a member may have joined since, whose family is newer
+  RETURN_IF_ERROR(live.status());
+  bool lost = false;
+  for (size_t i = 0; i < members_.size();) {
+    if (!is_gone(members_[i])) {
+      ++i;
+      continue;
+    }
+    const Member member = std::move(members_[i]);
+    members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(i));
+    Lose(member, FamilyIsGone(member.index.get()));
+    lost = true;
+  }
+  if (lost) RestartTail();
+  return absl::OkStatus();
+}
+
+absl::Status LogFollower::CheckFamilies(Updates* updates) {
+  if (!watches_families_ || tail_->newest_family() <= newest_family_) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::set<uint32_t> live, LiveFamilies());
+  newest_family_ = tail_->newest_family();
+  for (size_t i = 0; i < members_.size(); ++i) {
+    FollowedIndex& index = *members_[i].index;
+    if (updates->of_member[i] == nullptr || live.contains(index.column_family_id())) continue;
+    updates->of_member[i] = nullptr;
+    updates->status[i] = FamilyIsGone(&index);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LogFollower::LoseThoseOfGoneFamilies(std::vector<Member>* admitted) {
+  if (!watches_families_) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::set<uint32_t> live, LiveFamilies());
+  std::erase_if(*admitted, [&](const Member& member) {
+    if (live.contains(member.index->column_family_id())) return false;
+    *member.joining = FamilyIsGone(member.index.get());
+    return true;
+  });
+  return absl::OkStatus();
+}
+
+}  // namespace cairn
