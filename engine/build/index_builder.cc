@@ -8,8 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "cpu_fast/packed/leaves_writer.h"
-#include "engine/build/unique_filter.h"
+#include "engine/build/base_files.h"
 #include "engine/extract/included_columns.h"
 #include "engine/extract/row_extractor.h"
 #include "engine/log/anchor.h"
@@ -20,12 +19,9 @@
 #include "engine/util/progress_meter.h"
 #include "engine/util/rocksdb_file_system.h"
 #include "index/build/run_builder.h"
-#include "index/columns/column_file.h"
 #include "index/columns/columns_builder.h"
 #include "index/files/file_system.h"
 #include "index/files/index_directory.h"
-#include "index/files/run_file.h"
-#include "index/keys/escaped_text.h"
 #include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
 
@@ -41,11 +37,11 @@ constexpr uint64_t kColumnsShare = 4;
 // One index on its way.
 struct IndexInProgress {
   IndexSpec spec;
-  KeyKind kind = KeyKind::kU32;
   std::unique_ptr<IndexDirectory> directory;
+  std::unique_ptr<BaseFiles> files;
   std::unique_ptr<RunBuilder> entries;
   std::unique_ptr<ColumnsBuilder> columns;  // null where the spec includes none
-  Manifest manifest;
+  Manifest manifest;                        // but for the base
 };
 
 absl::Status CheckTargets(absl::Span<const BuildTarget> targets) {
@@ -103,6 +99,7 @@ class IndexBuild {
       RETURN_IF_ERROR(SyncLog(database_->db(), read_only()));
     }
     for (IndexInProgress& index : indexes_) {
+      index.files->Take().Describe(&index.manifest);
       RETURN_IF_ERROR(index.directory->Publish(std::move(index.manifest)));
     }
     return std::move(reports_);
@@ -118,11 +115,9 @@ class IndexBuild {
   // Sorts and writes each index's entries, while the row table goes to the disk.
   absl::Status WriteRuns();
   absl::Status WriteRun(IndexInProgress* index, BuildReport* report);
-  absl::Status WriteColumns(IndexInProgress* index);
   // Gives every other index the row table of the first.
   absl::Status ShareRowTable();
-  // Words the error for a unique index's duplicate.
-  absl::Status Duplicate(const IndexSpec& spec, const KeyColumn& key, RowId first, RowId second);
+  absl::Status PrimaryKeys(absl::Span<const RowId> rows, PrimaryKeyColumn* primary_keys);
 
   const SnapshotSource& source_;
   const DbSource* const database_;  // that, where a log can tell what becomes of it; or null
@@ -131,9 +126,8 @@ class IndexBuild {
   const int threads_;
   std::vector<IndexInProgress> indexes_;
   std::vector<PrimaryKeyRange> ranges_;
-  std::unique_ptr<RowTableFileWriter> rows_;  // in the first index's directory, which outlives it
-  std::string rows_file_;
-  std::vector<RowId> first_rows_;  // of each range
+  RowTableWriter* rows_ = nullptr;  // of the first index's files
+  std::vector<RowId> first_rows_;   // of each range
   std::shared_future<absl::Status> rows_written_;
   Anchor anchor_;
   std::vector<BuildReport> reports_;
@@ -151,10 +145,10 @@ absl::Status IndexBuild::Prepare(absl::Span<const BuildTarget> targets) {
     ASSIGN_OR_RETURN(IndexSpec spec, ResolveSpec(target.spec, source_));
     index.spec = std::move(spec);
     ASSIGN_OR_RETURN(KeyCodec codec, index.spec.Codec());
-    index.kind = codec.kind();
     ASSIGN_OR_RETURN(std::unique_ptr<IndexDirectory> directory,
                      IndexDirectory::OpenForWrite(target.directory, files_.get()));
     index.directory = std::move(directory);
+    index.files = std::make_unique<BaseFiles>(index.directory.get(), options_.store_leaves);
     RunBuilder::Options options;
     options.threads = threads_;
     options.memory_budget = budget / targets.size();
@@ -170,13 +164,10 @@ absl::Status IndexBuild::Prepare(absl::Span<const BuildTarget> targets) {
       index.columns =
           std::make_unique<ColumnsBuilder>(IncludedColumns(index.spec), of_columns, parts);
     }
-    index.entries = std::make_unique<RunBuilder>(index.kind, options, parts);
+    index.entries = std::make_unique<RunBuilder>(codec.kind(), options, parts);
     indexes_.push_back(std::move(index));
   }
-  IndexDirectory& first = *indexes_[0].directory;
-  rows_file_ = first.NextFileName("rows", "tbl");
-  ASSIGN_OR_RETURN(
-      rows_, RowTableFileWriter::Create(first.PathOf(rows_file_), ranges_.size(), files_.get()));
+  ASSIGN_OR_RETURN(rows_, indexes_[0].files->BeginRows(ranges_.size()));
   return absl::OkStatus();
 }
 
@@ -199,16 +190,17 @@ absl::Status IndexBuild::Scan() {
         {&index.spec, std::move(extractor), index.entries.get(), index.columns.get()});
   }
   progress_.Start(Progress::Phase::kScan, source_.approximate_rows());
-  ScanPass pass(source_, ranges_, targets, &rows_->table(), options_.cancelled, &progress_);
+  ScanPass pass(source_, ranges_, targets, rows_, options_.cancelled, &progress_);
   RETURN_IF_ERROR(pass.Run(threads_));
   reports_ = pass.reports();
-  const std::vector<uint64_t> first_rows = rows_->table().FirstRows();
+  const std::vector<uint64_t> first_rows = rows_->FirstRows();
   first_rows_.assign(first_rows.begin(), first_rows.end() - 1);
   return absl::OkStatus();
 }
 
 absl::Status IndexBuild::WriteRuns() {
-  rows_written_ = std::async(std::launch::async, [this] { return rows_->Finish(); }).share();
+  rows_written_ =
+      std::async(std::launch::async, [this] { return indexes_[0].files->FinishRows(); }).share();
   uint64_t entries = 0;
   for (const IndexInProgress& index : indexes_) entries += index.entries->entries();
   progress_.Start(Progress::Phase::kWrite, entries);
@@ -221,31 +213,28 @@ absl::Status IndexBuild::WriteRuns() {
 }
 
 absl::Status IndexBuild::WriteRun(IndexInProgress* index, BuildReport* report) {
-  const std::string name = index->directory->NextFileName("base", "run");
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<RunFileWriter> file,
-      RunFileWriter::Create(index->directory->PathOf(name), index->kind, {}, files_.get()));
-  ASSIGN_OR_RETURN(KeyCodec codec, index->spec.Codec());
-  UniqueFilter unique(file.get(), std::move(codec),
-                      [&](const KeyColumn& key, RowId first, RowId second) {
-                        return Duplicate(index->spec, key, first, second);
-                      });
-  EntrySink* sink = file.get();
-  if (index->spec.unique) sink = &unique;
   uint64_t reported = 0;
   const auto on_progress = [&](uint64_t entries) {
     progress_.Add(entries - std::exchange(reported, entries));
   };
-  RETURN_IF_ERROR(index->entries->Finish(first_rows_, sink, on_progress, options_.cancelled));
+  BaseFiles& files = *index->files;
+  RETURN_IF_ERROR(files.WriteRun(
+      index->spec, threads_,
+      [&](absl::Span<const RowId> rows, PrimaryKeyColumn* primary_keys) {
+        return PrimaryKeys(rows, primary_keys);
+      },
+      [&](EntrySink* sink) {
+        return index->entries->Finish(first_rows_, sink, on_progress, options_.cancelled);
+      }));
   index->entries.reset();
-  if (options_.store_leaves) RETURN_IF_ERROR(WriteLeaves(file.get(), threads_));
-  RETURN_IF_ERROR(file->Finish());
-
   if (index->columns != nullptr) {
-    RETURN_IF_ERROR(WriteColumns(index));
+    RETURN_IF_ERROR(files.WriteColumns(index->columns->columns(), [&](ColumnFileWriter* file) {
+      return index->columns->Finish(file, options_.cancelled);
+    }));
+    index->columns.reset();
   }
 
-  report->entries = file->properties().entries;
+  report->entries = files.written().entries;
   Manifest& manifest = index->manifest;
   manifest.spec = index->spec.ToString();
   manifest.database_id = source_.database_id();
@@ -257,52 +246,23 @@ absl::Status IndexBuild::WriteRun(IndexInProgress* index, BuildReport* report) {
                      RowReading(index->spec, database_->db(), database_->column_family_handle()));
   }
   manifest.sequence = source_.sequence();
-  manifest.rows = report->rows;
-  manifest.entries = report->entries;
-  manifest.counts = {{"distinct_keys", file->properties().distinct_keys},
-                     {"rows_skipped", report->rows_skipped},
+  manifest.counts = {{"rows_skipped", report->rows_skipped},
                      {"rows_without_key", report->rows_without_key}};
-  manifest.files.insert(manifest.files.begin(),
-                        {name, file->file().size(), file->file().header_checksum()});
-  return absl::OkStatus();
-}
-
-absl::Status IndexBuild::WriteColumns(IndexInProgress* index) {
-  const std::string name = index->directory->NextFileName("columns", "col");
-  ASSIGN_OR_RETURN(std::unique_ptr<ColumnFileWriter> file,
-                   ColumnFileWriter::Create(index->directory->PathOf(name),
-                                            IncludedColumns(index->spec), files_.get()));
-  RETURN_IF_ERROR(index->columns->Finish(file.get(), options_.cancelled));
-  index->columns.reset();
-  index->manifest.files.push_back({name, file->size(), file->header_checksum()});
   return absl::OkStatus();
 }
 
 absl::Status IndexBuild::ShareRowTable() {
-  const std::string path = indexes_[0].directory->PathOf(rows_file_);
-  for (IndexInProgress& index : indexes_) {
-    std::string name = rows_file_;
-    if (&index != &indexes_[0]) {
-      name = index.directory->NextFileName("rows", "tbl");
-      RETURN_IF_ERROR(files_->LinkOrCopy(path, index.directory->PathOf(name)));
-    }
-    index.manifest.files.push_back({name, rows_->size(), rows_->header_checksum()});
+  for (size_t i = 1; i < indexes_.size(); ++i) {
+    RETURN_IF_ERROR(indexes_[i].files->ShareRows(*indexes_[0].files));
   }
   return absl::OkStatus();
 }
 
-absl::Status IndexBuild::Duplicate(const IndexSpec& spec, const KeyColumn& key, RowId first,
-                                   RowId second) {
+absl::Status IndexBuild::PrimaryKeys(absl::Span<const RowId> rows, PrimaryKeyColumn* primary_keys) {
   RETURN_IF_ERROR(rows_written_.get());
-  ASSIGN_OR_RETURN(RowTableFile rows, OpenRowTable(indexes_[0].directory->PathOf(rows_file_),
-                                                   VerifyLevel::kMetadata, 0, files_.get()));
-  PrimaryKeyColumn primary_keys;
-  RETURN_IF_ERROR(rows.table.PrimaryKeys({first, second}, &primary_keys));
-  ASSIGN_OR_RETURN(KeyCodec codec, spec.Codec());
-  ASSIGN_OR_RETURN(std::string text, codec.Format(key, 0));
-  return absl::AlreadyExistsError(
-      absl::StrFormat("the index is unique, but rows '%s' and '%s' both have the key %s",
-                      EscapeBytes(primary_keys[0]), EscapeBytes(primary_keys[1]), text));
+  ASSIGN_OR_RETURN(const RowTableFile file, OpenRowTable(indexes_[0].files->rows_path(),
+                                                         VerifyLevel::kMetadata, 0, files_.get()));
+  return file.table.PrimaryKeys(rows, primary_keys);
 }
 
 }  // namespace

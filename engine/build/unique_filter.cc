@@ -2,6 +2,9 @@
 
 #include <type_traits>
 
+#include "absl/strings/str_format.h"
+#include "engine/build/run_keys.h"
+#include "index/keys/escaped_text.h"
 #include "index/keys/key_nulls.h"
 #include "index/machine/status_macros.h"
 
@@ -33,6 +36,13 @@ bool Holds(const KeyColumn& column, const Key& key) {
 }
 
 }  // namespace
+
+absl::Status DuplicateKey(const KeyCodec& codec, const KeyColumn& keys, size_t i,
+                          std::string_view first_row, std::string_view second_row) {
+  return absl::AlreadyExistsError(
+      absl::StrFormat("the index is unique, but rows '%s' and '%s' both have the key %s",
+                      EscapeBytes(first_row), EscapeBytes(second_row), KeyText(codec, keys, i)));
+}
 
 template <typename Key>
 absl::Status UniqueFilter::Repeats(const Key& key, RowId first, RowId second) {

@@ -4,11 +4,16 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "cairn/key_codec.h"
 #include "cairn/query.h"
 #include "index/run/entry_sink.h"
 
 namespace cairn {
+
+// AlreadyExists: two rows of a unique index have the key `keys[i]`.
+absl::Status DuplicateKey(const KeyCodec& codec, const KeyColumn& keys, size_t i,
+                          std::string_view first_row, std::string_view second_row);
 
 // Passes entries on, and fails at the first key without nulls that comes with two rows:
 // IndexSpec::unique. Used by one thread at a time.

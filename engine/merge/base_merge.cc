@@ -8,16 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "cpu_fast/packed/leaves_writer.h"
 #include "engine/delta_files/delta_files.h"
 #include "engine/merge/entry_merge.h"
 #include "engine/merge/merge_pace.h"
 #include "engine/merge/merged_row_ids.h"
 #include "engine/merge/row_merge.h"
-#include "engine/rows/row_table_file.h"
-#include "index/columns/column_file.h"
 #include "index/columns/columns_builder.h"
-#include "index/files/run_file.h"
 #include "index/machine/guard.h"
 #include "index/machine/mutex.h"
 #include "index/machine/parallel.h"
@@ -40,17 +36,17 @@ constexpr uint64_t kColumnBytes = uint64_t{64} << 20;
 class BaseMerge {
  public:
   BaseMerge(const Delta& delta, IndexDirectory* directory, const MergeOptions& options,
-            BaseLeaves leaves)
+            bool store_leaves)
       : delta_(delta),
         directory_(directory),
-        leaves_(leaves),
+        files_(directory, store_leaves),
         threads_(Topology::Get().Threads(options.threads)),
         entry_threads_(std::clamp(threads_ / kThreadsPerEntryThread, 1, kMostEntryThreads)),
         ids_(delta, threads_),
         parts_(MergedRowParts(ids_.rows(), threads_)),
         pace_(options.max_bytes_per_second, options.on_progress, options.cancelled) {}
 
-  absl::StatusOr<MergedBase> Run() {
+  absl::StatusOr<WrittenBase> Run() {
     RETURN_IF_ERROR(Begin());
     const auto entry_threads = static_cast<size_t>(entry_threads_);
     ParallelFor(threads_, entry_threads + parts_, [&](size_t i) {
@@ -61,26 +57,16 @@ class BaseMerge {
         throw;
       }
     });
-    if (status_.ok()) status_ = FinishRows();
+    if (status_.ok()) status_ = files_.FinishRows();
     if (status_.ok() && columns_ != nullptr) status_ = FinishColumns();
     if (!status_.ok()) return status_;
-    return std::exchange(merged_, MergedBase());
-  }
-  // Removes the files that were finished if others were not.
-  ~BaseMerge() {
-    for (const std::string& name : {merged_.run.name, merged_.row_table.name}) {
-      if (!name.empty()) directory_->files()->Remove(directory_->PathOf(name)).IgnoreError();
-    }
+    return files_.Take();
   }
 
  private:
   absl::Status Begin() {
-    run_name_ = directory_->NextFileName("base", "run");
-    ASSIGN_OR_RETURN(run_, RunFileWriter::Create(directory_->PathOf(run_name_),
-                                                 delta_.base_run.kind(), {}, directory_->files()));
-    table_name_ = directory_->NextFileName("rows", "tbl");
-    ASSIGN_OR_RETURN(table_, RowTableFileWriter::Create(directory_->PathOf(table_name_), parts_,
-                                                        directory_->files()));
+    ASSIGN_OR_RETURN(RunFileWriter* const run, files_.BeginRun(delta_.base_run.kind()));
+    ASSIGN_OR_RETURN(table_, files_.BeginRows(parts_));
     const absl::Span<const ColumnSchema> columns = delta_.base_columns.columns();
     if (!columns.empty()) {
       ColumnsBuilder::Options options;
@@ -91,7 +77,7 @@ class BaseMerge {
           std::vector<ColumnSchema>(columns.begin(), columns.end()), options,
           static_cast<int>(parts_));
     }
-    ASSIGN_OR_RETURN(entries_, EntryMerge::Begin(delta_, ids_, entry_threads_, &pace_, run_.get()));
+    ASSIGN_OR_RETURN(entries_, EntryMerge::Begin(delta_, ids_, entry_threads_, &pace_, run));
     pace_.Start(ids_.rows() + delta_.Stats().entries);
     return absl::OkStatus();
   }
@@ -102,32 +88,15 @@ class BaseMerge {
     if (++entry_threads_done_ < entry_threads_) return absl::OkStatus();
     if (!entries_->status().ok()) return entries_->status();
     if (pace_.stopped()) return absl::CancelledError("the merge was cancelled");
-    if (leaves_ == BaseLeaves::kStored) RETURN_IF_ERROR(WriteLeaves(run_.get(), entry_threads_));
-    RETURN_IF_ERROR(run_->Finish());
-    merged_.entries = run_->properties().entries;
-    merged_.distinct_keys = run_->properties().distinct_keys;
-    merged_.run = {run_name_, run_->file().size(), run_->file().header_checksum()};
-    return absl::OkStatus();
+    return files_.FinishRun(entry_threads_);
   }
 
   absl::Status MergeRowPart(size_t part) {
-    return MergeRows(delta_, ids_, part, parts_, &pace_, &table_->table(), columns_.get());
+    return MergeRows(delta_, ids_, part, parts_, &pace_, table_, columns_.get());
   }
-  absl::Status FinishRows() {
-    RETURN_IF_ERROR(table_->Finish());
-    merged_.rows = ids_.rows();
-    merged_.row_table = {table_name_, table_->size(), table_->header_checksum()};
-    return absl::OkStatus();
-  }
-
   absl::Status FinishColumns() {
-    const std::string name = directory_->NextFileName("columns", "col");
-    ASSIGN_OR_RETURN(std::unique_ptr<ColumnFileWriter> file,
-                     ColumnFileWriter::Create(directory_->PathOf(name), columns_->columns(),
-                                              directory_->files()));
-    RETURN_IF_ERROR(columns_->Finish(file.get()));
-    merged_.columns = {name, file->size(), file->header_checksum()};
-    return absl::OkStatus();
+    return files_.WriteColumns(columns_->columns(),
+                               [&](ColumnFileWriter* file) { return columns_->Finish(file); });
   }
 
   // Keeps the first error, and not those of threads that were cancelled on its account.
@@ -140,40 +109,34 @@ class BaseMerge {
 
   const Delta& delta_;
   IndexDirectory* const directory_;
-  const BaseLeaves leaves_;
+  BaseFiles files_;
   const int threads_;
   const int entry_threads_;
   const MergedRowIds ids_;
   const size_t parts_;  // of the row table
   MergePace pace_;
-  std::string run_name_, table_name_;
-  std::unique_ptr<RunFileWriter> run_;
-  std::unique_ptr<RowTableFileWriter> table_;
+  RowTableWriter* table_ = nullptr;
   std::unique_ptr<ColumnsBuilder> columns_;  // null where the index includes none
   std::unique_ptr<EntryMerge> entries_;
   std::atomic<int> entry_threads_done_{0};
   Mutex mutex_;
   absl::Status status_;  // guarded by mutex_ while there are threads
-  MergedBase merged_;
 };
 
 }  // namespace
 
-absl::StatusOr<MergedBase> MergeBase(const Delta& delta, IndexDirectory* directory,
-                                     const MergeOptions& options, BaseLeaves leaves) {
+absl::StatusOr<WrittenBase> MergeBase(const Delta& delta, IndexDirectory* directory,
+                                      const MergeOptions& options, bool store_leaves) {
   return Guarded("merging a delta into its base",
-                 [&] { return BaseMerge(delta, directory, options, leaves).Run(); });
+                 [&] { return BaseMerge(delta, directory, options, store_leaves).Run(); });
 }
 
-Manifest MergedBase::Follow(const Manifest& current, absl::Span<const ManifestFile> merged) const {
+Manifest AfterMerge(const Manifest& current, const WrittenBase& base,
+                    absl::Span<const ManifestFile> merged) {
   Manifest next = current;
-  next.rows = rows;
-  next.entries = entries;
-  next.counts["distinct_keys"] = distinct_keys;
+  base.Describe(&next);
   next.counts.erase("rows_skipped");
   next.counts.erase("rows_without_key");
-  next.files = {run, row_table};
-  if (columns.has_value()) next.files.push_back(*columns);
   for (const ManifestFile& file : current.files) {
     std::string_view prefix, extension;
     uint64_t number = 0;

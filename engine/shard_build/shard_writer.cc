@@ -6,18 +6,12 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "cpu_fast/packed/leaves_writer.h"
-#include "engine/build/run_keys.h"
-#include "engine/build/unique_filter.h"
+#include "engine/build/base_files.h"
 #include "engine/extract/included_columns.h"
 #include "engine/log/anchor.h"
-#include "engine/rows/row_table_file.h"
 #include "engine/shard_build/row_ranks.h"
 #include "index/build/run_merge.h"
-#include "index/columns/column_file.h"
 #include "index/files/index_directory.h"
-#include "index/files/run_file.h"
-#include "index/keys/escaped_text.h"
 #include "index/machine/mutex.h"
 #include "index/machine/parallel.h"
 #include "index/machine/status_macros.h"
@@ -80,10 +74,26 @@ class ShardWrite {
     RETURN_IF_ERROR(FindSlices());
     RETURN_IF_ERROR(MarkRows());
     ASSIGN_OR_RETURN(directory_, IndexDirectory::OpenForWrite(directory, options_.files));
-    RETURN_IF_ERROR(WriteRows());
-    RETURN_IF_ERROR(WriteColumns());
-    RETURN_IF_ERROR(WriteEntries());
-    RETURN_IF_ERROR(directory_->Publish(NewManifest()));
+    BaseFiles files(directory_.get(), options_.store_leaves);
+    RETURN_IF_ERROR(WriteRows(&files));
+    if (!segments_.spec.include.empty()) {
+      RETURN_IF_ERROR(
+          files.WriteColumns(IncludedColumns(segments_.spec),
+                             [&](ColumnFileWriter* file) { return WriteColumns(file); }));
+    }
+    RETURN_IF_ERROR(files.WriteRun(
+        segments_.spec, options_.threads,
+        [&](absl::Span<const RowId> rows, PrimaryKeyColumn* primary_keys) {
+          return PrimaryKeys(rows, primary_keys);
+        },
+        [&](EntrySink* sink) {
+          return WithPhysicalKey(segments_.kind, [&](auto type) {
+            return MergeSlices<typename decltype(type)::type>(sink);
+          });
+        }));
+    Manifest manifest = NewManifest();
+    files.Take().Describe(&manifest);
+    RETURN_IF_ERROR(directory_->Publish(std::move(manifest)));
     BuildReport report;
     report.rows = rows_;
     report.entries = entries_;
@@ -93,14 +103,12 @@ class ShardWrite {
  private:
   absl::Status FindSlices();
   absl::Status MarkRows();
-  absl::Status WriteRows();
+  absl::Status WriteRows(BaseFiles* files);
   absl::Status WriteRowPart(size_t segment, uint64_t begin, uint64_t end, RowTableWriter::Part* to);
-  absl::Status WriteColumns();
-  absl::Status WriteEntries();
+  absl::Status WriteColumns(ColumnFileWriter* file);
   template <typename Key>
   absl::Status MergeSlices(EntrySink* sink);
-  absl::Status Duplicate(const KeyColumn& key, RowId first, RowId second) const;
-  absl::StatusOr<std::string> PrimaryKeyOf(RowId row) const;
+  absl::Status PrimaryKeys(absl::Span<const RowId> rows, PrimaryKeyColumn* primary_keys) const;
   Manifest NewManifest() const;
   absl::Status Stopped() { return absl::CancelledError("building a shard was cancelled"); }
 
@@ -114,9 +122,7 @@ class ShardWrite {
   std::vector<std::unique_ptr<RowRanks>> ranks_;  // of each segment
   std::vector<uint64_t> first_rows_;              // likewise
   uint64_t rows_ = 0;
-  uint64_t distinct_keys_ = 0;
   std::unique_ptr<IndexDirectory> directory_;
-  ManifestFile run_, row_table_, columns_;
 };
 
 absl::Status ShardWrite::FindSlices() {
@@ -163,7 +169,7 @@ absl::Status ShardWrite::MarkRows() {
   return absl::OkStatus();
 }
 
-absl::Status ShardWrite::WriteRows() {
+absl::Status ShardWrite::WriteRows(BaseFiles* files) {
   struct Part {
     size_t segment;
     uint64_t begin, end;
@@ -176,25 +182,20 @@ absl::Status ShardWrite::WriteRows() {
     }
   }
   if (parts.empty()) parts.push_back({0, 0, 0});
-  const std::string name = directory_->NextFileName("rows", "tbl");
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<RowTableFileWriter> file,
-      RowTableFileWriter::Create(directory_->PathOf(name), parts.size(), options_.files));
+  ASSIGN_OR_RETURN(RowTableWriter* const table, files->BeginRows(parts.size()));
   Mutex mutex;
   absl::Status status;
   ParallelFor(options_.threads, parts.size(), [&](size_t p) {
     if (stop_.stopped()) return;
     const Part& part = parts[p];
-    absl::Status written = WriteRowPart(part.segment, part.begin, part.end, &file->table().part(p));
+    absl::Status written = WriteRowPart(part.segment, part.begin, part.end, &table->part(p));
     if (written.ok()) return;
     const MutexLock lock(&mutex);
     status.Update(std::move(written));
   });
   if (stop_.stopped()) return Stopped();
   RETURN_IF_ERROR(status);
-  RETURN_IF_ERROR(file->Finish());
-  row_table_ = {name, file->size(), file->header_checksum()};
-  return absl::OkStatus();
+  return files->FinishRows();
 }
 
 absl::Status ShardWrite::WriteRowPart(size_t segment, uint64_t begin, uint64_t end,
@@ -213,12 +214,7 @@ absl::Status ShardWrite::WriteRowPart(size_t segment, uint64_t begin, uint64_t e
   return to->Close();
 }
 
-absl::Status ShardWrite::WriteColumns() {
-  if (segments_.spec.include.empty()) return absl::OkStatus();
-  const std::string name = directory_->NextFileName("columns", "col");
-  ASSIGN_OR_RETURN(std::unique_ptr<ColumnFileWriter> file,
-                   ColumnFileWriter::Create(directory_->PathOf(name),
-                                            IncludedColumns(segments_.spec), options_.files));
+absl::Status ShardWrite::WriteColumns(ColumnFileWriter* file) {
   std::vector<ColumnValues> values;
   for (const ColumnSchema& column : file->columns()) values.emplace_back(column.type);
   std::vector<RowId> rows;
@@ -234,30 +230,7 @@ absl::Status ShardWrite::WriteColumns() {
       RETURN_IF_ERROR(file->Append(values));
     }
   }
-  RETURN_IF_ERROR(file->Finish());
-  columns_ = {name, file->size(), file->header_checksum()};
-  return absl::OkStatus();
-}
-
-absl::Status ShardWrite::WriteEntries() {
-  const std::string name = directory_->NextFileName("base", "run");
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<RunFileWriter> file,
-      RunFileWriter::Create(directory_->PathOf(name), segments_.kind, {}, options_.files));
-  ASSIGN_OR_RETURN(KeyCodec codec, segments_.spec.Codec());
-  UniqueFilter unique(file.get(), std::move(codec),
-                      [&](const KeyColumn& key, RowId first, RowId second) {
-                        return Duplicate(key, first, second);
-                      });
-  EntrySink* sink = file.get();
-  if (segments_.spec.unique) sink = &unique;
-  RETURN_IF_ERROR(WithPhysicalKey(
-      segments_.kind, [&](auto type) { return MergeSlices<typename decltype(type)::type>(sink); }));
-  if (options_.store_leaves) RETURN_IF_ERROR(WriteLeaves(file.get(), options_.threads));
-  RETURN_IF_ERROR(file->Finish());
-  distinct_keys_ = file->properties().distinct_keys;
-  run_ = {name, file->file().size(), file->file().header_checksum()};
-  return absl::OkStatus();
+  return file->Finish();
 }
 
 template <typename Key>
@@ -295,24 +268,17 @@ absl::Status ShardWrite::MergeSlices(EntrySink* sink) {
   return keys.empty() ? absl::OkStatus() : flush();
 }
 
-absl::StatusOr<std::string> ShardWrite::PrimaryKeyOf(RowId row) const {
-  const auto behind = std::upper_bound(first_rows_.begin(), first_rows_.end(), row);
-  const auto s = static_cast<size_t>(behind - first_rows_.begin()) - 1;
-  // A message is worth the search.
-  std::vector<RowId> rows;
-  ranks_[s]->Append(0, ranks_[s]->rows(), &rows);
-  PrimaryKeyColumn primary_key;
-  RETURN_IF_ERROR(segments_[s].rows().PrimaryKeys({rows[row - first_rows_[s]]}, &primary_key));
-  return std::string(primary_key[0]);
-}
-
-absl::Status ShardWrite::Duplicate(const KeyColumn& key, RowId first, RowId second) const {
-  ASSIGN_OR_RETURN(const std::string a, PrimaryKeyOf(first));
-  ASSIGN_OR_RETURN(const std::string b, PrimaryKeyOf(second));
-  ASSIGN_OR_RETURN(const KeyCodec codec, segments_.spec.Codec());
-  return absl::AlreadyExistsError(
-      absl::StrFormat("the index is unique, but rows '%s' and '%s' both have the key %s",
-                      EscapeBytes(a), EscapeBytes(b), KeyText(codec, key, 0)));
+absl::Status ShardWrite::PrimaryKeys(absl::Span<const RowId> rows,
+                                     PrimaryKeyColumn* primary_keys) const {
+  for (const RowId row : rows) {
+    const auto behind = std::upper_bound(first_rows_.begin(), first_rows_.end(), row);
+    const auto s = static_cast<size_t>(behind - first_rows_.begin()) - 1;
+    // A message is worth the search.
+    std::vector<RowId> all;
+    ranks_[s]->Append(0, ranks_[s]->rows(), &all);
+    RETURN_IF_ERROR(segments_[s].rows().PrimaryKeys({all[row - first_rows_[s]]}, primary_keys));
+  }
+  return absl::OkStatus();
 }
 
 Manifest ShardWrite::NewManifest() const {
@@ -324,12 +290,7 @@ Manifest ShardWrite::NewManifest() const {
   anchor.unproven = "it is a shard of an index by key range, which is built as a whole";
   manifest.anchor = anchor.ToString();
   manifest.sequence = plan_.sequence;
-  manifest.rows = rows_;
-  manifest.entries = entries_;
-  manifest.counts = {
-      {"distinct_keys", distinct_keys_}, {"shard", shard_}, {"shard_plan", PlanChecksum(plan_)}};
-  manifest.files = {run_, row_table_};
-  if (!columns_.name.empty()) manifest.files.push_back(columns_);
+  manifest.counts = {{"shard", shard_}, {"shard_plan", PlanChecksum(plan_)}};
   return manifest;
 }
 

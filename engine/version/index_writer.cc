@@ -425,15 +425,14 @@ absl::Status IndexWriter::Merge(const MergeOptions& options) {
   if (merged_files.empty()) {  // all that came has gone again
     return DeadOf(*merged.delta) == 0 ? absl::OkStatus() : RenumberLocked();
   }
-  const absl::StatusOr<MergedBase> base =
-      MergeBase(*merged.delta, directory.get(), options,
-                merged.base->run_file.has_leaves() ? BaseLeaves::kStored : BaseLeaves::kNone);
+  const absl::StatusOr<WrittenBase> base =
+      MergeBase(*merged.delta, directory.get(), options, merged.base->run_file.has_leaves());
   failed = true;
   if (!base.ok()) return base.status();
   absl::Status status;
   {
     const MutexLock lock(&store_mutex_);
-    Manifest next = base->Follow(*directory->manifest(), merged_files);
+    Manifest next = AfterMerge(*directory->manifest(), *base, merged_files);
     if (!PublishManifest(std::move(next), directory.get(), &status)) return status;
     merged_ = std::exchange(merged, {});
     old = TakeMergedBase();

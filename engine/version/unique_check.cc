@@ -7,11 +7,10 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/str_format.h"
+#include "engine/build/unique_filter.h"
 #include "engine/delta/delta_changes.h"
 #include "engine/util/make_room.h"
 #include "engine/version/versioned_search.h"
-#include "index/keys/escaped_text.h"
 #include "index/keys/key_nulls.h"
 #include "index/machine/status_macros.h"
 #include "index/query/physical_key.h"
@@ -31,14 +30,6 @@ bool KeyLess(const KeyColumn& keys, size_t a, size_t b) {
       return keys.bytes(a) < keys.bytes(b);
   }
   return false;
-}
-
-absl::Status Duplicate(const IndexVersion& version, const KeyColumn& keys, size_t key,
-                       std::string_view first, std::string_view second) {
-  ASSIGN_OR_RETURN(std::string text, version.base->codec.Format(keys, key));
-  return absl::AlreadyExistsError(
-      absl::StrFormat("the index is unique, but rows '%s' and '%s' both have the key %s",
-                      EscapeBytes(first), EscapeBytes(second), text));
 }
 
 // The rows that updates touch: what an index had of them is gone.
@@ -117,8 +108,8 @@ absl::Status CheckAmongUpdates(const IndexVersion& version, const KeysToCheck& o
         continue;
       }
     }
-    return Duplicate(version, keys, a, updates.primary_keys[of.row_of[a]],
-                     updates.primary_keys[of.row_of[b]]);
+    return DuplicateKey(version.base->codec, keys, a, updates.primary_keys[of.row_of[a]],
+                        updates.primary_keys[of.row_of[b]]);
   }
   return absl::OkStatus();
 }
@@ -150,8 +141,8 @@ absl::Status CheckUpdates(const IndexVersion& version, const Delta& delta,
                          row_has_key(updates.primary_keys[of.row_of[key]], of.keys, key));
         if (!has) break;
       }
-      return Duplicate(version, of.keys, key, primary_keys[m],
-                       updates.primary_keys[of.row_of[key]]);
+      return DuplicateKey(version.base->codec, of.keys, key, primary_keys[m],
+                          updates.primary_keys[of.row_of[key]]);
     }
   }
   return absl::OkStatus();

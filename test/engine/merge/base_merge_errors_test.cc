@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(errors_of_the_file_system_surface_and_leave_no_files) {
   rlimit before;
   BOOST_REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);
-  const MergedBase merged = Merge(*medium.writer->delta(), medium.directory.index.get(), 1);
+  const WrittenBase merged = Merge(*medium.writer->delta(), medium.directory.index.get(), 1);
   medium.directory.index = nullptr;  // removes them
   medium.directory.index = *IndexDirectory::OpenForWrite(medium.directory.parent / "index");
   // Nothing fits, the one file or the other does not, or only its end.

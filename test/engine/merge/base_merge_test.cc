@@ -27,7 +27,7 @@ BOOST_AUTO_TEST_SUITE(base_merge_test)
 namespace {
 
 // The writer over a merged base, mapped from its files.
-std::unique_ptr<DeltaWriter> OpenMerged(const MergedBase& merged, const Directory& directory) {
+std::unique_ptr<DeltaWriter> OpenMerged(const WrittenBase& merged, const Directory& directory) {
   auto run = RequireOk(OpenRun(directory.index->PathOf(merged.run.name), VerifyLevel::kFull, 1));
   BOOST_CHECK(CheckIsManifestFile(merged.run, run.file).ok());
   auto rows = RequireOk(
@@ -50,7 +50,7 @@ void CheckHistory(const HistoryShape& shape, size_t base_rows, size_t rows_a_bat
       Apply(writer.get(), history.Updates(1 + history() % rows_a_batch, &rows));
     }
     const std::shared_ptr<const Delta> merging = writer->delta();
-    const MergedBase merged = Merge(*merging, directory.index.get(), 1 + merge % 4);
+    const WrittenBase merged = Merge(*merging, directory.index.get(), 1 + merge % 4);
     CheckIsFreshBuild(merged, directory, rows);
     std::unique_ptr<DeltaWriter> next = OpenMerged(merged, directory);
     for (uint64_t batches = history() % 4; batches > 0; --batches) {
@@ -59,7 +59,7 @@ void CheckHistory(const HistoryShape& shape, size_t base_rows, size_t rows_a_bat
     Apply(next.get(), UpdatesOf(DeltaChanges::Since(*merging, writer->delta()), kind));
     writer = std::move(next);
   }
-  const MergedBase merged = Merge(*writer->delta(), directory.index.get(), 1);
+  const WrittenBase merged = Merge(*writer->delta(), directory.index.get(), 1);
   CheckIsFreshBuild(merged, directory, rows);
 }
 
@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(everything_may_be_deleted_and_come_back) {
   everything.DeleteRange("", "s");
   Apply(writer.get(), everything);
   Directory directory;
-  const MergedBase merged = Merge(*writer->delta(), directory.index.get(), 2);
+  const WrittenBase merged = Merge(*writer->delta(), directory.index.get(), 2);
   CheckIsFreshBuild(merged, directory, ModelRows<std::string>());
   BOOST_TEST(merged.rows == 0u);
 
@@ -154,7 +154,7 @@ BOOST_AUTO_TEST_CASE(large_merges_on_many_threads_are_whole) {
 
   Directory directory;
   for (int threads : {1, 4, 7}) {
-    const MergedBase merged = Merge(*writer->delta(), directory.index.get(), threads);
+    const WrittenBase merged = Merge(*writer->delta(), directory.index.get(), threads);
     const auto opened = OpenMerged(merged, directory)->delta();
     BOOST_REQUIRE(opened->base_rows.rows() == model.size());
     BOOST_REQUIRE(opened->base_run.size() == model.size());
@@ -228,8 +228,8 @@ BOOST_AUTO_TEST_CASE(a_merged_index_is_opened_like_one_that_was_built) {
     const std::shared_ptr<const Delta> delta = Apply(writer.get(), updates);
 
     const auto directory = *IndexDirectory::OpenForWrite(db.Beside("old"));
-    const MergedBase merged = Merge(*delta, directory.get(), 2);
-    RequireOk(directory->Publish(merged.Follow(*directory->manifest(), {})));
+    const WrittenBase merged = Merge(*delta, directory.get(), 2);
+    RequireOk(directory->Publish(AfterMerge(*directory->manifest(), merged, {})));
     RequireOk(SecondaryIndex::Build(*db.Source(), spec, db.Beside("fresh")));
     const auto old_index = *SecondaryIndex::Open(db.Beside("old"));
     std::vector<std::string> differences;
@@ -253,14 +253,14 @@ BOOST_AUTO_TEST_CASE(the_next_manifest_names_the_merged_base_and_the_deltas_sinc
                            "delta-000005.upd", "delta-000004.upd", "notes-000009.txt"}) {
     current.files.push_back({name, 1, 2});
   }
-  MergedBase merged;
+  WrittenBase merged;
   merged.run = {"base-000010.run", 3, 4};
   merged.row_table = {"rows-000011.tbl", 5, 6};
   merged.rows = 10, merged.entries = 20, merged.distinct_keys = 15;
   // One of them has been made one file with later updates meanwhile, and is named no more.
   const std::vector<ManifestFile> merged_files = {
       current.files[2], {"delta-000001.upd", 1, 2}, current.files[3]};
-  const Manifest next = merged.Follow(current, merged_files);
+  const Manifest next = AfterMerge(current, merged, merged_files);
   std::vector<std::string> names;
   for (const ManifestFile& file : next.files) names.push_back(file.name);
   BOOST_CHECK((names == std::vector<std::string>{"base-000010.run", "rows-000011.tbl",

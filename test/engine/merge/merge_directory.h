@@ -38,7 +38,7 @@ struct Directory {
   }
 };
 
-inline MergedBase Merge(const Delta& delta, IndexDirectory* directory, int threads) {
+inline WrittenBase Merge(const Delta& delta, IndexDirectory* directory, int threads) {
   MergeOptions options;
   options.threads = threads;
   return RequireOk(MergeBase(delta, directory, options));
@@ -76,7 +76,7 @@ struct FreshBuild {
 };
 
 template <typename Key>
-void CheckIsFreshBuild(const MergedBase& merged, const Directory& directory,
+void CheckIsFreshBuild(const WrittenBase& merged, const Directory& directory,
                        const ModelRows<Key>& rows) {
   const FreshBuild<Key> fresh(rows);
   BOOST_TEST(merged.rows == rows.size());

@@ -224,7 +224,7 @@ class MergeBench {
   SortedRun run_;
   std::unique_ptr<RowTableFile> table_file_;
   std::shared_ptr<const Delta> delta_;
-  MergedBase merged_;
+  WrittenBase merged_;
 };
 
 template <typename Key>
