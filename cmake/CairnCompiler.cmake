@@ -57,18 +57,18 @@ if(CAIRN_COVERAGE)
   add_link_options(--coverage)
 endif()
 
-include(CairnRooms)
+include(CairnModules)
 
 # cairn_add_floor(NAME SOURCES... [ALONE SOURCES...] LINKS...): one folder's object library `cairn_NAME`, and
-# `cairn_NAME_links`, what the whole library must link because of it. Where CAIRN_ROOMS_TOGETHER says so, SOURCES of a
-# room are compiled as one, but those that are ALONE: kernels that Highway compiles several times, sources with flags of
+# `cairn_NAME_links`, what the whole library must link because of it. Where CAIRN_UNITY_BUILD says so, SOURCES of a
+# module are compiled as one, but those that are ALONE: kernels that Highway compiles several times, sources with flags of
 # their own.
 function(cairn_add_floor name)
   cmake_parse_arguments(ARG "" "" "SOURCES;ALONE;LINKS" ${ARGN})
   add_library(cairn_${name}_links INTERFACE)
   target_link_libraries(cairn_${name}_links INTERFACE ${ARG_LINKS})
-  if(CAIRN_ROOMS_TOGETHER)
-    cairn_join_rooms(ARG_SOURCES ${ARG_SOURCES})
+  if(CAIRN_UNITY_BUILD)
+    cairn_unity_build(ARG_SOURCES ${ARG_SOURCES})
   endif()
   add_library(cairn_${name} OBJECT ${ARG_SOURCES} ${ARG_ALONE})
   target_link_libraries(cairn_${name} PRIVATE cairn_compiler cairn_${name}_links)

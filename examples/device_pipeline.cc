@@ -78,7 +78,7 @@ absl::Status Run(const cairn::Device& device) {
   // Enqueues the search and returns. More work may follow on the stream before anybody waits.
   const cairn::DeviceKeys queries_there(device_queries.data(), kQueries);
   const auto batch = cairn::DeviceBatch::FindFirst(queries_there, found.data());
-  if (absl::Status s = (*index)->Answer(batch, stream); !s.ok()) return s;
+  if (absl::Status s = (*index)->Execute(batch, stream); !s.ok()) return s;
   if (absl::Status s = FromCuda(cudaStreamSynchronize(stream)); !s.ok()) return s;
 
   std::vector<cairn::RowId> answers;
@@ -103,7 +103,7 @@ absl::Status Run(const cairn::Device&) {
 }  // namespace
 
 int main() {
-  const auto devices = cairn::Devices();
+  const auto devices = cairn::ListDevices();
   if (!devices.ok()) {
     std::cout << "skipped: " << devices.status().message() << "\n";
     return kSkipped;

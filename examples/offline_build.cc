@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "cairn/build.h"
+#include "cairn/column.h"
 #include "cairn/index_spec.h"
 #include "cairn/indexed_db.h"
+#include "cairn/options.h"
 #include "cairn/query.h"
 #include "cairn/rocksdb_status.h"
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
-#include "cairn/string_list.h"
 #include "rocksdb/db.h"
 #include "rocksdb/utilities/checkpoint.h"
 
@@ -71,9 +71,9 @@ absl::Status Run(const std::string& directory) {
   const auto city = cairn::SecondaryIndex::Open(targets[1].directory);
   if (!city.ok()) return city.status();
   const std::vector<std::string_view> wanted = {"Oslo", "Paris", "Riga"};
-  cairn::Matches rows;
+  cairn::FindResult rows;
   if (absl::Status s = (*city)->Find(wanted, &rows); !s.ok()) return s;
-  cairn::PrimaryKeyColumn people;
+  cairn::StringList people;
   if (absl::Status s = (*city)->PrimaryKeys(rows.row_ids, &people); !s.ok()) return s;
   for (size_t i = 0; i < wanted.size(); ++i) {
     std::cout << wanted[i] << ": " << rows[i].size() << " people";

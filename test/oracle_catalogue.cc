@@ -10,7 +10,7 @@
 namespace cairn {
 namespace oracle {
 
-constexpr size_t kMostKeys = kUnderTsan ? 500 : SIZE_MAX;
+constexpr size_t kMaxKeys = kUnderTsan ? 500 : SIZE_MAX;
 constexpr size_t kKeysAskedFor = FewerSanitized(700, 3, 30);  // with those beside them
 
 // Sorts entries, drops what is there twice, and makes queries.
@@ -89,7 +89,7 @@ std::vector<OracleData<Key>> IntegerCatalogue(size_t most) {
   auto random = TestRandom(2);
   std::vector<OracleData<Key>> catalogue;
   const auto add = [&](const std::string& shape, size_t size, auto key) {
-    if (size > std::min(most, kMostKeys)) return;
+    if (size > std::min(most, kMaxKeys)) return;
     std::vector<Key> keys(size);
     for (size_t i = 0; i < size; ++i) keys[i] = static_cast<Key>(key(i));
     catalogue.push_back(FinishIntegers(shape + ", " + std::to_string(size), std::move(keys)));
@@ -125,7 +125,7 @@ std::vector<OracleData<std::string>> StringCatalogue(size_t most) {
   auto random = TestRandom(3);
   std::vector<OracleData<std::string>> catalogue;
   const auto add = [&](const std::string& shape, size_t size, auto key) {
-    if (size > std::min(most, kMostKeys)) return;
+    if (size > std::min(most, kMaxKeys)) return;
     std::vector<std::string> keys(size);
     for (size_t i = 0; i < size; ++i) keys[i] = key(i);
     catalogue.push_back(FinishStrings(shape + ", " + std::to_string(size), std::move(keys)));

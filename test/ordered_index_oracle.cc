@@ -55,12 +55,12 @@ class Oracle {
     std::vector<Position> lower(n, 0xDEAD), upper(n, 0xDEAD), begin(n, 0xDEAD), end(n, 0xDEAD);
     std::vector<RowId> first(n, 0xDEAD);
     auto found = std::make_unique<bool[]>(n + 1);
-    RequireOk(index.Answer(Batch::LowerBound(batch, absl::MakeSpan(lower))));
-    RequireOk(index.Answer(Batch::UpperBound(batch, absl::MakeSpan(upper))));
-    RequireOk(index.Answer(Batch::FindFirst(batch, absl::MakeSpan(first))));
-    RequireOk(index.Answer(Batch::Contains(batch, absl::Span<bool>(found.get(), n))));
-    RequireOk(index.Answer(Batch::EqualRange(batch, absl::MakeSpan(begin), absl::MakeSpan(end))));
-    RequireOk(index.Answer(Batch::Find(batch, &matches_)));
+    RequireOk(index.Execute(Batch::LowerBound(batch, absl::MakeSpan(lower))));
+    RequireOk(index.Execute(Batch::UpperBound(batch, absl::MakeSpan(upper))));
+    RequireOk(index.Execute(Batch::FindFirst(batch, absl::MakeSpan(first))));
+    RequireOk(index.Execute(Batch::Contains(batch, absl::Span<bool>(found.get(), n))));
+    RequireOk(index.Execute(Batch::EqualRange(batch, absl::MakeSpan(begin), absl::MakeSpan(end))));
+    RequireOk(index.Execute(Batch::Find(batch, &matches_)));
     BOOST_REQUIRE(matches_.size() == n && matches_.offsets[0] == 0);
     for (size_t i = 0; i < n; ++i) {
       const auto [from, to] = EqualRange(i);
@@ -150,8 +150,8 @@ class Oracle {
     ranges.upper_bounds = upper_bounds;
     std::vector<Position> begin(n), end(n);
     std::vector<uint64_t> counts(n);
-    RequireOk(index.Answer(Batch::Positions(ranges, absl::MakeSpan(begin), absl::MakeSpan(end))));
-    RequireOk(index.Answer(Batch::Count(ranges, absl::MakeSpan(counts))));
+    RequireOk(index.Execute(Batch::Positions(ranges, absl::MakeSpan(begin), absl::MakeSpan(end))));
+    RequireOk(index.Execute(Batch::Count(ranges, absl::MakeSpan(counts))));
     std::vector<std::pair<size_t, size_t>> expected(n);
     uint64_t total = 0;
     for (size_t i = 0; i < n; ++i) {
@@ -175,7 +175,7 @@ class Oracle {
                  const std::vector<std::pair<size_t, size_t>>& expected) {
     const OrderedIndex& index = index_;
     const OracleData<Key>& data = data_;
-    RequireOk(index.Answer(Batch::Scan(ranges, &matches_, options)));
+    RequireOk(index.Execute(Batch::Scan(ranges, &matches_, options)));
     BOOST_REQUIRE(matches_.size() == expected.size());
     BOOST_REQUIRE(matches_.keys.size() == (options.with_keys ? matches_.row_ids.size() : 0));
     for (size_t i = 0; i < expected.size(); ++i) {
@@ -210,44 +210,44 @@ class Oracle {
     bool found[1];
     uint64_t count[1];
     const auto refused = [](const absl::Status& s) { return absl::IsInvalidArgument(s); };
-    BOOST_TEST(refused(index_.Answer(Batch::LowerBound(wrong, position))));
-    BOOST_TEST(refused(index_.Answer(Batch::UpperBound(wrong, position))));
-    BOOST_TEST(refused(index_.Answer(Batch::EqualRange(wrong, position, position))));
-    BOOST_TEST(refused(index_.Answer(Batch::FindFirst(wrong, row))));
-    BOOST_TEST(refused(index_.Answer(Batch::Contains(wrong, found))));
-    BOOST_TEST(refused(index_.Answer(Batch::Find(wrong, &matches_))));
-    BOOST_TEST(refused(index_.Answer(Batch::Count(RangeBatch::Equal(wrong), count))));
-    BOOST_TEST(refused(index_.Answer(Batch::Scan(RangeBatch::Equal(wrong), &matches_))));
+    BOOST_TEST(refused(index_.Execute(Batch::LowerBound(wrong, position))));
+    BOOST_TEST(refused(index_.Execute(Batch::UpperBound(wrong, position))));
+    BOOST_TEST(refused(index_.Execute(Batch::EqualRange(wrong, position, position))));
+    BOOST_TEST(refused(index_.Execute(Batch::FindFirst(wrong, row))));
+    BOOST_TEST(refused(index_.Execute(Batch::Contains(wrong, found))));
+    BOOST_TEST(refused(index_.Execute(Batch::Find(wrong, &matches_))));
+    BOOST_TEST(refused(index_.Execute(Batch::Count(RangeBatch::Equal(wrong), count))));
+    BOOST_TEST(refused(index_.Execute(Batch::Scan(RangeBatch::Equal(wrong), &matches_))));
     BOOST_TEST(
-        refused(index_.Answer(Batch::Positions(RangeBatch::Equal(wrong), position, position))));
+        refused(index_.Execute(Batch::Positions(RangeBatch::Equal(wrong), position, position))));
     const KeyBatch one = KeysUpTo(1);
-    BOOST_TEST(refused(index_.Answer(Batch::LowerBound(one, {}))));
-    BOOST_TEST(refused(index_.Answer(Batch::UpperBound(one, {}))));
-    BOOST_TEST(refused(index_.Answer(Batch::EqualRange(one, position, {}))));
-    BOOST_TEST(refused(index_.Answer(Batch::Find(one, nullptr))));
-    BOOST_TEST(refused(index_.Answer(Batch::FindFirst(one, {}))));
-    BOOST_TEST(refused(index_.Answer(Batch::Contains(one, {}))));
-    BOOST_TEST(refused(index_.Answer(Batch::Count(RangeBatch::Equal(one), {}))));
-    BOOST_TEST(refused(index_.Answer(Batch::Positions(RangeBatch::Equal(one), position, {}))));
-    BOOST_TEST(refused(index_.Answer(Batch::Count(RangeBatch::HalfOpen(one, {}), count))));
+    BOOST_TEST(refused(index_.Execute(Batch::LowerBound(one, {}))));
+    BOOST_TEST(refused(index_.Execute(Batch::UpperBound(one, {}))));
+    BOOST_TEST(refused(index_.Execute(Batch::EqualRange(one, position, {}))));
+    BOOST_TEST(refused(index_.Execute(Batch::Find(one, nullptr))));
+    BOOST_TEST(refused(index_.Execute(Batch::FindFirst(one, {}))));
+    BOOST_TEST(refused(index_.Execute(Batch::Contains(one, {}))));
+    BOOST_TEST(refused(index_.Execute(Batch::Count(RangeBatch::Equal(one), {}))));
+    BOOST_TEST(refused(index_.Execute(Batch::Positions(RangeBatch::Equal(one), position, {}))));
+    BOOST_TEST(refused(index_.Execute(Batch::Count(RangeBatch::HalfOpen(one, {}), count))));
     RangeBatch ranges = RangeBatch::Equal(one);
     ranges.lower_bound = Bound::kPrefix;
-    BOOST_TEST(refused(index_.Answer(Batch::Count(ranges, count))));
-    if (!strings) BOOST_TEST(refused(index_.Answer(Batch::Count(RangeBatch::Prefix(one), count))));
+    BOOST_TEST(refused(index_.Execute(Batch::Count(ranges, count))));
+    if (!strings) BOOST_TEST(refused(index_.Execute(Batch::Count(RangeBatch::Prefix(one), count))));
     const std::vector<Bound> two_bounds(2, Bound::kInclusive);
     ranges = RangeBatch::Equal(one);
     ranges.upper_bounds = two_bounds;
-    BOOST_TEST(refused(index_.Answer(Batch::Count(ranges, count))));
-    BOOST_TEST(index_.Answer(Batch::LowerBound(wrong.Slice(0, 0), {}))
+    BOOST_TEST(refused(index_.Execute(Batch::Count(ranges, count))));
+    BOOST_TEST(index_.Execute(Batch::LowerBound(wrong.Slice(0, 0), {}))
                    .ok());  // an empty batch of any kind
-    BOOST_TEST(index_.Answer(Batch::Find(KeyBatch(), &matches_)).ok());
+    BOOST_TEST(index_.Execute(Batch::Find(KeyBatch(), &matches_)).ok());
     BOOST_TEST(matches_.size() == 0u);
   }
 
   const OrderedIndex& index_;
   const OracleData<Key>& data_;
   const std::vector<View> queries_;
-  Matches matches_;  // reused, as callers do
+  FindResult matches_;  // reused, as callers do
 };
 
 #undef CAIRN_ORACLE_CHECK

@@ -22,9 +22,9 @@ class TestArrow {
  public:
   // Of the values of one part. `format` is one that fits the part; elements that stand before the
   // slice, `offset` of them, are like the last value.
-  TestArrow(const std::string& format, const std::vector<KeyValue>& values, size_t offset = 0)
+  TestArrow(const std::string& format, const std::vector<DataValue>& values, size_t offset = 0)
       : format_(format) {
-    std::vector<KeyValue> all(offset, values.empty() ? KeyValue() : values.back());
+    std::vector<DataValue> all(offset, values.empty() ? DataValue() : values.back());
     all.insert(all.end(), values.begin(), values.end());
     AddValidity(all);
     if (format == "u" || format == "z") {
@@ -65,9 +65,9 @@ class TestArrow {
     return memory_.back().get();
   }
 
-  void AddValidity(const std::vector<KeyValue>& values) {
+  void AddValidity(const std::vector<DataValue>& values) {
     bool has_null = false;
-    for (const KeyValue& value : values) has_null |= std::holds_alternative<std::monostate>(value);
+    for (const DataValue& value : values) has_null |= std::holds_alternative<std::monostate>(value);
     nulls_ = 0;
     if (!has_null) return buffers_.push_back(nullptr);
     char* const bits = Buffer(values.size() / 8 + 1);
@@ -79,7 +79,7 @@ class TestArrow {
   }
 
   template <typename Offset>
-  void AddStrings(const std::vector<KeyValue>& values) {
+  void AddStrings(const std::vector<DataValue>& values) {
     std::string heap = "before";
     char* const offsets = Buffer((values.size() + 1) * sizeof(Offset));
     for (size_t i = 0; i <= values.size(); ++i) {
@@ -91,7 +91,7 @@ class TestArrow {
     std::memcpy(Buffer(heap.size()), heap.data(), heap.size());
   }
 
-  void AddViews(const std::vector<KeyValue>& values) {
+  void AddViews(const std::vector<DataValue>& values) {
     char* const views = Buffer(values.size() * 16);
     std::string heaps[2] = {"xyz", ""};
     for (size_t i = 0; i < values.size(); ++i) {
@@ -120,7 +120,7 @@ class TestArrow {
   }
 
   template <typename T>
-  void AddNumbers(const std::vector<KeyValue>& values) {
+  void AddNumbers(const std::vector<DataValue>& values) {
     char* const numbers = Buffer(values.size() * sizeof(T));
     for (size_t i = 0; i < values.size(); ++i) {
       T number = static_cast<T>(77);
@@ -131,7 +131,7 @@ class TestArrow {
     }
   }
 
-  void AddFixed(const std::vector<KeyValue>& values) {
+  void AddFixed(const std::vector<DataValue>& values) {
     if (format_ == "C") return AddNumbers<uint8_t>(values);
     if (format_ == "S") return AddNumbers<uint16_t>(values);
     if (format_ == "I") return AddNumbers<uint32_t>(values);

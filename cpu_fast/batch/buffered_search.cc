@@ -111,7 +111,7 @@ class PartBuffers {
     fill_[part] = 0;
     found_.keys = keys_.subspan(begin, count);
     const Batch found = found_.Slice(0, count);
-    RETURN_IF_ERROR(index_.Answer(found));
+    RETURN_IF_ERROR(index_.Execute(found));
     ScatterAnswers(found, slots_.subspan(begin, count), batch_);
     return absl::OkStatus();
   }
@@ -132,7 +132,7 @@ absl::Status BufferedSearch(const OrderedIndex& index, const Batch& batch,
                             const StrategyOptions& options, StrategyScratch* scratch) {
   size_t parts = options.parts;
   while (parts > 1 && batch.size() / parts < options.buffer) parts /= 2;
-  if (parts == 1 || index.run().empty()) return index.Answer(batch);
+  if (parts == 1 || index.run().empty()) return index.Execute(batch);
   return WithColumn(index.run(), [&](const auto& column) {
     using Key = typename decltype(column.Queries(batch.keys))::value_type;
     using Parts =

@@ -61,7 +61,7 @@ void FindLowerBounds(absl::Span<const Key> keys, absl::Span<const Key> queries,
 
 void MergeSearch::LowerBound(KeyBatch keys, Position* positions) const {
   if (keys.empty()) return;
-  if (run().kind() == KeyKind::kU32) {
+  if (run().kind() == PhysicalType::kU32) {
     FindLowerBounds(run().u32(), keys.u32(), positions);
   } else {
     FindLowerBounds(run().u64(), keys.u64(), positions);

@@ -47,14 +47,15 @@ absl::Status ForEachSlice(size_t size, const Parallelism& parallelism,
   }
 }
 
-absl::Status Answer(const OrderedIndex& index, const Batch& batch, const Parallelism& parallelism) {
+absl::Status Execute(const OrderedIndex& index, const Batch& batch,
+                     const Parallelism& parallelism) {
   const size_t size = batch.size();
-  if (SliceCount(size, parallelism) == 1) return index.Answer(batch);
+  if (SliceCount(size, parallelism) == 1) return index.Execute(batch);
   const SortedRun& run = index.run();
   RETURN_IF_ERROR(CheckBatch(run.kind(), batch));
   if (!batch.gives_matches()) {
     return ForEachSlice(size, parallelism, [&](size_t first, size_t count) {
-      return index.Answer(batch.Slice(first, count));
+      return index.Execute(batch.Slice(first, count));
     });
   }
   const std::unique_ptr<Position[]> scratch(new (std::nothrow) Position[2 * size]);
@@ -62,7 +63,7 @@ absl::Status Answer(const OrderedIndex& index, const Batch& batch, const Paralle
   const absl::Span<Position> begin(scratch.get(), size), end(scratch.get() + size, size);
   const bool scan = batch.operation == Operation::kScan;
   const QueryOptions options = scan ? batch.options : QueryOptions();
-  absl::Status s = Answer(
+  absl::Status s = Execute(
       index,
       scan ? Batch::Positions(batch.ranges, begin, end) : Batch::EqualRange(batch.keys, begin, end),
       parallelism);

@@ -26,10 +26,10 @@ size_t SliceCount(size_t queries, const Parallelism& parallelism);
 absl::Status ForEachSlice(size_t size, const Parallelism& parallelism,
                           absl::FunctionRef<absl::Status(size_t first, size_t count)> body);
 
-// index.Answer(batch), to the same outcome, on several threads. Of Find and Scan each thread has
+// index.Execute(batch), to the same outcome, on several threads. Of Find and Scan each thread has
 // its part of the matches to write; scratch of eight bytes a query is allocated for it, so unlike
 // on one thread a warm call is not free of allocations. ResourceExhausted where memory does not
 // suffice.
-absl::Status Answer(const OrderedIndex& index, const Batch& batch, const Parallelism& parallelism);
+absl::Status Execute(const OrderedIndex& index, const Batch& batch, const Parallelism& parallelism);
 
 }  // namespace cairn

@@ -98,13 +98,14 @@ class SearchInOrder {
     if (Merges(index.run(), batch, options)) merge_.emplace(index.run());
   }
 
-  absl::Status Answer(const Batch& batch) const {
-    return merge_.has_value() ? merge_->Answer(batch) : index_.Answer(batch);
+  absl::Status Execute(const Batch& batch) const {
+    return merge_.has_value() ? merge_->Execute(batch) : index_.Execute(batch);
   }
 
  private:
   static bool Merges(const SortedRun& run, size_t batch, const StrategyOptions& options) {
-    if (options.strategy != Strategy::kSortBased || run.kind() == KeyKind::kBytes) return false;
+    if (options.strategy != Strategy::kSortBased || run.kind() == PhysicalType::kBytes)
+      return false;
     if (options.sorted_search == SortedSearch::kFastest) return run.size() / kMergeRatio <= batch;
     return options.sorted_search == SortedSearch::kMerge;
   }
@@ -151,7 +152,7 @@ absl::Status SearchEntries(absl::Span<const Entry> entries, const SearchInOrder&
     Unpack(entries.subspan(first, count), keys, slots);
     Batch found = buffer.Slice(by_key ? first : 0, count);
     found.keys = keys.first(count);
-    RETURN_IF_ERROR(search.Answer(found));
+    RETURN_IF_ERROR(search.Execute(found));
     if (!by_key) {
       ScatterAnswers(found, slots.first(count), batch);
     } else if (!batch.query_of.empty()) {
@@ -165,11 +166,11 @@ absl::Status SearchEntries(absl::Span<const Entry> entries, const SearchInOrder&
 
 bool Ascends(KeyBatch keys) {
   switch (keys.kind()) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return AllAscend(keys.u32());
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return AllAscend(keys.u64());
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       break;
   }
   return AllAscend(keys.bytes());
@@ -177,7 +178,7 @@ bool Ascends(KeyBatch keys) {
 
 absl::Status SearchAscending(const OrderedIndex& index, const Batch& batch, size_t whole,
                              const StrategyOptions& options) {
-  return SearchInOrder(index, whole, options).Answer(batch);
+  return SearchInOrder(index, whole, options).Execute(batch);
 }
 
 absl::Status SortBasedSearch(const OrderedIndex& index, const Batch& batch,

@@ -24,7 +24,7 @@ absl::Status CheckOptions(const Batch& batch, const StrategyOptions& options) {
         "only the sort-based strategy, or sorted input, gives results in key order");
   }
   if (sorts && options.sorted_search == SortedSearch::kMerge &&
-      batch.keys.kind() == KeyKind::kBytes) {
+      batch.keys.kind() == PhysicalType::kBytes) {
     return absl::UnimplementedError("sorted keys of bytes are searched by index only, not merged");
   }
   if (options.parts == 0 || options.parts > kMaxParts ||
@@ -52,7 +52,7 @@ class PointStrategy {
       : index_(index), options_(options), parallelism_(parallelism), pool_(pool) {}
 
   // Answers a batch, and sets query_of.
-  absl::Status Answer(const Batch& batch) const {
+  absl::Status Execute(const Batch& batch) const {
     if (batch.operation == Operation::kFind) {
       return options_.distinct_keys ? FindOnly(batch) : Find(batch);
     }
@@ -73,14 +73,14 @@ class PointStrategy {
     if (options_.strategy == Strategy::kUnbuffered &&
         batch.options.result_order == ResultOrder::kCaller && SliceCount(size, parallelism_) == 1) {
       std::iota(batch.query_of.begin(), batch.query_of.end(), 0);
-      return index_.Answer(batch);
+      return index_.Execute(batch);
     }
-    const KeyKind kind = index_.run().kind();
+    const PhysicalType kind = index_.run().kind();
     const StrategyScratchPool::Lease scratch = pool_->Take();
     Batch ranges = batch;
     ranges.operation = Operation::kEqualRange;
     scratch->TakeAnswers(size, &ranges);
-    absl::Status s = Answer(ranges);
+    absl::Status s = Execute(ranges);
     if (s.ok()) s = PlanMatches(kind, {}, ranges.values, ranges.ends, batch.matches);
     if (!s.ok()) return s;
     return ForEachSlice(size, parallelism_, [&](size_t first, size_t count) {
@@ -97,8 +97,8 @@ class PointStrategy {
     Batch only = batch;
     only.operation = Operation::kFindFirst;
     scratch->TakeAnswers(size, &only);
-    RETURN_IF_ERROR(Answer(only));
-    Matches* const matches = batch.matches;
+    RETURN_IF_ERROR(Execute(only));
+    FindResult* const matches = batch.matches;
     matches->keys.Clear(index_.run().kind());
     matches->cursors.clear();
     matches->offsets.resize(size + 1);
@@ -137,7 +137,7 @@ class PointStrategy {
         if (Ascends(batch.keys)) return SearchAscending(index_, batch, batch.size(), options_);
         return SortBasedSearch(index_, batch, options_, pool_->Take().get());
     }
-    return index_.Answer(batch);
+    return index_.Execute(batch);
   }
 
   const OrderedIndex& index_;
@@ -148,18 +148,18 @@ class PointStrategy {
 
 }  // namespace
 
-absl::Status Answer(const OrderedIndex& index, const Batch& batch, const StrategyOptions& options,
-                    const Parallelism& parallelism, StrategyScratchPool* pool) {
+absl::Status Execute(const OrderedIndex& index, const Batch& batch, const StrategyOptions& options,
+                     const Parallelism& parallelism, StrategyScratchPool* pool) {
   if (batch.takes_ranges()) {
     if (batch.options.result_order == ResultOrder::kCaller) {
-      return Answer(index, batch, parallelism);
+      return Execute(index, batch, parallelism);
     }
     return absl::InvalidArgumentError("ranges are answered in the caller's order only");
   }
   RETURN_IF_ERROR(CheckBatch(index.run().kind(), batch));
   RETURN_IF_ERROR(CheckOptions(batch, options));
   try {
-    return PointStrategy(index, options, parallelism, pool).Answer(batch);
+    return PointStrategy(index, options, parallelism, pool).Execute(batch);
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError(
         absl::StrFormat("no memory to answer a batch of %d queries", batch.size()));

@@ -6,11 +6,10 @@
 #include "absl/status/status.h"
 #include "cairn/ordered_index.h"
 #include "cairn/query.h"
-#include "cairn/strategy.h"
 #include "cpu_fast/batch/parallel_batch.h"
 #include "cpu_fast/batch/strategy_scratch.h"
 
-// The strategies of cairn/strategy.h on the CPU, over any OrderedIndex; each is exact for every
+// The strategies of cairn/query.h on the CPU, over any OrderedIndex; each is exact for every
 // batch. Buffered queries wait in buffers, one for each part of the key range, that are run
 // when full. The paper's fourth scheme, a compressed tree, is an index: CompressedTree.
 
@@ -38,7 +37,7 @@ struct StrategyOptions {
   size_t buffer = 256;
 };
 
-// index.Answer(batch) by a strategy, on several threads: each takes a part of the batch, of the
+// index.Execute(batch) by a strategy, on several threads: each takes a part of the batch, of the
 // sorted batch for ResultOrder::kKey. Batches of ranges are answered as they are. Thread-safe, as
 // the pool is. On one thread a call that is no larger than one before allocates nothing, unless it
 // sorts keys of bytes.
@@ -51,7 +50,7 @@ struct StrategyOptions {
 // Besides OrderedIndex's errors: InvalidArgument for options that do not go together or are out of
 // range, or a query_of that is neither empty nor as long as the batch; Unimplemented for keys of
 // bytes and SortedSearch::kMerge; ResourceExhausted where memory does not suffice.
-absl::Status Answer(const OrderedIndex& index, const Batch& batch, const StrategyOptions& options,
-                    const Parallelism& parallelism, StrategyScratchPool* pool);
+absl::Status Execute(const OrderedIndex& index, const Batch& batch, const StrategyOptions& options,
+                     const Parallelism& parallelism, StrategyScratchPool* pool);
 
 }  // namespace cairn

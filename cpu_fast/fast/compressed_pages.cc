@@ -9,7 +9,7 @@
 namespace cairn {
 namespace {
 
-// Groups of pages that one task compresses.
+// AggregateGroupsResult of pages that one task compresses.
 constexpr size_t kGroupGrain = 256;
 
 template <typename Key>

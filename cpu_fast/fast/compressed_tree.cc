@@ -65,11 +65,11 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeCompressedTree(SortedRun run,
                                                                  std::optional<SimdLevel> simd) {
   ASSIGN_OR_RETURN(const SimdLevel level, ChooseSimdLevel(simd));
   switch (run.kind()) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return std::make_unique<CompressedTree<uint32_t>>(std::move(run), level);
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return std::make_unique<CompressedTree<uint64_t>>(std::move(run), level);
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       break;
   }
   return absl::UnimplementedError(

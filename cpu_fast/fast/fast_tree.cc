@@ -63,11 +63,11 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeFastTree(SortedRun run,
                                                            const FastTreeOptions& options) {
   ASSIGN_OR_RETURN(const SimdLevel level, ChooseSimdLevel(options.simd));
   switch (run.kind()) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return std::make_unique<FastTree<uint32_t>>(std::move(run), options.page, level);
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return std::make_unique<FastTree<uint64_t>>(std::move(run), options.page, level);
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       break;
   }
   return absl::UnimplementedError("cpu:fast takes keys of u32 or u64, not bytes: see cpu:strings");

@@ -30,7 +30,7 @@ class Stretch {
     descends_ |= i > first_ && separator < separators_[i - 1];
     ones_ = std::min(ones_, std::countr_one(separator));
     if (i >= first_ + Cell::kSeparators) Lower(&cell_span_, i, Cell::kSeparators);
-    if (i >= first_ + kMostTies) Lower(&step_span_, i, kMostTies);
+    if (i >= first_ + kMaxTies) Lower(&step_span_, i, kMaxTies);
   }
   // Adds what was added to another that begins with the same separator.
   void Add(const Stretch& other) {
@@ -43,8 +43,8 @@ class Stretch {
   bool descends() const { return descends_; }
 
   // A group of the separators up to `end`, of which none descends. None where more than
-  // `most_cells` were needed.
-  std::optional<CellGroup<Key>> Group(size_t end, bool exact, uint64_t most_cells) const {
+  // `max_cells` were needed.
+  std::optional<CellGroup<Key>> Group(size_t end, bool exact, uint64_t max_cells) const {
     // All keys up to the first separator are one to a search, and all behind the last one: a step
     // of its own for each tells that they are not near. Steps that end where blocks of 2^ones_ keys
     // do tell a separator from all keys above it.
@@ -68,18 +68,18 @@ class Stretch {
                                           std::bit_ceil(std::max(cells, PowerOfTwo(bits - ones_))));
     if (exact || step_span_ == 0) {
       cells = exact_cells;
-    } else if (end - first_ > kMostTies && step_span_ <= kGreatest >> 16 >> scale.shift) {
-      // Those kMostTies apart must fall on different steps.
+    } else if (end - first_ > kMaxTies && step_span_ <= kGreatest >> 16 >> scale.shift) {
+      // Those kMaxTies apart must fall on different steps.
       const auto step_span = static_cast<Key>(step_span_ << scale.shift << 16);
       cells = std::min(exact_cells, std::max<uint64_t>(cells, kGreatest / step_span + 1));
     }
-    if (cells > most_cells) return std::nullopt;
+    if (cells > max_cells) return std::nullopt;
     scale.multiplier = static_cast<uint32_t>(cells);
     return CellGroup<Key>{scale, cells == exact_cells, end};
   }
 
  private:
-  static constexpr size_t kMostTies = CellDirectory<Key>::kMostTies;
+  static constexpr size_t kMaxTies = CellDirectory<Key>::kMaxTies;
   static constexpr Key kGreatest = std::numeric_limits<Key>::max();
   static constexpr int kKeyBits = static_cast<int>(sizeof(Key)) * 8;
 
@@ -94,7 +94,7 @@ class Stretch {
   size_t first_;
   bool descends_ = false;
   int ones_ = kKeyBits;  // that each separator ends in
-  // The least distances between separators Cell::kSeparators and kMostTies apart.
+  // The least distances between separators Cell::kSeparators and kMaxTies apart.
   Key cell_span_ = kGreatest;
   Key step_span_ = kGreatest;
 };
@@ -112,8 +112,8 @@ Stretch<Key> StretchOfAll(absl::Span<const Key> separators, int threads) {
   return all;
 }
 
-// Groups of the separators in [begin, end), each as long as it takes no more than a cell for each
-// `fill`; only more than `most` of them where these are too many.
+// AggregateGroupsResult of the separators in [begin, end), each as long as it takes no more than a
+// cell for each `fill`; only more than `most` of them where these are too many.
 template <typename Key>
 std::vector<CellGroup<Key>> CutGroups(absl::Span<const Key> separators, size_t begin, size_t end,
                                       bool exact, size_t fill, size_t most) {
@@ -163,7 +163,7 @@ std::optional<CellDirectory<Key>> CellDirectory<Key>::Build(absl::Span<const Key
     return Fill(separators, {*group}, threads);
   }
   // Slightly emptier cells make fewer groups: worth while where they are few then.
-  const size_t most = std::min(size / kMinGroup, kMostGroups);
+  const size_t most = std::min(size / kMinGroup, kMaxGroups);
   auto groups = CutGroups(separators, exact, kMinFill, most, threads);
   if (groups.size() > kFewGroups) {
     auto fewer = CutGroups(separators, exact, kMinFill - 1, kFewGroups, threads);

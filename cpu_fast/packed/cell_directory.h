@@ -77,7 +77,7 @@ class CellDirectory {
  public:
   // On up to `threads` threads. None where there are no separators, where they descend anywhere,
   // where more than one cell for each kMinFill separators or one group for each kMinGroup were
-  // needed, or more groups than kMostGroups, or where `exact` is required and that takes as many.
+  // needed, or more groups than kMaxGroups, or where `exact` is required and that takes as many.
   // Throws std::bad_alloc.
   static std::optional<CellDirectory> Build(absl::Span<const Key> separators, bool exact,
                                             int threads);
@@ -85,9 +85,9 @@ class CellDirectory {
   // Of so many groups all bounds are compared; of more, every kNearBounds-th and those behind it.
   static constexpr size_t kFewGroups = 64;
   static constexpr size_t kNearBounds = 32;
-  static constexpr size_t kMostGroups = 4096;
+  static constexpr size_t kMaxGroups = 4096;
   // Where separators may share a step, at most so many do: a search walks past them.
-  static constexpr size_t kMostTies = 5;
+  static constexpr size_t kMaxTies = 5;
 
   // The bounds between groups that are compared first.
   static AlignedBuffer<Key> FarBounds(absl::Span<const Key> bounds);

@@ -151,8 +151,8 @@ absl::Status Check(const SortedRun& run, const StoredLeaves& stored, int threads
 }  // namespace
 
 absl::Status CheckStoredLeaves(const SortedRun& run, const StoredLeaves& stored, int threads) {
-  return run.kind() == KeyKind::kU32 ? Check<uint32_t>(run, stored, threads)
-                                     : Check<uint64_t>(run, stored, threads);
+  return run.kind() == PhysicalType::kU32 ? Check<uint32_t>(run, stored, threads)
+                                          : Check<uint64_t>(run, stored, threads);
 }
 
 }  // namespace cairn

@@ -89,10 +89,10 @@ absl::Status Write(RunFileWriter* file, const SortedRun& run, int threads,
 }  // namespace
 
 absl::Status WriteLeaves(RunFileWriter* file, int threads, const PackedIndexOptions& options) {
-  if (file->properties().kind() == KeyKind::kBytes) return absl::OkStatus();
+  if (file->properties().kind() == PhysicalType::kBytes) return absl::OkStatus();
   ASSIGN_OR_RETURN(const SortedRun run, file->ReadBack());
-  return run.kind() == KeyKind::kU32 ? Write<uint32_t>(file, run, threads, options)
-                                     : Write<uint64_t>(file, run, threads, options);
+  return run.kind() == PhysicalType::kU32 ? Write<uint32_t>(file, run, threads, options)
+                                          : Write<uint64_t>(file, run, threads, options);
 }
 
 }  // namespace cairn

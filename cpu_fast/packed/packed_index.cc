@@ -78,11 +78,11 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> MakePackedIndex(SortedRun run,
                                                               const PackedIndexOptions& options) {
   ASSIGN_OR_RETURN(const SimdLevel level, ChooseSimdLevel(options.simd));
   switch (run.kind()) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return PackedIndex<uint32_t>::Build(std::move(run), options, level);
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return PackedIndex<uint64_t>::Build(std::move(run), options, level);
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       break;
   }
   return absl::UnimplementedError(

@@ -50,7 +50,7 @@ HWY_INLINE uint32_t SearchLeaf(const PackedView<Key>& view, size_t leaf, Key que
   const unsigned char* bytes = view.leaves[leaf].bytes;
   if (HWY_UNLIKELY(walk)) {
     const size_t end = kBounded
-                           ? std::min(leaf + PackedSearch<Key>::kMostWalked + 1, view.leaf_count)
+                           ? std::min(leaf + PackedSearch<Key>::kMaxWalked + 1, view.leaf_count)
                            : view.leaf_count;
     while (reinterpret_cast<const Low*>(bytes)[Layout::kEntries - 1] < low && leaf + 1 < end) {
       bytes = view.leaves[++leaf].bytes;

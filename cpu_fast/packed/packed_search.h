@@ -33,9 +33,9 @@ struct PackedView {
 // answers `queries` in order into as many `out`. Thread-safe; allocates nothing.
 template <typename Key>
 struct PackedSearch {
-  // A search walks past so many leaves at most: kMostTies, and one more where the query lies behind
+  // A search walks past so many leaves at most: kMaxTies, and one more where the query lies behind
   // the last key of the leaf that answers for it.
-  static constexpr size_t kMostWalked = CellDirectory<Key>::kMostTies + 1;
+  static constexpr size_t kMaxWalked = CellDirectory<Key>::kMaxTies + 1;
 
   using Search = void (*)(const PackedView<Key>& view, absl::Span<const Key> queries,
                           uint32_t* out);

@@ -14,7 +14,7 @@ uint32_t SearchLeaf(const PackedView<Key>& view, size_t leaf, Key query) {
   using Low = typename Layout::Low;
   Low keys[Layout::kEntries];
   const auto low = static_cast<Low>(query);
-  const size_t last = std::min(leaf + PackedSearch<Key>::kMostWalked, view.leaf_count - 1);
+  const size_t last = std::min(leaf + PackedSearch<Key>::kMaxWalked, view.leaf_count - 1);
   for (;; ++leaf) {
     std::memcpy(keys, view.leaves[leaf].bytes, sizeof(keys));
     // Cells that are not exact may give a leaf before the right one.

@@ -30,7 +30,7 @@ std::string FaultOf(const LeafProperties& p, uint32_t key_bits) {
   if (cells ? p.cells < 1 || p.cells > UINT32_MAX : p.cells != 0) {
     return absl::StrFormat("%d cells", p.cells);
   }
-  if (cells ? p.groups < 1 || p.groups > CellDirectory<uint64_t>::kMostGroups : p.groups != 0) {
+  if (cells ? p.groups < 1 || p.groups > CellDirectory<uint64_t>::kMaxGroups : p.groups != 0) {
     return absl::StrFormat("%d groups of cells", p.groups);
   }
   if (p.exact > (cells ? 1 : 0)) return absl::StrFormat("cells exact to %d", p.exact);
@@ -64,7 +64,7 @@ absl::Status DamagedLeaves(const StoredLeaves& stored, RunSection section, uint6
 
 absl::StatusOr<std::optional<StoredLeaves>> FindStoredLeaves(const RunFile& file) {
   const Section* const section = file.file.Find(IdOf(RunSection::kLeafProperties));
-  if (section == nullptr || file.properties.kind() == KeyKind::kBytes) {
+  if (section == nullptr || file.properties.kind() == PhysicalType::kBytes) {
     return std::optional<StoredLeaves>();
   }
   StoredLeaves stored{file.file, file.properties, {}};
@@ -79,7 +79,7 @@ absl::StatusOr<std::optional<StoredLeaves>> FindStoredLeaves(const RunFile& file
   ASSIGN_OR_RETURN(const absl::Span<const LeafProperties> properties,
                    file.file.Array<LeafProperties>(section->id, 1));
   stored.properties = properties.front();
-  const uint32_t key_bits = file.properties.kind() == KeyKind::kU32 ? 32 : 64;
+  const uint32_t key_bits = file.properties.kind() == PhysicalType::kU32 ? 32 : 64;
   if (const std::string fault = FaultOf(stored.properties, key_bits); !fault.empty()) {
     return DamagedLeaves(stored, RunSection::kLeafProperties, 0, fault);
   }

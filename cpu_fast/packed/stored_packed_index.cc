@@ -83,7 +83,7 @@ class StoredPackedIndex final : public PackedIndexBase<Key> {
   }
 
   absl::Status UseCells(LeafMemory memory, LeafSections<Key> sections) {
-    // Groups and bounds are few: kept apart, they are what was checked.
+    // AggregateGroupsResult and bounds are few: kept apart, they are what was checked.
     constexpr size_t kNear = CellDirectory<Key>::kNearBounds;
     ASSIGN_OR_RETURN(scales_, ScalesOf<Key>(stored_, sections.groups));
     const size_t bounds = sections.bounds.size();
@@ -177,7 +177,7 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> OpenPackedIndex(SortedRun run,
   if (run.kind() != stored.run.kind() || run.size() != stored.run.entries) {
     return absl::InternalError("leaves of another run");
   }
-  return run.kind() == KeyKind::kU32
+  return run.kind() == PhysicalType::kU32
              ? StoredPackedIndex<uint32_t>::Open(std::move(run), stored, memory, level)
              : StoredPackedIndex<uint64_t>::Open(std::move(run), stored, memory, level);
 }

@@ -120,7 +120,7 @@ size_t SelectFirst(SimdLevel level, const uint64_t* words, int shift, absl::Span
 }  // namespace
 
 KeyFilter::KeyFilter(uint64_t capacity)
-    : shift_(64 - std::bit_width(std::max(capacity, kLeastCapacity) / kKeysPerWord - 1)),
+    : shift_(64 - std::bit_width(std::max(capacity, kMinCapacity) / kKeysPerWord - 1)),
       words_(size_t{1} << (64 - shift_)) {
   std::fill(words_.begin(), words_.end(), 0);
 #ifndef __SANITIZE_THREAD__

@@ -76,7 +76,7 @@ class KeyFilter {
  private:
   // 16 bits a key when full: then 0.8% of other keys pass, when half full 0.2% (key_filter_test).
   static constexpr uint64_t kKeysPerWord = 4;
-  static constexpr uint64_t kLeastCapacity = 4096;
+  static constexpr uint64_t kMinCapacity = 4096;
 
   static uint64_t Bits(uint64_t hash) {
     return uint64_t{1} << (hash >> kFirstBit & 63) | uint64_t{1} << (hash >> kSecondBit & 63) |

@@ -18,26 +18,26 @@ namespace {
 constexpr size_t kAhead = 16;
 
 // Of a table of 10^9 keys one seed in some forty is none.
-constexpr uint64_t kMostSeeds = 4;
+constexpr uint64_t kMaxSeeds = 4;
 
 // Entries that one task reads, or slots that it fills.
 constexpr size_t kATask = size_t{1} << 16;
 
 // A record, in words of 4 bytes: the first row; the key's length, and whether it has several rows;
 // if so, the position of the first; the key, padded.
-constexpr size_t kMostWords = UINT32_MAX;
+constexpr size_t kMaxWords = UINT32_MAX;
 constexpr uint32_t kSeveral = uint32_t{1} << 31;
 
 // Words a key that records in slots, padded and with slots that are empty, may take more than
 // records that slots tell of.
-constexpr size_t kMostMoreWords = 2;
+constexpr size_t kMaxMoreWords = 2;
 
 constexpr size_t KeyWords(size_t bytes) {
   return (bytes + sizeof(uint32_t) - 1) / sizeof(uint32_t);
 }
 
 constexpr size_t RecordWords(std::string_view key, bool several) {
-  return key.size() >= kSeveral ? kMostWords + 1 : (several ? 3 : 2) + KeyWords(key.size());
+  return key.size() >= kSeveral ? kMaxWords + 1 : (several ? 3 : 2) + KeyWords(key.size());
 }
 
 // Writes RecordWords(key, several) words.
@@ -72,7 +72,7 @@ void ForEachKey(const KeyReader& keys, size_t entries, size_t task, Take take) {
 // How records are laid out.
 struct Plan {
   std::vector<size_t> keys, words;  // where those of each task begin, and where the last ones end
-  size_t most_words = 0;            // of a record
+  size_t max_words = 0;             // of a record
 
   Plan(const KeyReader& reader, size_t entries, int threads)
       : keys((entries + kATask - 1) / kATask + 1), words(keys.size()) {
@@ -88,16 +88,15 @@ struct Plan {
     for (size_t task = 0; task < tasks(); ++task) {
       keys[task + 1] += keys[task];
       words[task + 1] += words[task];
-      most_words = std::max(most_words, most[task]);
+      max_words = std::max(max_words, most[task]);
     }
   }
   size_t tasks() const { return keys.size() - 1; }
-  bool is_possible() const { return most_words <= kMostWords; }
+  bool is_possible() const { return max_words <= kMaxWords; }
   // Words of a slot that holds any record, or 0 where records had better follow one another.
   size_t words_a_slot() const {
     const size_t slots = PilotTable::SlotsFor(keys.back());
-    return slots * most_words <= words.back() + slots + keys.back() * kMostMoreWords ? most_words
-                                                                                     : 0;
+    return slots * max_words <= words.back() + slots + keys.back() * kMaxMoreWords ? max_words : 0;
   }
 };
 
@@ -108,7 +107,7 @@ std::optional<KeyHash> KeyHash::Build(const SortedRun& run, const KeyReader& key
   const Plan plan(keys, run.size(), threads);
   const size_t words_a_slot = plan.words_a_slot();
   const bool in_slots = words_a_slot != 0;
-  if (!plan.is_possible() || (!in_slots && plan.words.back() > kMostWords)) return std::nullopt;
+  if (!plan.is_possible() || (!in_slots && plan.words.back() > kMaxWords)) return std::nullopt;
 
   AlignedBuffer<uint32_t> records(in_slots ? 0 : plan.words.back());
   AlignedBuffer<uint32_t> values(plan.keys.back());
@@ -116,7 +115,7 @@ std::optional<KeyHash> KeyHash::Build(const SortedRun& run, const KeyReader& key
   std::optional<PilotTable> table;
   uint64_t seed = 0;
   while (!table.has_value()) {
-    if (seed == kMostSeeds) return std::nullopt;
+    if (seed == kMaxSeeds) return std::nullopt;
     ++seed;
     ParallelFor(threads, plan.tasks(), [&](size_t task) {
       size_t n = plan.keys[task], at = plan.words[task];

@@ -91,12 +91,12 @@ class PartialKeyBitSet {
   uint32_t Place(uint32_t bit) const { return uint32_t{1} << (PartialKeyBitsFrom(bits_, bit) - 1); }
 
  private:
-  static constexpr size_t kMost = 32;
+  static constexpr size_t kMax = 32;
 
   size_t most_;
   size_t size_ = 0;
-  uint32_t sorted_[kMost];  // ascending
-  PartialKeyBits bits_;     // the same
+  uint32_t sorted_[kMax];  // ascending
+  PartialKeyBits bits_;    // the same
 };
 
 }  // namespace cairn

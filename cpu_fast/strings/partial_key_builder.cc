@@ -18,11 +18,11 @@ struct Shape {
   static constexpr size_t kInnerFanOut = 24;
   static constexpr size_t kLargestLowestInner = 1800;
   static constexpr size_t kWellFilled = 28;
-  static constexpr size_t kMostBytesPerKey = 12;
-  static constexpr size_t kMostRootBits = 16;
+  static constexpr size_t kMaxBytesPerKey = 12;
+  static constexpr size_t kMaxRootBits = 16;
   static constexpr size_t kKeysPerRootElement = 8;
 
-  static Bits NodeBits() { return PartialKeyBitSet(kMostNodeBits); }
+  static Bits NodeBits() { return PartialKeyBitSet(kMaxNodeBits); }
   static Bits RootBits(size_t most) { return PartialKeyBitSet(most); }
 
   static Node Pack(const PlannedNode<Shape>& planned) {

@@ -57,16 +57,16 @@ struct PartialKeyTreeView {
 // Queries that go down a tree together.
 struct PartialKeyGroup {
   // With the groups that PartialKeyTree has in flight, about what the L1 cache holds of lines.
-  static constexpr size_t kMost = 32;
+  static constexpr size_t kMax = 32;
 
   size_t size = 0;
-  PaddedKey keys[kMost];
-  KeyPrefix prefixes[kMost];  // read by the searches of prefixes only
-  uint32_t nodes[kMost];      // where each query is, and then its leaf
-  Position positions[kMost];  // the entry that it is led to
+  PaddedKey keys[kMax];
+  KeyPrefix prefixes[kMax];  // read by the searches of prefixes only
+  uint32_t nodes[kMax];      // where each query is, and then its leaf
+  Position positions[kMax];  // the entry that it is led to
   // Those that have not come to an entry yet.
   size_t active_size = 0;
-  uint8_t active[kMost];
+  uint8_t active[kMax];
 };
 
 // The searches of one SIMD level: each leads the queries of a group to an entry whose key has the

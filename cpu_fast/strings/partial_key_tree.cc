@@ -16,7 +16,7 @@
 namespace cairn {
 namespace {
 
-constexpr size_t kGroup = PartialKeyGroup::kMost;
+constexpr size_t kGroup = PartialKeyGroup::kMax;
 // Each at another stage of its search, so that one computes while others wait for memory. Point
 // queries of Strings/dig16 and /url with 20,000 keys on a Xeon with AVX-512: 27 and 49 ns with 4
 // groups of 32, 28 and 52 with 6 of 32, 29 and 53 with 4 of 64. With more keys than the caches hold
@@ -69,9 +69,9 @@ struct PartialKeyTree::Group {
 
 absl::StatusOr<std::unique_ptr<OrderedIndex>> PartialKeyTree::Build(SortedRun run,
                                                                     Options options) {
-  if (run.kind() != KeyKind::kBytes) {
+  if (run.kind() != PhysicalType::kBytes) {
     return absl::UnimplementedError(absl::StrFormat(
-        "cpu:partial_key takes keys of bytes, not %s: see cpu:fast", KeyKindName(run.kind())));
+        "cpu:partial_key takes keys of bytes, not %s: see cpu:fast", PhysicalTypeName(run.kind())));
   }
   ASSIGN_OR_RETURN(const SimdLevel chosen, ChooseSimdLevel(options.simd));
   return std::unique_ptr<OrderedIndex>(new PartialKeyTree(std::move(run), chosen, options.hash));
@@ -326,7 +326,7 @@ void PartialKeyTree::Contains(KeyBatch keys, bool* found) const {
 
 absl::Status PartialKeyTree::Find(const Batch& batch) const {
   if (!hash_.has_value()) return HostIndex::Find(batch);
-  Matches* const matches = batch.matches;
+  FindResult* const matches = batch.matches;
   RETURN_IF_ERROR(BeginMatches(run().kind(), batch.size(), matches));
   return Guarded("growing a result", [&] {
     KeyHash::Entry entries[kQueryChunk];

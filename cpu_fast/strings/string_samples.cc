@@ -29,7 +29,7 @@ StringSamples::StringSamples(const BytesColumn& keys, SimdLevel level) : keys_(k
   MakeNested(std::as_const(slices_).span(), 0, common_.size(), 1, children_.data());
   for (size_t i = 0; i < nodes_.size(); ++i) {
     const Node node = nodes_[i];
-    if (node.level == kMostLevels) break;  // so are all that follow
+    if (node.level == kMaxLevels) break;  // so are all that follow
     // Taken out, since making nodes below moves the vectors.
     const std::vector<uint64_t> slices(nested_slices_.begin() + node.begin,
                                        nested_slices_.begin() + node.begin + node.count);
@@ -54,13 +54,13 @@ void StringSamples::FillSlices(size_t first, size_t depth, absl::Span<uint64_t> 
 
 void StringSamples::MakeNested(absl::Span<const uint64_t> slices, size_t first, uint64_t depth,
                                uint32_t level, uint32_t* children) {
-  const size_t most_bytes = slices_.size() * kMostNestedBytes;
+  const size_t max_bytes = slices_.size() * kMaxNestedBytes;
   for (size_t i = 0; i < slices.size();) {
     size_t end = i + 1;
     while (end < slices.size() && slices[end] == slices[i]) ++end;
     const size_t tie = std::exchange(i, end);
     const size_t count = end - tie;
-    if (count < kNestedLeast || nested_bytes_ + NestedBytes(count) > most_bytes) continue;
+    if (count < kNestedLeast || nested_bytes_ + NestedBytes(count) > max_bytes) continue;
     const size_t key = (first + tie) * kSample;
     const size_t shared = CommonPrefix(keys_[key], keys_[(first + end - 1) * kSample], depth);
     // Keys of different lengths may tie by their padding and share nothing more.
@@ -85,11 +85,11 @@ uint64_t StringSamples::memory_bytes() const {
 
 struct StringSamples::Descent {
   size_t size = 0;
-  uint8_t query[StringGroup::kMost];
-  uint32_t node[StringGroup::kMost];
-  uint64_t depth[StringGroup::kMost];  // of the slices that led to the node
-  uint64_t slice[StringGroup::kMost];
-  const uint64_t* at[StringGroup::kMost];
+  uint8_t query[StringGroup::kMax];
+  uint32_t node[StringGroup::kMax];
+  uint64_t depth[StringGroup::kMax];  // of the slices that led to the node
+  uint64_t slice[StringGroup::kMax];
+  const uint64_t* at[StringGroup::kMax];
 };
 
 void StringSamples::NarrowTo(size_t j, size_t at, size_t behind, size_t first, size_t end,
@@ -105,8 +105,8 @@ void StringSamples::NarrowTo(size_t j, size_t at, size_t behind, size_t first, s
 }
 
 void StringSamples::Narrow(absl::Span<const std::string_view> queries, StringGroup* group) const {
-  uint64_t slices[StringGroup::kMost];
-  Position at[StringGroup::kMost];
+  uint64_t slices[StringGroup::kMax];
+  Position at[StringGroup::kMax];
   const auto size = static_cast<Position>(keys_.size());
   for (size_t j = 0; j < queries.size(); ++j) {
     slices[j] = SliceOf(queries[j].substr(std::min(common_.size(), queries[j].size())));
@@ -172,7 +172,7 @@ void StringSamples::EnterNodes(absl::Span<const std::string_view> queries, Desce
 
 void StringSamples::SearchNodes(Descent* descent, StringGroup* group) const {
   // A branch-free binary search in step; those of small nodes wait for the others.
-  uint32_t length[StringGroup::kMost];
+  uint32_t length[StringGroup::kMax];
   uint32_t longest = 0;
   for (size_t a = 0; a < descent->size; ++a) {
     length[a] = nodes_[descent->node[a]].count;

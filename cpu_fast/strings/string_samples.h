@@ -17,12 +17,12 @@ namespace cairn {
 // [low, high], and it shares at least so many bytes with the keys at the ends.
 struct StringGroup {
   // Few enough that the lines in flight, two or three a string, fit the L1 cache.
-  static constexpr size_t kMost = 128;
+  static constexpr size_t kMax = 128;
 
-  Position low[kMost];
-  Position high[kMost];
-  size_t low_shared[kMost];   // with key low - 1; meaningless where low is 0
-  size_t high_shared[kMost];  // with key high; meaningless where high is the run's size
+  Position low[kMax];
+  Position high[kMax];
+  size_t low_shared[kMax];   // with key low - 1; meaningless where low is 0
+  size_t high_shared[kMax];  // with key high; meaningless where high is the run's size
 };
 
 // A sample of a run of byte strings that tells roughly where a string belongs: of every kSample-th
@@ -31,21 +31,21 @@ struct StringGroup {
 //
 // Where kNestedLeast samples or more tie, a nested sample holds their next eight bytes, behind the
 // prefix that these share, and so on: a trie whose every level skips what its keys have in common.
-// At most kMostLevels deep, which bounds a search, and in kMostNestedBytes for each of the first
+// At most kMaxLevels deep, which bounds a search, and in kMaxNestedBytes for each of the first
 // sample's slices, which bounds the memory to four bytes a key; ties beyond stay unresolved, and
 // are the caller's to search.
 class StringSamples {
  public:
   static constexpr size_t kSample = 8;
   static constexpr size_t kNestedLeast = 4;
-  static constexpr size_t kMostNestedBytes = 18;
-  static constexpr size_t kMostLevels = 8;
+  static constexpr size_t kMaxNestedBytes = 18;
+  static constexpr size_t kMaxLevels = 8;
 
   StringSamples() = default;
   // Samples `keys`, which must stay where they are. Builds on all cores. Throws std::bad_alloc.
   StringSamples(const BytesColumn& keys, SimdLevel level);
 
-  // Sets *group for the queries, at most StringGroup::kMost. Requires that there be keys.
+  // Sets *group for the queries, at most StringGroup::kMax. Requires that there be keys.
   void Narrow(absl::Span<const std::string_view> queries, StringGroup* group) const;
 
   uint64_t memory_bytes() const;

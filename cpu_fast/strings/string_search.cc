@@ -13,9 +13,9 @@ namespace cairn {
 
 absl::StatusOr<std::unique_ptr<OrderedIndex>> StringSearch::Build(SortedRun run,
                                                                   std::optional<SimdLevel> level) {
-  if (run.kind() != KeyKind::kBytes) {
+  if (run.kind() != PhysicalType::kBytes) {
     return absl::UnimplementedError(absl::StrFormat(
-        "cpu:strings takes keys of bytes, not %s: see cpu:fast", KeyKindName(run.kind())));
+        "cpu:strings takes keys of bytes, not %s: see cpu:fast", PhysicalTypeName(run.kind())));
   }
   ASSIGN_OR_RETURN(const SimdLevel chosen, ChooseSimdLevel(level));
   return std::unique_ptr<OrderedIndex>(new StringSearch(std::move(run), chosen));
@@ -35,13 +35,13 @@ void StringSearch::Search(absl::Span<const std::string_view> queries, StringGrou
   samples_.Narrow(queries, group);
   const BytesColumn& keys = run().bytes();
   const StringColumn column{keys};
-  uint8_t active[StringGroup::kMost];
+  uint8_t active[StringGroup::kMax];
   size_t active_count = 0;
   for (size_t j = 0; j < queries.size(); ++j) {
     active[active_count] = static_cast<uint8_t>(j);
     active_count += group->low[j] < group->high[j];
   }
-  Position middle[StringGroup::kMost];
+  Position middle[StringGroup::kMax];
   while (active_count > 0) {
     for (size_t a = 0; a < active_count; ++a) {
       const size_t j = active[a];
@@ -79,9 +79,9 @@ template <typename Prefetch, typename Emit>
 void StringSearch::ForEach(absl::Span<const std::string_view> queries, Prefetch prefetch,
                            Emit emit) const {
   StringGroup group;
-  bool found[StringGroup::kMost];
-  for (size_t first = 0; first < queries.size(); first += StringGroup::kMost) {
-    const size_t count = std::min(StringGroup::kMost, queries.size() - first);
+  bool found[StringGroup::kMax];
+  for (size_t first = 0; first < queries.size(); first += StringGroup::kMax) {
+    const size_t count = std::min(StringGroup::kMax, queries.size() - first);
     Search(queries.subspan(first, count), &group, found);
     for (size_t j = 0; j < count; ++j) prefetch(group.low[j]);
     for (size_t j = 0; j < count; ++j) emit(first + j, group.low[j], found[j]);

@@ -10,8 +10,8 @@
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "cairn/column.h"
 #include "cairn/key_codec.h"
-#include "cairn/string_list.h"
 #include "index/columns/column_type.h"
 #include "index/machine/status_macros.h"
 
@@ -21,7 +21,7 @@ namespace {
 enum class PartOf : uint8_t { kRanges = 'r', kGroups = 'g' };
 
 // What was asked, which both sides must mean: "cairn-aggregates r 2 …".
-std::string QuestionText(const AggregatePlan& plan, KeyKind kind, PartOf of, size_t ranges) {
+std::string QuestionText(const AggregatePlan& plan, PhysicalType kind, PartOf of, size_t ranges) {
   std::string text =
       absl::StrFormat("cairn-aggregates 1 %c %d keys %d,%d,%d,%d", static_cast<char>(of), ranges,
                       static_cast<int>(kind), plan.counts_entries, plan.counts_keys,
@@ -159,7 +159,7 @@ void PutValues(const ColumnValues& values, PartWriter* to) {
     to->Put(values.data(), values.size() * values.width());
   }
 }
-bool TakeValues(PartReader* from, KeyType type, size_t size, ColumnValues* values) {
+bool TakeValues(PartReader* from, DataType type, size_t size, ColumnValues* values) {
   std::vector<uint8_t> there;
   if (!from->TakeNumbers(size, &there)) return false;
   values->Clear(type);
@@ -183,22 +183,22 @@ bool TakeValues(PartReader* from, KeyType type, size_t size, ColumnValues* value
   return true;
 }
 
-void PutKeys(const ListedKeys& listed, KeyKind kind, PartWriter* to) {
+void PutKeys(const ListedKeys& listed, PhysicalType kind, PartWriter* to) {
   to->PutNumbers(listed.offsets);
   switch (kind) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return to->PutNumbers(listed.keys.u32());
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return to->PutNumbers(listed.keys.u64());
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       to->PutStrings(listed.keys.offsets(), listed.keys.heap());
   }
 }
-bool TakeKeys(PartReader* from, KeyKind kind, size_t size, ListedKeys* listed) {
+bool TakeKeys(PartReader* from, PhysicalType kind, size_t size, ListedKeys* listed) {
   listed->keys.Clear(kind);
   if (!from->TakeOffsets(size, &listed->offsets)) return false;
   const uint64_t keys = listed->offsets.back();
-  if (kind == KeyKind::kBytes) {
+  if (kind == PhysicalType::kBytes) {
     return from->TakeStrings(keys, [&](std::string_view key) { listed->keys.AppendBytes(key); });
   }
   const auto take = [&](auto numbers, auto extend) {
@@ -206,13 +206,13 @@ bool TakeKeys(PartReader* from, KeyKind kind, size_t size, ListedKeys* listed) {
     std::copy(numbers.begin(), numbers.end(), extend(numbers.size()));
     return true;
   };
-  if (kind == KeyKind::kU32) {
+  if (kind == PhysicalType::kU32) {
     return take(std::vector<uint32_t>(), [&](size_t n) { return listed->keys.ExtendU32(n); });
   }
   return take(std::vector<uint64_t>(), [&](size_t n) { return listed->keys.ExtendU64(n); });
 }
 
-void PutResults(const AggregatePlan& plan, KeyKind kind, const AggregateResults& results,
+void PutResults(const AggregatePlan& plan, PhysicalType kind, const AggregateResults& results,
                 PartWriter* to) {
   if (plan.counts_entries) to->PutNumbers(results.entries);
   if (plan.counts_keys) to->PutNumbers(results.keys);
@@ -226,13 +226,13 @@ void PutResults(const AggregatePlan& plan, KeyKind kind, const AggregateResults&
       case MeasureKind::kFloatSum:
         PutFloatSums(input.float_sums, to);
         break;
-      case MeasureKind::kLeast:
+      case MeasureKind::kMin:
       case MeasureKind::kGreatest:
         PutValues(input.extremes, to);
     }
   }
 }
-bool TakeResults(PartReader* from, const AggregatePlan& plan, KeyKind kind, size_t size,
+bool TakeResults(PartReader* from, const AggregatePlan& plan, PhysicalType kind, size_t size,
                  AggregateResults* results) {
   if (plan.counts_entries && !from->TakeNumbers(size, &results->entries)) return false;
   if (plan.counts_keys && !from->TakeNumbers(size, &results->keys)) return false;
@@ -249,7 +249,7 @@ bool TakeResults(PartReader* from, const AggregatePlan& plan, KeyKind kind, size
       case MeasureKind::kFloatSum:
         taken = TakeFloatSums(from, size, &input.float_sums);
         break;
-      case MeasureKind::kLeast:
+      case MeasureKind::kMin:
       case MeasureKind::kGreatest:
         taken = TakeValues(from, plan.inputs[i].type, size, &input.extremes);
     }
@@ -272,7 +272,7 @@ absl::Status IsDamaged() {
 
 }  // namespace
 
-std::string EncodePart(const AggregatePlan& plan, KeyKind kind, size_t ranges,
+std::string EncodePart(const AggregatePlan& plan, PhysicalType kind, size_t ranges,
                        const AggregateResults& results) {
   PartWriter to;
   to.PutText(QuestionText(plan, kind, PartOf::kRanges, ranges));
@@ -280,7 +280,7 @@ std::string EncodePart(const AggregatePlan& plan, KeyKind kind, size_t ranges,
   return to.Take();
 }
 
-std::string EncodePart(const AggregatePlan& plan, KeyKind kind, const GroupResults& groups) {
+std::string EncodePart(const AggregatePlan& plan, PhysicalType kind, const GroupResults& groups) {
   PartWriter to;
   to.PutText(QuestionText(plan, kind, PartOf::kGroups, groups.more.size()));
   to.PutNumbers(groups.offsets);
@@ -290,7 +290,7 @@ std::string EncodePart(const AggregatePlan& plan, KeyKind kind, const GroupResul
   return to.Take();
 }
 
-absl::StatusOr<AggregateResults> DecodeRanges(const AggregatePlan& plan, KeyKind kind,
+absl::StatusOr<AggregateResults> DecodeRanges(const AggregatePlan& plan, PhysicalType kind,
                                               size_t ranges, std::string_view part) {
   PartReader from(part);
   RETURN_IF_ERROR(CheckQuestion(QuestionText(plan, kind, PartOf::kRanges, ranges), &from));
@@ -299,8 +299,8 @@ absl::StatusOr<AggregateResults> DecodeRanges(const AggregatePlan& plan, KeyKind
   return results;
 }
 
-absl::StatusOr<GroupResults> DecodeGroups(const AggregatePlan& plan, KeyKind kind, size_t ranges,
-                                          std::string_view part) {
+absl::StatusOr<GroupResults> DecodeGroups(const AggregatePlan& plan, PhysicalType kind,
+                                          size_t ranges, std::string_view part) {
   PartReader from(part);
   RETURN_IF_ERROR(CheckQuestion(QuestionText(plan, kind, PartOf::kGroups, ranges), &from));
   GroupResults groups(plan);

@@ -15,15 +15,15 @@
 namespace cairn {
 
 // Of `ranges` ranges, of an index with keys of this kind. Throw std::bad_alloc.
-std::string EncodePart(const AggregatePlan& plan, KeyKind kind, size_t ranges,
+std::string EncodePart(const AggregatePlan& plan, PhysicalType kind, size_t ranges,
                        const AggregateResults& results);
-std::string EncodePart(const AggregatePlan& plan, KeyKind kind, const GroupResults& groups);
+std::string EncodePart(const AggregatePlan& plan, PhysicalType kind, const GroupResults& groups);
 
 // The results of `ranges` ranges again. InvalidArgument where the bytes are none, or are of another
 // question. Throw std::bad_alloc.
-absl::StatusOr<AggregateResults> DecodeRanges(const AggregatePlan& plan, KeyKind kind,
+absl::StatusOr<AggregateResults> DecodeRanges(const AggregatePlan& plan, PhysicalType kind,
                                               size_t ranges, std::string_view part);
-absl::StatusOr<GroupResults> DecodeGroups(const AggregatePlan& plan, KeyKind kind, size_t ranges,
-                                          std::string_view part);
+absl::StatusOr<GroupResults> DecodeGroups(const AggregatePlan& plan, PhysicalType kind,
+                                          size_t ranges, std::string_view part);
 
 }  // namespace cairn

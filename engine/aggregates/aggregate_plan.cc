@@ -26,8 +26,8 @@ absl::StatusOr<size_t> ColumnOf(absl::Span<const ColumnSchema> columns,
       there.empty() ? "and the index includes none" : "of " + there));
 }
 
-MeasureKind MeasureOf(AggregateFunction function, KeyType type) {
-  if (function == AggregateFunction::kMin) return MeasureKind::kLeast;
+MeasureKind MeasureOf(AggregateFunction function, DataType type) {
+  if (function == AggregateFunction::kMin) return MeasureKind::kMin;
   if (function == AggregateFunction::kMax) return MeasureKind::kGreatest;
   return IsFloat(type) ? MeasureKind::kFloatSum : MeasureKind::kSum;
 }
@@ -54,8 +54,8 @@ absl::StatusOr<AggregatePlan> AggregatePlan::Make(absl::Span<const ColumnSchema>
       plan.counts_entries = true;
     } else {
       ASSIGN_OR_RETURN(const size_t column, ColumnOf(columns, aggregate));
-      const KeyType type = columns[column].type;
-      ASSIGN_OR_RETURN(const KeyType result, AggregateType(aggregate, type));
+      const DataType type = columns[column].type;
+      ASSIGN_OR_RETURN(const DataType result, AggregateType(aggregate, type));
       const Input input = {MeasureOf(function, type), column, type, aggregate.column};
       const auto found = std::find_if(plan.inputs.begin(), plan.inputs.end(), [&](const Input& i) {
         return i.kind == input.kind && i.column == input.column;

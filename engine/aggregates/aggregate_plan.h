@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "cairn/columns/aggregate.h"
-#include "cairn/columns/column_values.h"
+#include "cairn/aggregate.h"
+#include "cairn/column.h"
 #include "engine/aggregates/measures.h"
 #include "index/columns/column_table.h"
 
@@ -26,14 +26,14 @@ struct AggregatePlan {
   struct Input {
     MeasureKind kind = MeasureKind::kSum;
     size_t column = 0;
-    KeyType type = KeyType::kU64;  // of the column
-    std::string name = {};         // of the column
+    DataType type = DataType::kU64;  // of the column
+    std::string name = {};           // of the column
   };
   struct Output {
     AggregateFunction function = AggregateFunction::kCount;
-    KeyType type = KeyType::kU64;  // of the result
-    bool of_column = false;        // else of entries or keys
-    size_t input = 0;              // of a column
+    DataType type = DataType::kU64;  // of the result
+    bool of_column = false;          // else of entries or keys
+    size_t input = 0;                // of a column
   };
 
   // Of an index that includes these columns. InvalidArgument, naming the aggregate, for a column

@@ -89,8 +89,8 @@ ColumnValues ExtremesOf(const AggregatePlan::Input& plan, absl::Span<const Parti
       auto& [of, which] = best[parts[p].ranges[i]];
       if (of != kNone) {
         const ColumnValues& other = parts[of].results.inputs[input].extremes;
-        const bool better = plan.kind == MeasureKind::kLeast ? IsValueLess(mine, i, other, which)
-                                                             : IsValueLess(other, which, mine, i);
+        const bool better = plan.kind == MeasureKind::kMin ? IsValueLess(mine, i, other, which)
+                                                           : IsValueLess(other, which, mine, i);
         if (!better) continue;
       }
       of = static_cast<uint32_t>(p);
@@ -137,7 +137,7 @@ absl::Status AggregateResults::Output(const AggregatePlan& plan, size_t size,
     const AggregatePlan::Input& input = plan.inputs[output.input];
     const Input& of = inputs[output.input];
     switch (input.kind) {
-      case MeasureKind::kLeast:
+      case MeasureKind::kMin:
       case MeasureKind::kGreatest:
         column->AppendFrom(of.extremes, 0, size);
         break;
@@ -180,7 +180,7 @@ AggregateResults CombineResults(const AggregatePlan& plan, absl::Span<const Part
       case MeasureKind::kFloatSum:
         AddSums<FloatSumMeasure>(parts, i, &Input::float_sums, size, &all);
         break;
-      case MeasureKind::kLeast:
+      case MeasureKind::kMin:
       case MeasureKind::kGreatest:
         all.inputs[i].extremes = ExtremesOf(plan.inputs[i], parts, i, size);
     }

@@ -8,7 +8,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "cairn/columns/column_values.h"
+#include "cairn/column.h"
 #include "engine/aggregates/aggregate_plan.h"
 #include "engine/aggregates/listed_keys.h"
 #include "index/aggregates/range_float_sums.h"

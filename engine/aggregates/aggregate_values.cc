@@ -20,17 +20,17 @@ std::string AggregateText(const Aggregate& aggregate) {
   return absl::StrFormat("%s(%s)", AggregateFunctionName(aggregate.function), aggregate.column);
 }
 
-absl::StatusOr<KeyType> AggregateType(const Aggregate& aggregate, KeyType column) {
+absl::StatusOr<DataType> AggregateType(const Aggregate& aggregate, DataType column) {
   switch (aggregate.function) {
     case AggregateFunction::kSum:
     case AggregateFunction::kAvg:
       if (IsTextOrBytes(column)) {
         return absl::InvalidArgumentError(
             absl::StrFormat("%s: expected a column of numbers, found one of %s",
-                            AggregateText(aggregate), KeyTypeName(column)));
+                            AggregateText(aggregate), DataTypeName(column)));
       }
-      if (aggregate.function == AggregateFunction::kAvg || IsFloat(column)) return KeyType::kF64;
-      return IsSigned(column) ? KeyType::kI64 : KeyType::kU64;
+      if (aggregate.function == AggregateFunction::kAvg || IsFloat(column)) return DataType::kF64;
+      return IsSigned(column) ? DataType::kI64 : DataType::kU64;
     case AggregateFunction::kMin:
     case AggregateFunction::kMax:
       return column;
@@ -38,7 +38,7 @@ absl::StatusOr<KeyType> AggregateType(const Aggregate& aggregate, KeyType column
     case AggregateFunction::kCountDistinct:
       break;
   }
-  return KeyType::kU64;
+  return DataType::kU64;
 }
 
 absl::Status AppendIntegers(AggregateFunction function, absl::int128 sum, uint64_t count,
@@ -48,11 +48,11 @@ absl::Status AppendIntegers(AggregateFunction function, absl::int128 sum, uint64
     AppendFloats(function, static_cast<double>(sum), count, values);
     return absl::OkStatus();
   }
-  const bool is_signed = values->type() == KeyType::kI64;
+  const bool is_signed = values->type() == DataType::kI64;
   if (is_signed ? !IsIn<int64_t>(sum) : !IsIn<uint64_t>(sum)) {
     return absl::OutOfRangeError(
         absl::StrFormat("%s: the sum of column '%s' is %s, which %s does not hold", of(), column,
-                        absl::FormatStreamed(sum), KeyTypeName(values->type())));
+                        absl::FormatStreamed(sum), DataTypeName(values->type())));
   }
   if (is_signed) {
     values->AppendNumber(static_cast<int64_t>(sum));

@@ -8,8 +8,8 @@
 #include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "cairn/columns/aggregate.h"
-#include "cairn/columns/column_values.h"
+#include "cairn/aggregate.h"
+#include "cairn/column.h"
 
 // What all that computes aggregates has in common: of which types they are, and when a sum is
 // none.
@@ -21,7 +21,7 @@ std::string AggregateText(const Aggregate& aggregate);
 
 // The type of an aggregate of a column of this type. InvalidArgument, naming the aggregate, where
 // the function does not take it.
-absl::StatusOr<KeyType> AggregateType(const Aggregate& aggregate, KeyType column);
+absl::StatusOr<DataType> AggregateType(const Aggregate& aggregate, DataType column);
 
 // Appends an aggregate of `count` integers, kSum or kAvg, that come to `sum`: null if there is
 // none. OutOfRange, naming the range or group, which `of` says, and the column, for a sum that does

@@ -21,7 +21,7 @@ absl::StatusOr<std::unique_ptr<const Structure>> MakeStructure(const ColumnTable
                                                                absl::Span<const RowId> row_ids,
                                                                int threads) {
   if constexpr (std::is_same_v<Structure, RangeSums>) {
-    const KeyType type = columns.columns()[column].type;
+    const DataType type = columns.columns()[column].type;
     if (!IsUnsigned(type) && !IsSigned(type)) {
       return RangeSums::BuildCounts(columns, column, row_ids, threads);
     }

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "cairn/index_stats.h"
+#include "cairn/secondary_index.h"
 #include "cairn/sorted_run.h"
 #include "engine/aggregates/delta_aggregates.h"
 #include "engine/aggregates/measures.h"

@@ -38,7 +38,7 @@ template <typename Key>
 class GroupParts {
  public:
   GroupParts(const AggregatePlan& plan, const KeyCodec& codec, size_t leading_parts, uint64_t limit,
-             Groups* groups)
+             AggregateGroupsResult* groups)
       : plan_(plan),
         parts_(leading_parts),
         limit_(limit),
@@ -62,7 +62,7 @@ class GroupParts {
       while (piece != pieces_.cend() && std::get<0>(*piece) == range) ++piece;
       RETURN_IF_ERROR(TakeRange(first, piece));
     }
-    // Groups beyond the limit are one that nobody is told of.
+    // AggregateGroupsResult beyond the limit are one that nobody is told of.
     for (PartialResults& part : partial_) {
       for (uint32_t& group : part.ranges) group = std::min(group, size_);
     }
@@ -121,7 +121,7 @@ class GroupParts {
   absl::Status Begin(std::string_view bytes) {
     if (size_ == kBeyond - 1) {
       return absl::ResourceExhaustedError(absl::StrFormat(
-          "more than %d groups: ask for fewer of them, with GroupOptions::limit", size_));
+          "more than %d groups: ask for fewer of them, with AggregateGroupsOptions::limit", size_));
     }
     ASSIGN_OR_RETURN(const Prefix prefix, PrefixOf<Prefix>(bytes));
     RETURN_IF_ERROR(prefixes_.AppendValues(prefix, &groups_->keys));
@@ -138,7 +138,7 @@ class GroupParts {
   Pieces pieces_;
   std::vector<OfPart> range_;  // the groups of the range that is being taken
   uint32_t size_ = 0;          // groups so far
-  Groups* const groups_;
+  AggregateGroupsResult* const groups_;
 };
 
 }  // namespace
@@ -164,8 +164,9 @@ absl::Status CombineRangeParts(const AggregatePlan& plan, const KeyCodec& codec,
 }
 
 absl::Status CombineGroupParts(const AggregatePlan& plan, const KeyCodec& codec, size_t ranges,
-                               size_t leading_parts, const GroupOptions& options,
-                               absl::Span<const AggregatePart> parts, Groups* groups) {
+                               size_t leading_parts, const AggregateGroupsOptions& options,
+                               absl::Span<const AggregatePart> parts,
+                               AggregateGroupsResult* groups) {
   groups->offsets.assign(1, 0);
   groups->cursors.clear();
   groups->keys.clear();

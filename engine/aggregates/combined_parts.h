@@ -6,10 +6,10 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "cairn/columns/aggregate.h"
-#include "cairn/columns/column_values.h"
+#include "cairn/aggregate.h"
+#include "cairn/column.h"
 #include "cairn/key_codec.h"
-#include "cairn/shards/shard_map.h"
+#include "cairn/sharding.h"
 #include "engine/aggregates/aggregate_plan.h"
 
 namespace cairn {
@@ -19,7 +19,8 @@ absl::Status CombineRangeParts(const AggregatePlan& plan, const KeyCodec& codec,
                                absl::Span<const AggregatePart> parts,
                                std::vector<ColumnValues>* values);
 absl::Status CombineGroupParts(const AggregatePlan& plan, const KeyCodec& codec, size_t ranges,
-                               size_t leading_parts, const GroupOptions& options,
-                               absl::Span<const AggregatePart> parts, Groups* groups);
+                               size_t leading_parts, const AggregateGroupsOptions& options,
+                               absl::Span<const AggregatePart> parts,
+                               AggregateGroupsResult* groups);
 
 }  // namespace cairn

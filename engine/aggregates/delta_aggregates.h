@@ -9,7 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "cairn/columns/column_values.h"
+#include "cairn/column.h"
 #include "engine/aggregates/distinct_changes.h"
 #include "engine/aggregates/masked_run.h"
 #include "engine/aggregates/measures.h"

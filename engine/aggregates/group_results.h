@@ -9,9 +9,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "cairn/columns/column_values.h"
+#include "cairn/column.h"
 #include "cairn/key_codec.h"
-#include "cairn/string_list.h"
 #include "engine/aggregates/aggregate_plan.h"
 #include "engine/aggregates/aggregate_results.h"
 
@@ -22,7 +21,7 @@ namespace cairn {
 struct GroupResults {
   explicit GroupResults(const AggregatePlan& plan) : results(plan) {}
 
-  std::vector<uint64_t> offsets = {0};  // as Groups::offsets
+  std::vector<uint64_t> offsets = {0};  // as AggregateGroupsResult::offsets
   StringList prefixes;                  // of each group (PrefixBytes)
   std::vector<uint8_t> more;            // whether each range has more groups, behind a limit
   AggregateResults results;             // of each group
@@ -45,8 +44,8 @@ absl::StatusOr<uint64_t> PrefixOf<uint64_t>(std::string_view bytes);
 template <>
 absl::StatusOr<std::string_view> PrefixOf<std::string_view>(std::string_view bytes);
 
-// Where a range goes on behind a group of so many leading parts (Groups::cursors): 'g', their
-// number, and the prefix's bytes.
+// Where a range goes on behind a group of so many leading parts (AggregateGroupsResult::cursors):
+// 'g', their number, and the prefix's bytes.
 std::string GroupCursor(size_t parts, std::string_view prefix);
 // The prefix's bytes. InvalidArgument, naming the range, for what is no such cursor.
 absl::StatusOr<std::string_view> ReadGroupCursor(std::string_view cursor, size_t parts,

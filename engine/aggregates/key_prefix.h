@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "cairn/columns/column_values.h"
+#include "cairn/column.h"
 #include "cairn/key_codec.h"
 #include "index/keys/key_encoding.h"
 #include "index/machine/status_macros.h"
@@ -46,7 +46,7 @@ class KeyPrefixes {
       std::string scratch;
       scratch.reserve(key.size());
       std::string_view rest = key;
-      KeyValue value;
+      DataValue value;
       for (size_t i = 0; i < parts_; ++i) {
         RETURN_IF_ERROR(TakePart(PartLayout::Of(codec_, i), &rest, &value, &scratch));
       }
@@ -83,7 +83,7 @@ class KeyPrefixes {
     std::string scratch;
     scratch.reserve(bytes.size());
     for (size_t i = 0; i < parts_; ++i) {
-      KeyValue value;
+      DataValue value;
       RETURN_IF_ERROR(TakePart(PartLayout::Of(codec_, i), &bytes, &value, &scratch));
       RETURN_IF_ERROR((*columns)[i].Append(value));
     }

@@ -17,7 +17,7 @@ struct ListedKeys {
   void Append(const ListedKeys& more);
 
   std::vector<uint64_t> offsets = {0};  // range i's are keys offsets[i] … offsets[i + 1] - 1
-  KeyColumn keys;
+  EncodedKeys keys;
 };
 
 // What one index lists of a range: the i-th of `listed`.

@@ -18,7 +18,7 @@
 
 namespace cairn {
 
-enum class MeasureKind : uint8_t { kSum, kFloatSum, kLeast, kGreatest };
+enum class MeasureKind : uint8_t { kSum, kFloatSum, kMin, kGreatest };
 
 // Of integers; of text, the number of values alone.
 struct SumMeasure {
@@ -66,7 +66,7 @@ struct ExtremeAt {
 template <Extreme kExtreme>
 struct ExtremeMeasure {
   static constexpr MeasureKind kKind =
-      kExtreme == Extreme::kLeast ? MeasureKind::kLeast : MeasureKind::kGreatest;
+      kExtreme == Extreme::kMin ? MeasureKind::kMin : MeasureKind::kGreatest;
   using Value = ExtremeAt;
   using Structure = RangeExtremes;
   using Sequence = FanTree<ExtremeMeasure>;
@@ -79,7 +79,7 @@ struct ExtremeMeasure {
       values[i] = {};
       if (found[i] == kNoPosition) continue;
       const uint64_t code = extremes.Code(found[i]);
-      values[i] = {kExtreme == Extreme::kLeast ? code : ~code, found[i]};
+      values[i] = {kExtreme == Extreme::kMin ? code : ~code, found[i]};
     }
   }
   static void Add(const ExtremeAt& more, ExtremeAt* value) {
@@ -87,7 +87,7 @@ struct ExtremeMeasure {
     if (value->position == kNoPosition || more.key < value->key) *value = more;
   }
 };
-using LeastMeasure = ExtremeMeasure<Extreme::kLeast>;
+using LeastMeasure = ExtremeMeasure<Extreme::kMin>;
 using GreatestMeasure = ExtremeMeasure<Extreme::kGreatest>;
 
 }  // namespace cairn

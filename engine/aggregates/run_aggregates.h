@@ -8,7 +8,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "cairn/columns/column_values.h"
+#include "cairn/column.h"
 #include "index/aggregates/range_extremes.h"
 #include "index/aggregates/range_float_sums.h"
 #include "index/aggregates/range_sums.h"

@@ -29,7 +29,7 @@ struct RunLeft {
 
 // The first key of `keys` that is not `before`.
 template <typename Key, typename Before>
-size_t FirstNotBefore(const KeyColumn& keys, Before before) {
+size_t FirstNotBefore(const EncodedKeys& keys, Before before) {
   size_t first = 0;
   for (size_t last = keys.size(); first < last;) {
     const size_t middle = first + (last - first) / 2;
@@ -125,7 +125,7 @@ void SharedKeys::CompareNeighbours(absl::Span<const Delta* const> versions) {
 }
 
 std::shared_ptr<const SharedKeys> SharedKeys::Of(absl::Span<const Delta* const> versions) {
-  const KeyKind kind = versions[0]->base_run.kind();
+  const PhysicalType kind = versions[0]->base_run.kind();
   const std::shared_ptr<SharedKeys> shared(new SharedKeys(kind));
   WithPhysicalKey(kind, [&](auto type) { shared->Merge<typename decltype(type)::type>(versions); });
   return shared;
@@ -133,7 +133,7 @@ std::shared_ptr<const SharedKeys> SharedKeys::Of(absl::Span<const Delta* const> 
 
 std::shared_ptr<const SharedKeys> SharedKeys::OfNeighbours(
     absl::Span<const Delta* const> versions) {
-  const KeyKind kind = versions[0]->base_run.kind();
+  const PhysicalType kind = versions[0]->base_run.kind();
   const std::shared_ptr<SharedKeys> shared(new SharedKeys(kind));
   WithPhysicalKey(
       kind, [&](auto type) { shared->CompareNeighbours<typename decltype(type)::type>(versions); });

@@ -23,7 +23,7 @@ class SharedKeys {
   static std::shared_ptr<const SharedKeys> OfNeighbours(absl::Span<const Delta* const> versions);
 
   // In order.
-  const KeyColumn& keys() const { return keys_; }
+  const EncodedKeys& keys() const { return keys_; }
   // The positions of those in range i, of a batch that has been checked.
   struct Stretch {
     size_t begin = 0;
@@ -37,7 +37,7 @@ class SharedKeys {
   uint64_t memory_bytes() const;
 
  private:
-  explicit SharedKeys(KeyKind kind) : keys_(kind) {}
+  explicit SharedKeys(PhysicalType kind) : keys_(kind) {}
 
   template <typename Key>
   void Merge(absl::Span<const Delta* const> versions);
@@ -46,7 +46,7 @@ class SharedKeys {
   template <typename Key>
   void Append(Key key, uint64_t repeats);
 
-  KeyColumn keys_;
+  EncodedKeys keys_;
   std::vector<uint64_t> before_ = {0};  // repeats of the keys before
 };
 

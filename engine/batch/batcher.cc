@@ -14,10 +14,10 @@ namespace cairn {
 namespace {
 
 absl::Status CheckOptions(const BatcherOptions& options) {
-  if (options.response_time.count() <= 0 || options.response_time > std::chrono::hours(24)) {
+  if (options.default_deadline.count() <= 0 || options.default_deadline > std::chrono::hours(24)) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("response_time is %d ns; expected more than none and at most 24 h",
-                        options.response_time.count()));
+        absl::StrFormat("default_deadline is %d ns; expected more than none and at most 24 h",
+                        options.default_deadline.count()));
   }
   if (options.max_batch_time.count() < 0) {
     return absl::InvalidArgumentError(
@@ -105,11 +105,11 @@ Batcher::Future<typename BatcherAnswer<kOperation>::Type> Promised(Batcher* batc
 
 KeyBatch Batcher::Key::batch() const {
   switch (kind_) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return absl::MakeConstSpan(&u32_, 1);
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return absl::MakeConstSpan(&u64_, 1);
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       return absl::MakeConstSpan(&bytes_, 1);
   }
   return KeyBatch();

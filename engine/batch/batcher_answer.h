@@ -19,7 +19,7 @@ typename BatcherAnswer<kOperation>::Type AnswerTo(const Batcher::Answers& answer
   } else if constexpr (kOperation == Operation::kCount) {
     return answers.counts[i];
   } else {
-    const Matches& matches = *answers.matches;
+    const FindResult& matches = *answers.matches;
     const size_t query = answers.first + i;
     const absl::Span<const RowId> found = matches[query];
     std::vector<RowId> row_ids(found.begin(), found.end());

@@ -39,7 +39,7 @@ KeyBatch BatcherBatch::Keys() {
 
 RangeBatch BatcherBatch::Ranges() {
   if (blocks_.size() == 1) return blocks_[0]->ranges();
-  const KeyKind kind = blocks_[0]->keys().kind();
+  const PhysicalType kind = blocks_[0]->keys().kind();
   keys_.Clear(kind);
   upper_.Clear(kind);
   lower_bounds_.clear();
@@ -67,7 +67,7 @@ RangeBatch BatcherBatch::Ranges() {
 }
 
 absl::Status BatcherBatch::Ask(const BatchIndex& index, Operation operation,
-                               absl::Duration max_response_time) try {
+                               absl::Duration latency_target) try {
   if (index.in_shards() && operation != Operation::kContains && operation != Operation::kCount) {
     return absl::UnimplementedError(
         "a Batcher's answers have no place for the shards of rows: ask the index itself");
@@ -79,7 +79,7 @@ absl::Status BatcherBatch::Ask(const BatchIndex& index, Operation operation,
     batch.keys = Keys();
   }
   batch.options = blocks_[0]->options();
-  batch.options.max_response_time = max_response_time;
+  batch.options.latency_target = latency_target;
   const size_t queries = size();
   if (operation == Operation::kFindFirst) {
     if (row_ids_.size() < queries) row_ids_.resize(queries);
@@ -96,7 +96,7 @@ absl::Status BatcherBatch::Ask(const BatchIndex& index, Operation operation,
   } else {
     batch.matches = &matches_;
   }
-  return index.Answer(batch);
+  return index.Execute(batch);
 } catch (...) {
   return StatusOfException("answering a batch");
 }

@@ -19,9 +19,9 @@ namespace cairn {
 class BatcherBatch {
  public:
   // Blocks that a batch may have.
-  static constexpr size_t kMostBlocks = 256;
+  static constexpr size_t kMaxBlocks = 256;
 
-  BatcherBatch() { blocks_.reserve(kMostBlocks); }
+  BatcherBatch() { blocks_.reserve(kMaxBlocks); }
 
   std::vector<std::unique_ptr<BatcherBlock>>* blocks() { return &blocks_; }
 
@@ -33,7 +33,7 @@ class BatcherBatch {
 
   // Asks the index; then Deliver calls the receivers with its answers, or with `status` if it is an
   // error. ResourceExhausted where there is no memory for the answers.
-  absl::Status Ask(const BatchIndex& index, Operation operation, absl::Duration max_response_time);
+  absl::Status Ask(const BatchIndex& index, Operation operation, absl::Duration latency_target);
   void Deliver(Operation operation, const absl::Status& status) const;
 
  private:
@@ -45,8 +45,8 @@ class BatcherBatch {
 
   std::vector<std::unique_ptr<BatcherBlock>> blocks_;
   // The queries of several blocks; of one alone they stay where they are.
-  KeyColumn keys_;
-  KeyColumn upper_;
+  EncodedKeys keys_;
+  EncodedKeys upper_;
   std::vector<Bound> lower_bounds_;
   std::vector<Bound> upper_bounds_;
   std::vector<std::string> after_;
@@ -55,7 +55,7 @@ class BatcherBatch {
   std::unique_ptr<bool[]> found_;
   size_t found_size_ = 0;
   std::vector<uint64_t> counts_;
-  Matches matches_;
+  FindResult matches_;
 };
 
 }  // namespace cairn

@@ -2,23 +2,23 @@
 
 namespace cairn {
 
-void AppendKeys(const KeyColumn& keys, size_t first, size_t count, KeyColumn* column) {
+void AppendKeys(const EncodedKeys& keys, size_t first, size_t count, EncodedKeys* column) {
   for (size_t i = first; i < first + count; ++i) {
     switch (keys.kind()) {
-      case KeyKind::kU32:
+      case PhysicalType::kU32:
         column->AppendU32(keys.u32(i));
         break;
-      case KeyKind::kU64:
+      case PhysicalType::kU64:
         column->AppendU64(keys.u64(i));
         break;
-      case KeyKind::kBytes:
+      case PhysicalType::kBytes:
         column->AppendBytes(keys.bytes(i));
         break;
     }
   }
 }
 
-void BatcherBlock::Open(const BatcherRequest& request, KeyKind kind, BatcherNanos now) {
+void BatcherBlock::Open(const BatcherRequest& request, PhysicalType kind, BatcherNanos now) {
   keys_.Clear(kind);
   upper_.Clear(kind);
   lower_bounds_.clear();

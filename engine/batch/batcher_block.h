@@ -43,20 +43,20 @@ inline bool SameAnswers(const QueryOptions& a, const QueryOptions& b) {
 }
 
 // Appends all keys of a batch, or some of another column.
-inline void AppendKeys(const KeyBatch& keys, KeyColumn* column) {
+inline void AppendKeys(const KeyBatch& keys, EncodedKeys* column) {
   switch (keys.kind()) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       for (uint32_t key : keys.u32()) column->AppendU32(key);
       return;
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       for (uint64_t key : keys.u64()) column->AppendU64(key);
       return;
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       for (std::string_view key : keys.bytes()) column->AppendBytes(key);
       return;
   }
 }
-void AppendKeys(const KeyColumn& keys, size_t first, size_t count, KeyColumn* column);
+void AppendKeys(const EncodedKeys& keys, size_t first, size_t count, EncodedKeys* column);
 
 // Queries of one operation and, for scans, of equal options, in the order of submission,
 // column-wise. Not thread-safe.
@@ -71,7 +71,7 @@ class BatcherBlock {
   };
 
   // Empties the block, keeps its memory, and readies it for requests like this one.
-  void Open(const BatcherRequest& request, KeyKind kind, BatcherNanos now);
+  void Open(const BatcherRequest& request, PhysicalType kind, BatcherNanos now);
 
   // Whether the block takes this request beside those that it has.
   bool Fits(const BatcherRequest& request) const {
@@ -96,8 +96,8 @@ class BatcherBlock {
 
  private:
   // Columns may be longer than size() behind a failed Append: that part is nobody's.
-  KeyColumn keys_;   // or lower keys
-  KeyColumn upper_;  // ranges only, and so are the next three
+  EncodedKeys keys_;   // or lower keys
+  EncodedKeys upper_;  // ranges only, and so are the next three
   std::vector<Bound> lower_bounds_;
   std::vector<Bound> upper_bounds_;
   std::vector<std::string> after_;  // empty while no range has a cursor

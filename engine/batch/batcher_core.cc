@@ -19,7 +19,7 @@
 namespace cairn {
 namespace {
 
-constexpr size_t kMostShards = 64;
+constexpr size_t kMaxShards = 64;
 
 // How often a caller that waits gives its processor away, while others run its batch, before it
 // goes to sleep. A yield takes half a microsecond when there is nobody else, a sleep and a wake-up
@@ -30,7 +30,7 @@ constexpr int kYields = 16;
 constexpr BatcherNanos kLongestSleep = 3'600'000'000'000;
 
 // Batches whose memory is kept.
-constexpr size_t kMostSpare = 16;
+constexpr size_t kMaxSpare = 16;
 
 // When to look again at a shard that was held when its batch should have been taken.
 constexpr BatcherNanos kRetry = 50'000;
@@ -44,7 +44,7 @@ thread_local bool runs_batch = false;
 
 size_t Shards(const BatcherOptions& options) {
   if (options.shards > 0) return static_cast<size_t>(options.shards);
-  return std::min(kMostShards, static_cast<size_t>(Topology::Get().hardware_threads()));
+  return std::min(kMaxShards, static_cast<size_t>(Topology::Get().hardware_threads()));
 }
 
 BatcherTime Time(BatcherNanos nanos) {
@@ -93,11 +93,11 @@ BatcherCore::BatcherCore(const BatchIndex* index, const BatcherOptions& options)
     : index_(index),
       options_(options),
       kind_(index->kind()),
-      queue_(kind_, Shards(options), options.max_waiting, options.response_time.count(),
+      queue_(kind_, Shards(options), options.max_waiting, options.default_deadline.count(),
              [this] { return Now(); }),
       schedule_(index, options, &queue_),
-      counters_(new Counters[kOperations]) {
-  spare_.reserve(kMostSpare);
+      counters_(new Counters[kIndexOperations]) {
+  spare_.reserve(kMaxSpare);
 }
 
 BatcherCore::~BatcherCore() {
@@ -330,7 +330,7 @@ void BatcherCore::ThreadMain() {
 
 void BatcherCore::Flush() {
   const BatcherNanos called = Now();
-  for (size_t i = 0; i < kOperations; ++i) {
+  for (size_t i = 0; i < kIndexOperations; ++i) {
     const Operation operation = static_cast<Operation>(i);
     while (queue_.oldest(operation) <= called) {
       Run({operation, Reason::kFlush, 0}, Now(), BatcherQueue::Order::kOldest);
@@ -352,7 +352,7 @@ void BatcherCore::Shutdown() {
 
 BatcherStats BatcherCore::Stats() const {
   BatcherStats stats;
-  for (size_t i = 0; i < kOperations; ++i) {
+  for (size_t i = 0; i < kIndexOperations; ++i) {
     const Counters& from = counters_[i];
     BatcherStats::Requests& to = stats.operations[i];
     to.batches = from.batches;

@@ -56,7 +56,7 @@ class BatcherCore {
   BatcherTime Poll();
   BatcherStats Stats() const;
 
-  KeyKind kind() const { return kind_; }
+  PhysicalType kind() const { return kind_; }
 
  private:
   using Choice = BatcherSchedule::Choice;
@@ -88,7 +88,7 @@ class BatcherCore {
 
   const BatchIndex* const index_;
   const BatcherOptions options_;
-  const KeyKind kind_;
+  const PhysicalType kind_;
   BatcherQueue queue_;
   BatcherSchedule schedule_;
   BatcherRunning running_;

@@ -61,15 +61,15 @@ struct alignas(128) BatcherQueue::Shard {
   BatcherLock lock;  // guards what follows; atomics are read without it
   bool closed = false;
   std::atomic<size_t> waiting{0};
-  std::array<Lane, kOperations> lanes;
+  std::array<Lane, kIndexOperations> lanes;
 };
 
-BatcherQueue::BatcherQueue(KeyKind kind, size_t shards, size_t max_waiting,
-                           BatcherNanos response_time, std::function<BatcherNanos()> now)
+BatcherQueue::BatcherQueue(PhysicalType kind, size_t shards, size_t max_waiting,
+                           BatcherNanos default_deadline, std::function<BatcherNanos()> now)
     : kind_(kind),
       shard_count_(std::max<size_t>(1, std::min(shards, max_waiting))),
       shard_capacity_(max_waiting / shard_count_),
-      response_time_(response_time),
+      response_time_(default_deadline),
       now_(std::move(now)),
       shards_(new Shard[shard_count_]) {}
 

@@ -33,8 +33,8 @@ class BatcherLock {
 // out as they are. Thread-safe.
 class BatcherQueue {
  public:
-  // `response_time`: of requests without a deadline. `now` is called when a block is begun.
-  BatcherQueue(KeyKind kind, size_t shards, size_t max_waiting, BatcherNanos response_time,
+  // `default_deadline`: of requests without a deadline. `now` is called when a block is begun.
+  BatcherQueue(PhysicalType kind, size_t shards, size_t max_waiting, BatcherNanos default_deadline,
                std::function<BatcherNanos()> now);
   ~BatcherQueue();
 
@@ -94,17 +94,17 @@ class BatcherQueue {
     std::atomic<size_t> step{1};  // a shard reports when it has so many more
   };
 
-  const KeyKind kind_;
+  const PhysicalType kind_;
   const size_t shard_count_;
   const size_t shard_capacity_;
   const BatcherNanos response_time_;
   const std::function<BatcherNanos()> now_;
   std::unique_ptr<Shard[]> shards_;
-  std::array<Sizes, kOperations> sizes_;
+  std::array<Sizes, kIndexOperations> sizes_;
   struct alignas(128) Reported {
     std::atomic<size_t> queries{0};
   };
-  std::array<Reported, kOperations> reported_;
+  std::array<Reported, kIndexOperations> reported_;
   std::atomic<bool> closed_{false};
   BatcherLock spare_lock_;
   std::vector<std::unique_ptr<BatcherBlock>> spare_;

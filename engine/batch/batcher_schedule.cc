@@ -14,7 +14,7 @@ constexpr BatcherNanos kFirstHandling = 5'000;
 
 // A share of an estimate that it moves at a time.
 constexpr double kStep = 0.1;
-constexpr double kLeastEstimate = 100;  // ns
+constexpr double kMinEstimate = 100;  // ns
 
 // The cost model is asked again after so many batches of an operation: it learns as the index is
 // used.
@@ -22,7 +22,7 @@ constexpr uint32_t kBatchesPerQuestion = 64;
 
 // A block takes so many queries even where a best batch is smaller, if they do not take too long,
 // so that a flood of single queries does not become as many blocks.
-constexpr size_t kLeastBlock = 64;
+constexpr size_t kMinBlock = 64;
 // A batch is large enough if a larger one would gain no more than a tenth
 // (BatchIndex::BestBatch).
 constexpr double kShareOfBest = 0.9;
@@ -38,7 +38,7 @@ constexpr size_t kBatchWithoutModel = 1024;
 
 // An operation that used the index less than others catches up, but for no more than so many
 // longest batches: one that nobody asked for during an hour does not get the next hour.
-constexpr BatcherNanos kMostCredit = 4;
+constexpr BatcherNanos kMaxCredit = 4;
 
 Operation OperationAt(size_t i) {
   return static_cast<Operation>(i);
@@ -46,7 +46,7 @@ Operation OperationAt(size_t i) {
 
 BatcherNanos MaxBatchTime(const BatcherOptions& options) {
   const std::chrono::nanoseconds time =
-      options.max_batch_time.count() > 0 ? options.max_batch_time : options.response_time / 16;
+      options.max_batch_time.count() > 0 ? options.max_batch_time : options.default_deadline / 16;
   return std::max<BatcherNanos>(1, time.count());
 }
 
@@ -55,7 +55,7 @@ BatcherNanos MaxBatchTime(const BatcherOptions& options) {
 void BatcherEstimate::Observe(BatcherNanos measured) {
   const double quantile = quantile_.load(std::memory_order_relaxed);
   const bool above = static_cast<double>(measured) > quantile;
-  quantile_.store(std::max(kLeastEstimate, quantile * (above ? 1 + kStep : 1 - kStep / 99)),
+  quantile_.store(std::max(kMinEstimate, quantile * (above ? 1 + kStep : 1 - kStep / 99)),
                   std::memory_order_relaxed);
 }
 
@@ -65,10 +65,10 @@ BatcherSchedule::BatcherSchedule(const BatchIndex* index, const BatcherOptions& 
       queue_(queue),
       wanted_batch_(options.best_batch),
       max_batch_time_(MaxBatchTime(options)),
-      most_overhead_(options.response_time.count() / 2),
-      lateness_(options.threads > 0 ? kFirstLateness : kLeastEstimate),
-      handling_(options.clock == nullptr ? kFirstHandling : kLeastEstimate) {
-  for (size_t i = 0; i < kOperations; ++i) AskCostModel(OperationAt(i));
+      max_overhead_(options.default_deadline.count() / 2),
+      lateness_(options.threads > 0 ? kFirstLateness : kMinEstimate),
+      handling_(options.clock == nullptr ? kFirstHandling : kMinEstimate) {
+  for (size_t i = 0; i < kIndexOperations; ++i) AskCostModel(OperationAt(i));
 }
 
 BatcherNanos BatcherSchedule::Predicted(Operation operation, size_t queries) const {
@@ -83,7 +83,7 @@ void BatcherSchedule::AskCostModel(Operation operation) {
                                            : kBatchWithoutModel;
   // The largest power of two, as far as it matters, that does not take too long.
   size_t in_time = 1;
-  while (in_time < std::max(wanted, kLeastBlock) &&
+  while (in_time < std::max(wanted, kMinBlock) &&
          Predicted(operation, 2 * in_time) <= max_batch_time_) {
     in_time *= 2;
   }
@@ -105,7 +105,7 @@ void BatcherSchedule::AskCostModel(Operation operation) {
   Lane& lane = lanes_[static_cast<size_t>(operation)];
   lane.best.store(best);
   lane.best_time.store(Predicted(operation, best));
-  queue_->SetBatchSize(operation, best, std::max(best, std::min(kLeastBlock, in_time)));
+  queue_->SetBatchSize(operation, best, std::max(best, std::min(kMinBlock, in_time)));
 }
 
 BatcherNanos BatcherSchedule::LookAt(Operation operation, BatcherNanos deadline) const {
@@ -115,8 +115,8 @@ BatcherNanos BatcherSchedule::LookAt(Operation operation, BatcherNanos deadline)
 std::optional<BatcherSchedule::Choice> BatcherSchedule::Ready(BatcherNanos now,
                                                               BatcherNanos* next) const {
   *next = kNever;
-  absl::InlinedVector<Choice, kOperations> ready;
-  for (size_t i = 0; i < kOperations; ++i) {
+  absl::InlinedVector<Choice, kIndexOperations> ready;
+  for (size_t i = 0; i < kIndexOperations; ++i) {
     const Operation operation = OperationAt(i);
     const BatcherNanos earliest = queue_->earliest(operation);
     if (earliest == kNever) continue;
@@ -141,8 +141,8 @@ std::optional<BatcherSchedule::Choice> BatcherSchedule::Ready(BatcherNanos now,
 std::optional<BatcherSchedule::Choice> BatcherSchedule::Any(BatcherNanos now, Reason reason) const {
   BatcherNanos next;
   if (std::optional<Choice> ready = Ready(now, &next)) return ready;
-  absl::InlinedVector<Choice, kOperations> waiting;
-  for (size_t i = 0; i < kOperations; ++i) {
+  absl::InlinedVector<Choice, kIndexOperations> waiting;
+  for (size_t i = 0; i < kIndexOperations; ++i) {
     const BatcherNanos earliest = queue_->earliest(OperationAt(i));
     if (earliest != kNever) waiting.push_back({OperationAt(i), reason, earliest});
   }
@@ -161,7 +161,7 @@ std::optional<BatcherSchedule::Choice> BatcherSchedule::LeastUsed(
 void BatcherSchedule::Charge(Operation operation, BatcherNanos busy) {
   Lane& lane = lanes_[static_cast<size_t>(operation)];
   const BatcherNanos used = lane.used.fetch_add(busy) + busy;
-  const BatcherNanos least = used - kMostCredit * max_batch_time_;
+  const BatcherNanos least = used - kMaxCredit * max_batch_time_;
   for (Lane& other : lanes_) {
     BatcherNanos theirs = other.used.load(std::memory_order_relaxed);
     while (theirs < least && !other.used.compare_exchange_weak(theirs, least)) {

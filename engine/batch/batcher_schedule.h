@@ -58,7 +58,7 @@ class BatcherSchedule {
   // Beyond the index's own time; half of the response time at most, since a machine that is too
   // busy for more is not helped by smaller batches.
   BatcherNanos overhead() const {
-    return std::min(most_overhead_, lateness_.Get() + handling_.Get());
+    return std::min(max_overhead_, lateness_.Get() + handling_.Get());
   }
 
   // A batch has kept the index busy for so long: the operation's turns are counted by it. Asks the
@@ -85,8 +85,8 @@ class BatcherSchedule {
   BatcherQueue* const queue_;
   const size_t wanted_batch_;  // 0: the cost model's
   const BatcherNanos max_batch_time_;
-  const BatcherNanos most_overhead_;
-  std::array<Lane, kOperations> lanes_;
+  const BatcherNanos max_overhead_;
+  std::array<Lane, kIndexOperations> lanes_;
   BatcherEstimate lateness_;
   BatcherEstimate handling_;
 };

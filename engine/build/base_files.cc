@@ -26,7 +26,7 @@ BaseFiles::~BaseFiles() {
   if (written_.columns.has_value()) remove(*written_.columns);
 }
 
-absl::StatusOr<RunFileWriter*> BaseFiles::BeginRun(KeyKind kind) {
+absl::StatusOr<RunFileWriter*> BaseFiles::BeginRun(PhysicalType kind) {
   run_name_ = directory_->NextFileName("base", "run");
   ASSIGN_OR_RETURN(
       run_, RunFileWriter::Create(directory_->PathOf(run_name_), kind, {}, directory_->files()));
@@ -47,8 +47,8 @@ absl::Status BaseFiles::WriteRun(const IndexSpec& spec, int threads, PrimaryKeys
                                  absl::FunctionRef<absl::Status(EntrySink*)> yield) {
   ASSIGN_OR_RETURN(KeyCodec codec, spec.Codec());
   ASSIGN_OR_RETURN(RunFileWriter* const file, BeginRun(codec.kind()));
-  UniqueFilter unique(file, codec, [&](const KeyColumn& key, RowId first, RowId second) {
-    PrimaryKeyColumn primary_keys;
+  UniqueFilter unique(file, codec, [&](const EncodedKeys& key, RowId first, RowId second) {
+    StringList primary_keys;
     const RowId rows[] = {first, second};
     RETURN_IF_ERROR(primary_keys_of(rows, &primary_keys));
     return DuplicateKey(codec, key, 0, primary_keys[0], primary_keys[1]);

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "cairn/columns/column_values.h"
+#include "cairn/column.h"
 #include "cairn/index_spec.h"
 #include "engine/rows/row_table_file.h"
 #include "index/columns/column_file.h"
@@ -38,21 +38,22 @@ struct WrittenBase {
 // Throws std::bad_alloc.
 class BaseFiles {
  public:
-  // `directory` must outlive it. `store_leaves`: the run has stored leaves (WriteLeaves).
-  BaseFiles(IndexDirectory* directory, bool store_leaves)
-      : directory_(directory), store_leaves_(store_leaves) {}
+  // `directory` must outlive it. `prebuild_search_structure`: the run has stored leaves
+  // (WriteLeaves).
+  BaseFiles(IndexDirectory* directory, bool prebuild_search_structure)
+      : directory_(directory), store_leaves_(prebuild_search_structure) {}
   BaseFiles(const BaseFiles&) = delete;
   BaseFiles& operator=(const BaseFiles&) = delete;
   // Removes the files, unless they have been taken.
   ~BaseFiles();
 
   // Gives the entries to the writer that is returned, which stays this object's; then FinishRun.
-  absl::StatusOr<RunFileWriter*> BeginRun(KeyKind kind);
+  absl::StatusOr<RunFileWriter*> BeginRun(PhysicalType kind);
   absl::Status FinishRun(int threads);
 
   // Sets *primary_keys to those of rows.
   using PrimaryKeysOf =
-      absl::FunctionRef<absl::Status(absl::Span<const RowId> rows, PrimaryKeyColumn* primary_keys)>;
+      absl::FunctionRef<absl::Status(absl::Span<const RowId> rows, StringList* primary_keys)>;
   // The run as a whole: of the entries that `yield` gives to its sink. AlreadyExists, naming key
   // and rows, if the index is unique and two rows have one key.
   absl::Status WriteRun(const IndexSpec& spec, int threads, PrimaryKeysOf primary_keys_of,

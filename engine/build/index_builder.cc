@@ -117,7 +117,7 @@ class IndexBuild {
   absl::Status WriteRun(IndexInProgress* index, BuildReport* report);
   // Gives every other index the row table of the first.
   absl::Status ShareRowTable();
-  absl::Status PrimaryKeys(absl::Span<const RowId> rows, PrimaryKeyColumn* primary_keys);
+  absl::Status PrimaryKeys(absl::Span<const RowId> rows, StringList* primary_keys);
 
   const SnapshotSource& source_;
   const DbSource* const database_;  // that, where a log can tell what becomes of it; or null
@@ -148,7 +148,8 @@ absl::Status IndexBuild::Prepare(absl::Span<const BuildTarget> targets) {
     ASSIGN_OR_RETURN(std::unique_ptr<IndexDirectory> directory,
                      IndexDirectory::OpenForWrite(target.directory, files_.get()));
     index.directory = std::move(directory);
-    index.files = std::make_unique<BaseFiles>(index.directory.get(), options_.store_leaves);
+    index.files =
+        std::make_unique<BaseFiles>(index.directory.get(), options_.prebuild_search_structure);
     RunBuilder::Options options;
     options.threads = threads_;
     options.memory_budget = budget / targets.size();
@@ -220,7 +221,7 @@ absl::Status IndexBuild::WriteRun(IndexInProgress* index, BuildReport* report) {
   BaseFiles& files = *index->files;
   RETURN_IF_ERROR(files.WriteRun(
       index->spec, threads_,
-      [&](absl::Span<const RowId> rows, PrimaryKeyColumn* primary_keys) {
+      [&](absl::Span<const RowId> rows, StringList* primary_keys) {
         return PrimaryKeys(rows, primary_keys);
       },
       [&](EntrySink* sink) {
@@ -258,7 +259,7 @@ absl::Status IndexBuild::ShareRowTable() {
   return absl::OkStatus();
 }
 
-absl::Status IndexBuild::PrimaryKeys(absl::Span<const RowId> rows, PrimaryKeyColumn* primary_keys) {
+absl::Status IndexBuild::PrimaryKeys(absl::Span<const RowId> rows, StringList* primary_keys) {
   RETURN_IF_ERROR(rows_written_.get());
   ASSIGN_OR_RETURN(const RowTableFile file, OpenRowTable(indexes_[0].files->rows_path(),
                                                          VerifyLevel::kMetadata, 0, files_.get()));

@@ -4,7 +4,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "cairn/build.h"
+#include "cairn/options.h"
 #include "cairn/snapshot_source.h"
 
 namespace cairn {

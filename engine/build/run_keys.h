@@ -11,9 +11,9 @@
 namespace cairn {
 
 // Appends entry `i`'s key to a column of the run's kind.
-void AppendKey(const SortedRun& run, size_t i, KeyColumn* keys);
+void AppendKey(const SortedRun& run, size_t i, EncodedKeys* keys);
 
 // A key for a message; bytes that are no encoding are shown as such.
-std::string KeyText(const KeyCodec& codec, const KeyColumn& keys, size_t i);
+std::string KeyText(const KeyCodec& codec, const EncodedKeys& keys, size_t i);
 
 }  // namespace cairn

@@ -12,23 +12,23 @@ namespace cairn {
 namespace {
 
 template <typename Key>
-KeyColumn OneKey(const Key& key) {
-  KeyColumn column;
+EncodedKeys OneKey(const Key& key) {
+  EncodedKeys column;
   if constexpr (std::is_same_v<Key, uint32_t>) {
-    column.Clear(KeyKind::kU32);
+    column.Clear(PhysicalType::kU32);
     column.AppendU32(key);
   } else if constexpr (std::is_same_v<Key, uint64_t>) {
-    column.Clear(KeyKind::kU64);
+    column.Clear(PhysicalType::kU64);
     column.AppendU64(key);
   } else {
-    column.Clear(KeyKind::kBytes);
+    column.Clear(PhysicalType::kBytes);
     column.AppendBytes(key);
   }
   return column;
 }
 
 template <typename Key>
-bool Holds(const KeyColumn& column, const Key& key) {
+bool Holds(const EncodedKeys& column, const Key& key) {
   if (column.empty()) return false;
   if constexpr (std::is_same_v<Key, uint32_t>) return column.u32(0) == key;
   if constexpr (std::is_same_v<Key, uint64_t>) return column.u64(0) == key;
@@ -37,7 +37,7 @@ bool Holds(const KeyColumn& column, const Key& key) {
 
 }  // namespace
 
-absl::Status DuplicateKey(const KeyCodec& codec, const KeyColumn& keys, size_t i,
+absl::Status DuplicateKey(const KeyCodec& codec, const EncodedKeys& keys, size_t i,
                           std::string_view first_row, std::string_view second_row) {
   return absl::AlreadyExistsError(
       absl::StrFormat("the index is unique, but rows '%s' and '%s' both have the key %s",
@@ -47,7 +47,7 @@ absl::Status DuplicateKey(const KeyCodec& codec, const KeyColumn& keys, size_t i
 template <typename Key>
 absl::Status UniqueFilter::Repeats(const Key& key, RowId first, RowId second) {
   if (Holds(null_, key)) return absl::OkStatus();
-  KeyColumn column = OneKey(key);
+  EncodedKeys column = OneKey(key);
   ASSIGN_OR_RETURN(const bool has_null, HasNull(codec_, column, 0));
   if (!has_null) return explain_(column, first, second);
   null_ = std::move(column);

@@ -12,7 +12,7 @@
 namespace cairn {
 
 // AlreadyExists: two rows of a unique index have the key `keys[i]`.
-absl::Status DuplicateKey(const KeyCodec& codec, const KeyColumn& keys, size_t i,
+absl::Status DuplicateKey(const KeyCodec& codec, const EncodedKeys& keys, size_t i,
                           std::string_view first_row, std::string_view second_row);
 
 // Passes entries on, and fails at the first key without nulls that comes with two rows:
@@ -20,7 +20,7 @@ absl::Status DuplicateKey(const KeyCodec& codec, const KeyColumn& keys, size_t i
 class UniqueFilter : public EntrySink {
  public:
   // Words the error for a key and its two rows.
-  using Explain = std::function<absl::Status(const KeyColumn& key, RowId first, RowId second)>;
+  using Explain = std::function<absl::Status(const EncodedKeys& key, RowId first, RowId second)>;
 
   UniqueFilter(EntrySink* next, KeyCodec codec, Explain explain)
       : next_(next), codec_(std::move(codec)), explain_(std::move(explain)) {}
@@ -44,8 +44,8 @@ class UniqueFilter : public EntrySink {
   EntrySink* next_;
   KeyCodec codec_;
   Explain explain_;
-  KeyColumn null_;  // a key with a null that came with two rows, or nothing
-  KeyColumn last_;  // the last key of the batch before, or nothing
+  EncodedKeys null_;  // a key with a null that came with two rows, or nothing
+  EncodedKeys last_;  // the last key of the batch before, or nothing
   RowId last_row_ = kNoRow;
 };
 

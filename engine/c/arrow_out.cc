@@ -86,30 +86,30 @@ ArrowArray MakeArray(const ColumnOut& column, const std::shared_ptr<const void>&
 }
 
 // Arrow's notation of a part's type.
-const char* FormatOf(KeyType type) {
+const char* FormatOf(DataType type) {
   switch (type) {
-    case KeyType::kU8:
+    case DataType::kU8:
       return "C";
-    case KeyType::kU16:
+    case DataType::kU16:
       return "S";
-    case KeyType::kU32:
+    case DataType::kU32:
       return "I";
-    case KeyType::kU64:
+    case DataType::kU64:
       return "L";
-    case KeyType::kI8:
+    case DataType::kI8:
       return "c";
-    case KeyType::kI16:
+    case DataType::kI16:
       return "s";
-    case KeyType::kI32:
+    case DataType::kI32:
       return "i";
-    case KeyType::kI64:
+    case DataType::kI64:
       return "l";
-    case KeyType::kF32:
+    case DataType::kF32:
       return "f";
-    case KeyType::kF64:
+    case DataType::kF64:
       return "g";
-    case KeyType::kText:
-    case KeyType::kBytes:
+    case DataType::kText:
+    case DataType::kBytes:
       break;
   }
   return "Z";
@@ -118,9 +118,9 @@ const char* FormatOf(KeyType type) {
 // Whether physical keys of this codec have the layout of an Arrow column of the one part.
 bool AreLogical(const KeyCodec& codec) {
   if (codec.parts().size() != 1 || codec.nulls() != NullPolicy::kSkip) return false;
-  const KeyType type = codec.parts()[0];
-  return type == KeyType::kU32 || type == KeyType::kU64 || type == KeyType::kText ||
-         type == KeyType::kBytes;
+  const DataType type = codec.parts()[0];
+  return type == DataType::kU32 || type == DataType::kU64 || type == DataType::kText ||
+         type == DataType::kBytes;
 }
 
 ColumnOut BytesColumnOut(std::string name, std::string_view heap,
@@ -137,7 +137,7 @@ ColumnOut ColumnOut::RowIds(std::string name, absl::Span<const RowId> row_ids) {
   return {"I", std::move(name), static_cast<int64_t>(row_ids.size()), {nullptr, row_ids.data()}};
 }
 
-ColumnOut ColumnOut::WideRowIds(std::string name, absl::Span<const WideRowId> rows) {
+ColumnOut ColumnOut::GlobalRowIds(std::string name, absl::Span<const GlobalRowId> rows) {
   return {"L", std::move(name), static_cast<int64_t>(rows.size()), {nullptr, rows.data()}};
 }
 
@@ -190,11 +190,11 @@ void Export(const ColumnOut& column, const std::shared_ptr<const void>& owner, A
   *schema = made;
 }
 
-absl::Status KeysOut::Decode(const KeyCodec& codec, const KeyColumn& keys) {
+absl::Status KeysOut::Decode(const KeyCodec& codec, const EncodedKeys& keys) {
   parts_.clear();
   if (AreLogical(codec)) return absl::OkStatus();
-  for (const KeyType type : codec.parts()) parts_.emplace_back(type);
-  std::vector<KeyValue> values;
+  for (const DataType type : codec.parts()) parts_.emplace_back(type);
+  std::vector<DataValue> values;
   std::string scratch;
   for (size_t i = 0; i < keys.size(); ++i) {
     RETURN_IF_ERROR(codec.Decode(keys, i, &values, &scratch));
@@ -203,13 +203,13 @@ absl::Status KeysOut::Decode(const KeyCodec& codec, const KeyColumn& keys) {
   return absl::OkStatus();
 }
 
-ColumnOut KeysOut::Column(std::string name, const KeyCodec& codec, const KeyColumn& keys) const {
+ColumnOut KeysOut::Column(std::string name, const KeyCodec& codec, const EncodedKeys& keys) const {
   if (parts_.empty()) {
     const int64_t size = static_cast<int64_t>(keys.size());
     const char* const format = FormatOf(codec.parts()[0]);
-    if (keys.kind() == KeyKind::kU32)
+    if (keys.kind() == PhysicalType::kU32)
       return {format, std::move(name), size, {nullptr, keys.u32().data()}};
-    if (keys.kind() == KeyKind::kU64)
+    if (keys.kind() == PhysicalType::kU64)
       return {format, std::move(name), size, {nullptr, keys.u64().data()}};
     return BytesColumnOut(std::move(name), keys.heap(), keys.offsets());
   }

@@ -6,10 +6,9 @@
 #include <vector>
 
 #include "cairn/c/base.h"
-#include "cairn/columns/column_values.h"
+#include "cairn/column.h"
 #include "cairn/key_codec.h"
 #include "cairn/query.h"
-#include "cairn/string_list.h"
 
 // Arrays that go out by Arrow's C data interface.
 
@@ -26,7 +25,7 @@ struct ColumnOut {
   bool nullable = false;
 
   static ColumnOut RowIds(std::string name, absl::Span<const RowId> row_ids);
-  static ColumnOut WideRowIds(std::string name, absl::Span<const WideRowId> rows);
+  static ColumnOut GlobalRowIds(std::string name, absl::Span<const GlobalRowId> rows);
   static ColumnOut Bytes(std::string name, const StringList& strings);
   // Nullable; text and bytes are large_binary.
   static ColumnOut Values(std::string name, const ColumnValues& values);
@@ -47,9 +46,9 @@ void Export(const ColumnOut& column, const std::shared_ptr<const void>& owner, A
 class KeysOut {
  public:
   // DataLoss where a key is none of the codec's. `keys` must outlive what Column() shows.
-  absl::Status Decode(const KeyCodec& codec, const KeyColumn& keys);
+  absl::Status Decode(const KeyCodec& codec, const EncodedKeys& keys);
   // Of `keys`, which were decoded, wherever they are by now.
-  ColumnOut Column(std::string name, const KeyCodec& codec, const KeyColumn& keys) const;
+  ColumnOut Column(std::string name, const KeyCodec& codec, const EncodedKeys& keys) const;
 
  private:
   std::vector<ColumnValues> parts_;  // none where keys are shown as they are

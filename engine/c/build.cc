@@ -1,5 +1,5 @@
 // Sources and builds.
-#include "cairn/build.h"
+#include "cairn/options.h"
 
 #include <memory>
 #include <string>
@@ -8,7 +8,6 @@
 
 #include "absl/strings/str_format.h"
 #include "cairn/index_spec.h"
-#include "cairn/progress.h"
 #include "cairn/snapshot_source.h"
 #include "engine/c/error.h"
 #include "engine/c/handles.h"
@@ -58,7 +57,7 @@ absl::Status DoBuild(const cairn_source* source, const cairn_build_target* targe
   BuildOptions options;
   RETURN_IF_ERROR(ReadThreads(given_options.threads, &options.threads));
   options.memory_budget = given_options.memory_budget;
-  options.store_leaves = given_options.store_leaves != 0;
+  options.prebuild_search_structure = given_options.prebuild_search_structure != 0;
   options.on_progress = OnProgress(given_options.on_progress, given_options.context);
   if (given_options.cancel != nullptr) options.cancelled = &given_options.cancel->set;
   ASSIGN_OR_RETURN(std::vector<BuildReport> built,

@@ -29,18 +29,18 @@ DeviceStream StreamOf(void* stream) {
 // All entries of an index by (key, row id), which is the order of a run.
 absl::StatusOr<SortedRun> EntriesOf(const cairn_index& index) {
   if (index.ordered != nullptr) return index.ordered->run();
-  Matches matches;
+  FindResult matches;
   QueryOptions options;
   options.with_keys = true;
   RETURN_IF_ERROR(
       index.secondary->Scan(RangeBatch::Everything(index.codec.kind()), &matches, options));
   const KeyBatch keys = matches.keys.Batch();
   switch (keys.kind()) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return SortedRun::FromUnsorted(keys.u32(), matches.row_ids);
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return SortedRun::FromUnsorted(keys.u64(), matches.row_ids);
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       break;
   }
   return SortedRun::FromUnsorted(keys.bytes(), matches.row_ids);
@@ -53,7 +53,7 @@ absl::Status DoOpen(const cairn_index* index, const char* structure, int32_t dev
     return absl::UnimplementedError(
         "an index in shards has rows of 64 bits, which a device's index does not have");
   }
-  RETURN_IF_ERROR(Devices().status());  // before the entries are copied
+  RETURN_IF_ERROR(ListDevices().status());  // before the entries are copied
   ASSIGN_OR_RETURN(const SortedRun run, EntriesOf(*index));
   ASSIGN_OR_RETURN(std::unique_ptr<DeviceIndex> made,
                    MakeDeviceIndex(structure == nullptr ? "gpu:auto" : structure, run, device));
@@ -64,12 +64,12 @@ absl::Status DoOpen(const cairn_index* index, const char* structure, int32_t dev
 absl::StatusOr<DeviceKeys> ReadKeys(const DeviceIndex& index, const cairn_device_keys* given) {
   RETURN_IF_ERROR(CheckNotNull(given, "keys"));
   ASSIGN_OR_RETURN(const cairn_device_keys keys, ReadOptions(given, "keys"));
-  if (index.kind() != KeyKind::kBytes) {
+  if (index.kind() != PhysicalType::kBytes) {
     if (keys.offsets != nullptr) {
       return absl::InvalidArgumentError(absl::StrFormat(
-          "offsets: expected none, as the index's keys are %s", KeyKindName(index.kind())));
+          "offsets: expected none, as the index's keys are %s", PhysicalTypeName(index.kind())));
     }
-    if (index.kind() == KeyKind::kU32) {
+    if (index.kind() == PhysicalType::kU32) {
       ASSIGN_OR_RETURN(const DeviceElements numbers,
                        ReadTensor(keys.keys, "keys", TensorType::kU32, index.device()));
       return DeviceKeys(numbers.as<const uint32_t>(), numbers.size);
@@ -137,7 +137,7 @@ absl::Status DoFindFirst(const DeviceIndex& index, const cairn_device_keys* give
   ASSIGN_OR_RETURN(
       const DeviceElements answers,
       ReadTensor(row_ids, "row_ids", TensorType::kU32OrI32, index.device(), keys.size()));
-  return index.Answer(DeviceBatch::FindFirst(keys, answers.as<RowId>()), StreamOf(stream));
+  return index.Execute(DeviceBatch::FindFirst(keys, answers.as<RowId>()), StreamOf(stream));
 }
 
 absl::Status DoContains(const DeviceIndex& index, const cairn_device_keys* given,
@@ -145,7 +145,7 @@ absl::Status DoContains(const DeviceIndex& index, const cairn_device_keys* given
   ASSIGN_OR_RETURN(const DeviceKeys keys, ReadKeys(index, given));
   ASSIGN_OR_RETURN(const DeviceElements answers,
                    ReadTensor(found, "found", TensorType::kBool, index.device(), keys.size()));
-  return index.Answer(DeviceBatch::Contains(keys, answers.as<bool>()), StreamOf(stream));
+  return index.Execute(DeviceBatch::Contains(keys, answers.as<bool>()), StreamOf(stream));
 }
 
 absl::Status DoCount(const DeviceIndex& index, const cairn_device_ranges* given,
@@ -153,7 +153,7 @@ absl::Status DoCount(const DeviceIndex& index, const cairn_device_ranges* given,
   ASSIGN_OR_RETURN(const DeviceRanges ranges, ReadRanges(index, given));
   ASSIGN_OR_RETURN(const DeviceElements answers, ReadTensor(counts, "counts", TensorType::kU64OrI64,
                                                             index.device(), ranges.size()));
-  return index.Answer(DeviceBatch::Count(ranges, answers.as<uint64_t>()), StreamOf(stream));
+  return index.Execute(DeviceBatch::Count(ranges, answers.as<uint64_t>()), StreamOf(stream));
 }
 
 absl::Status DoPlan(const DeviceIndex& index, const cairn_device_ranges* given, uint64_t limit,
@@ -220,7 +220,7 @@ cairn_error* OnDevice(const cairn_device_index* index, Function function) {
 cairn_error* cairn_devices(int32_t* count) {
   return cairn::CFunction("looking for devices", [&] {
     RETURN_IF_ERROR(cairn::CheckNotNull(count, "count"));
-    ASSIGN_OR_RETURN(const std::vector<cairn::Device> devices, cairn::Devices());
+    ASSIGN_OR_RETURN(const std::vector<cairn::Device> devices, cairn::ListDevices());
     *count = static_cast<int32_t>(devices.size());
     return absl::OkStatus();
   });

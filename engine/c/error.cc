@@ -76,10 +76,10 @@ absl::Status CheckOptionsSize(const void* options, size_t given, size_t known,
 }
 
 absl::Status ReadThreads(int32_t given, int* threads) {
-  constexpr int32_t kMost = 4096;
-  if (given < 0 || given > kMost) {
+  constexpr int32_t kMax = 4096;
+  if (given < 0 || given > kMax) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("threads: expected 0 to %d, found %d", kMost, given));
+        absl::StrFormat("threads: expected 0 to %d, found %d", kMax, given));
   }
   *threads = given;
   return absl::OkStatus();

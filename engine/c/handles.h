@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "cairn/c.h"
-#include "cairn/fetched_rows.h"
 #include "cairn/key_codec.h"
 #include "cairn/ordered_index.h"
 #include "cairn/query.h"
@@ -35,19 +34,19 @@ struct cairn_index {
   const std::unique_ptr<cairn::OrderedIndex> ordered;
   const cairn::KeyCodec codec;
 
-  // Whether rows are WideRowIds.
+  // Whether rows are GlobalRowIds.
   bool in_shards() const { return secondary != nullptr && secondary->in_shards(); }
 };
 
 struct cairn_matches {
-  cairn::Matches matches;
+  cairn::FindResult matches;
   std::optional<cairn::KeyCodec> codec;  // of matches.keys, where there are any
   std::vector<std::string> columns;      // the names of matches.columns
   bool in_shards = false;                // as of the index that gave them
 };
 
 struct cairn_rows {
-  cairn::FetchedRows rows;
+  cairn::FetchResult rows;
   bool in_shards = false;
 };
 

@@ -8,8 +8,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "cairn/index_spec.h"
-#include "cairn/index_stats.h"
-#include "cairn/open_options.h"
+#include "cairn/options.h"
+#include "cairn/secondary_index.h"
 #include "cairn/version.h"
 #include "engine/c/error.h"
 #include "engine/c/handles.h"
@@ -84,11 +84,11 @@ class ColumnEntries {
 
   absl::StatusOr<SortedRun> Sort(int threads) const {
     switch (batch_.kind()) {
-      case KeyKind::kU32:
+      case PhysicalType::kU32:
         return SortedRun::FromUnsorted(batch_.u32(), rows_, threads);
-      case KeyKind::kU64:
+      case PhysicalType::kU64:
         return SortedRun::FromUnsorted(batch_.u64(), rows_, threads);
-      case KeyKind::kBytes:
+      case PhysicalType::kBytes:
         break;
     }
     return SortedRun::FromUnsorted(batch_.bytes(), rows_, threads);
@@ -98,7 +98,7 @@ class ColumnEntries {
   absl::Status ReadSkipping(const KeyCodec& codec, absl::Span<const ArrowColumn> columns,
                             const uint32_t* row_ids) {
     encoded_.Clear(codec.kind());
-    std::vector<KeyValue> values(columns.size());
+    std::vector<DataValue> values(columns.size());
     for (size_t i = 0; i < columns[0].size(); ++i) {
       bool has_null = false;
       for (size_t part = 0; part < columns.size(); ++part) {
@@ -115,7 +115,7 @@ class ColumnEntries {
   }
 
   KeysIn keys_;
-  KeyColumn encoded_;
+  EncodedKeys encoded_;
   std::vector<RowId> rows_;  // none: the keys' positions
   KeyBatch batch_;
 };
@@ -144,9 +144,9 @@ absl::Status DoMakeOfColumns(const ArrowSchema* schema, const ArrowArray* array,
   return absl::OkStatus();
 }
 
-std::string KeyTypes(const KeyCodec& codec) {
+std::string DataTypes(const KeyCodec& codec) {
   return absl::StrJoin(codec.parts(), ",",
-                       [](std::string* text, KeyType type) { text->append(KeyTypeName(type)); });
+                       [](std::string* text, DataType type) { text->append(DataTypeName(type)); });
 }
 
 }  // namespace
@@ -199,7 +199,7 @@ cairn_error* cairn_spec(const cairn_index* index, char** text) {
   return cairn::CFunction("describing an index", [&] {
     RETURN_IF_ERROR(cairn::CheckNotNull(index, "index", text, "text"));
     *text = cairn::NewText(index->secondary != nullptr ? index->secondary->spec().ToString()
-                                                       : cairn::KeyTypes(index->codec));
+                                                       : cairn::DataTypes(index->codec));
     return absl::OkStatus();
   });
 }

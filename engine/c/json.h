@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "cairn/index_stats.h"
-#include "cairn/route.h"
+#include "cairn/query.h"
+#include "cairn/secondary_index.h"
 
 namespace cairn {
 

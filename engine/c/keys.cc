@@ -11,30 +11,30 @@ namespace cairn {
 namespace {
 
 // Arrow's name of the type that a part wants, and its format.
-std::string_view Wanted(KeyType type) {
+std::string_view Wanted(DataType type) {
   switch (type) {
-    case KeyType::kU8:
+    case DataType::kU8:
       return "uint8 ('C')";
-    case KeyType::kU16:
+    case DataType::kU16:
       return "uint16 ('S')";
-    case KeyType::kU32:
+    case DataType::kU32:
       return "uint32 ('I')";
-    case KeyType::kU64:
+    case DataType::kU64:
       return "uint64 ('L')";
-    case KeyType::kI8:
+    case DataType::kI8:
       return "int8 ('c')";
-    case KeyType::kI16:
+    case DataType::kI16:
       return "int16 ('s')";
-    case KeyType::kI32:
+    case DataType::kI32:
       return "int32 ('i')";
-    case KeyType::kI64:
+    case DataType::kI64:
       return "int64 ('l')";
-    case KeyType::kF32:
+    case DataType::kF32:
       return "float ('f')";
-    case KeyType::kF64:
+    case DataType::kF64:
       return "double ('g')";
-    case KeyType::kText:
-    case KeyType::kBytes:
+    case DataType::kText:
+    case DataType::kBytes:
       break;
   }
   return "utf8 or binary ('u', 'U', 'vu', 'z', 'Z', 'vz', 'w:N')";
@@ -56,19 +56,19 @@ absl::Status CheckNoNull(const ArrowColumn& column) {
 }  // namespace
 
 absl::StatusOr<KeyCodec> CodecOf(absl::Span<const ArrowColumn> columns, NullPolicy nulls) {
-  std::vector<KeyType> parts;
+  std::vector<DataType> parts;
   for (const ArrowColumn& column : columns) parts.push_back(column.type());
   return KeyCodec::Create(parts, nulls);
 }
 
 absl::Status CheckTypes(const KeyCodec& codec, absl::Span<const ArrowColumn> columns) {
   for (size_t part = 0; part < columns.size(); ++part) {
-    const KeyType type = codec.parts()[part];
-    const KeyType found = columns[part].type();
+    const DataType type = codec.parts()[part];
+    const DataType found = columns[part].type();
     if (found == type || (IsText(found) && IsText(type))) continue;
     return absl::InvalidArgumentError(
         absl::StrFormat("part %d (%s): expected an array of %s, found one of format '%s'", part + 1,
-                        KeyTypeName(type), Wanted(type), columns[part].format()));
+                        DataTypeName(type), Wanted(type), columns[part].format()));
   }
   return absl::OkStatus();
 }
@@ -87,7 +87,7 @@ absl::Status KeysIn::Read(const KeyCodec& codec, const ArrowSchema* schema,
 
 absl::Status KeysIn::Encode(const KeyCodec& codec, absl::Span<const ArrowColumn> columns) {
   values_.clear();
-  std::vector<PartColumn> parts;
+  std::vector<ColumnSpan> parts;
   for (const ArrowColumn& column : columns) {
     ASSIGN_OR_RETURN(ArrowValues values, ArrowValues::Of(column.type(), {&column, 1}));
     parts.push_back(values.part());
@@ -104,7 +104,7 @@ absl::Status KeysIn::Encode(const KeyCodec& codec, absl::Span<const ArrowColumn>
 }
 
 // Whether the part's values are physical keys as they are.
-bool KeysIn::TakeKeys(const PartColumn& part) {
+bool KeysIn::TakeKeys(const ColumnSpan& part) {
   if (const auto* u32 = std::get_if<absl::Span<const uint32_t>>(&part.values)) {
     batch_ = *u32;
   } else if (const auto* u64 = std::get_if<absl::Span<const uint64_t>>(&part.values)) {

@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "cairn/arrow.h"
+#include "cairn/internal/arrow.h"
 #include "cairn/key_codec.h"
 #include "cairn/query.h"
 
@@ -16,8 +16,8 @@ namespace cairn {
 absl::StatusOr<KeyCodec> CodecOf(absl::Span<const ArrowColumn> columns, NullPolicy nulls);
 
 // Whether a part's values are byte strings.
-inline bool IsText(KeyType type) {
-  return type == KeyType::kText || type == KeyType::kBytes;
+inline bool IsText(DataType type) {
+  return type == DataType::kText || type == DataType::kBytes;
 }
 
 // Whether the columns are of the types of the codec's leading parts, as many as there are columns.
@@ -42,10 +42,10 @@ class KeysIn {
   KeyBatch batch() const { return batch_; }
 
  private:
-  bool TakeKeys(const PartColumn& part);
+  bool TakeKeys(const ColumnSpan& part);
 
   std::vector<ArrowValues> values_;
-  KeyColumn encoded_;
+  EncodedKeys encoded_;
   KeyBatch batch_;
 };
 

@@ -3,7 +3,7 @@
 #include <functional>
 
 #include "cairn/c/base.h"
-#include "cairn/progress.h"
+#include "cairn/options.h"
 
 namespace cairn {
 

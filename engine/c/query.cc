@@ -6,7 +6,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
-#include "cairn/route.h"
+#include "cairn/query.h"
 #include "engine/c/arrow_out.h"
 #include "engine/c/error.h"
 #include "engine/c/handles.h"
@@ -38,9 +38,9 @@ class QueryIn {
     RETURN_IF_ERROR(ReadEnum(options.order, Order::kDescending, "order", &options_.order));
     options_.with_keys = options.with_keys != 0;
     if (options.limit != 0) options_.limit = options.limit;
-    if (options.max_response_time_ns != 0) {
-      options_.max_response_time = absl::Nanoseconds(
-          std::min(options.max_response_time_ns, static_cast<uint64_t>(INT64_MAX)));
+    if (options.latency_target_ns != 0) {
+      options_.latency_target =
+          absl::Nanoseconds(std::min(options.latency_target_ns, static_cast<uint64_t>(INT64_MAX)));
     }
     options_.sorted_input = options.sorted_input != 0;
     if (options.route != nullptr) options_.route = options.route;
@@ -59,18 +59,18 @@ class QueryIn {
   const QueryOptions& options() const { return options_; }
 
   // Answers the batch, and says how where that was asked for.
-  absl::Status Answer(const cairn_index& index, Batch batch) const {
-    if (index.ordered != nullptr) return index.ordered->Answer(batch);
+  absl::Status Execute(const cairn_index& index, Batch batch) const {
+    if (index.ordered != nullptr) return index.ordered->Execute(batch);
     return Explained([&](Explain* explain) {
       batch.explain = explain;
-      return index.secondary->Answer(batch);
+      return index.secondary->Execute(batch);
     });
   }
   // Likewise the first rows of keys, of an index of a database.
-  absl::Status FindFirstWide(const cairn_index& index, KeyBatch keys,
-                             absl::Span<WideRowId> rows) const {
+  absl::Status FindFirstGlobal(const cairn_index& index, KeyBatch keys,
+                               absl::Span<GlobalRowId> rows) const {
     return Explained([&](Explain* explain) {
-      return index.secondary->FindFirstWide(keys, rows, options_, explain);
+      return index.secondary->FindFirstGlobal(keys, rows, options_, explain);
     });
   }
 
@@ -128,7 +128,7 @@ absl::Status AnswerInto(const cairn_index& index, const QueryIn& query, const Ba
   matches->matches.columns.clear();
   matches->columns = query.options().columns;
   matches->in_shards = index.in_shards();
-  RETURN_IF_ERROR(query.Answer(index, batch));
+  RETURN_IF_ERROR(query.Execute(index, batch));
   std::move(clear).Cancel();
   return absl::OkStatus();
 }
@@ -142,21 +142,21 @@ absl::Status DoFindFirst(const cairn_index* index, const ArrowSchema* schema,
   KeysIn keys;
   RETURN_IF_ERROR(keys.Read(index->codec, schema, array));
   RETURN_IF_ERROR(CheckOutput(row_ids, "row_ids", size, keys.batch().size()));
-  return query.Answer(
+  return query.Execute(
       *index, Batch::FindFirst(keys.batch(), absl::MakeSpan(row_ids, size), query.options()));
 }
 
 // The same of any index, with room for the shards.
-absl::Status DoFindFirstWide(const cairn_index* index, const ArrowSchema* schema,
-                             const ArrowArray* array, const cairn_query_options* options,
-                             uint64_t* rows, size_t size) {
+absl::Status DoFindFirstGlobal(const cairn_index* index, const ArrowSchema* schema,
+                               const ArrowArray* array, const cairn_query_options* options,
+                               uint64_t* rows, size_t size) {
   RETURN_IF_ERROR(CheckOfDatabase(index));
   QueryIn query;
   RETURN_IF_ERROR(query.Read(*index, options));
   KeysIn keys;
   RETURN_IF_ERROR(keys.Read(index->codec, schema, array));
   RETURN_IF_ERROR(CheckOutput(rows, "rows", size, keys.batch().size()));
-  return query.FindFirstWide(*index, keys.batch(), absl::MakeSpan(rows, size));
+  return query.FindFirstGlobal(*index, keys.batch(), absl::MakeSpan(rows, size));
 }
 
 absl::Status DoContains(const cairn_index* index, const ArrowSchema* schema,
@@ -168,8 +168,8 @@ absl::Status DoContains(const cairn_index* index, const ArrowSchema* schema,
   KeysIn keys;
   RETURN_IF_ERROR(keys.Read(index->codec, schema, array));
   RETURN_IF_ERROR(CheckOutput(found, "found", size, keys.batch().size()));
-  return query.Answer(*index,
-                      Batch::Contains(keys.batch(), absl::MakeSpan(found, size), query.options()));
+  return query.Execute(*index,
+                       Batch::Contains(keys.batch(), absl::MakeSpan(found, size), query.options()));
 }
 
 absl::Status DoFind(const cairn_index* index, const ArrowSchema* schema, const ArrowArray* array,
@@ -191,8 +191,8 @@ absl::Status DoCount(const cairn_index* index, const cairn_ranges* given,
   RangesIn ranges;
   RETURN_IF_ERROR(ranges.Read(index->codec, given, /*takes_cursors=*/false));
   RETURN_IF_ERROR(CheckOutput(counts, "counts", size, ranges.batch().size()));
-  return query.Answer(*index,
-                      Batch::Count(ranges.batch(), absl::MakeSpan(counts, size), query.options()));
+  return query.Execute(*index,
+                       Batch::Count(ranges.batch(), absl::MakeSpan(counts, size), query.options()));
 }
 
 absl::Status DoScan(const cairn_index* index, const cairn_ranges* given,
@@ -226,16 +226,16 @@ absl::Status DoFetch(const cairn_index* index, const cairn_source* source,
   return absl::OkStatus();
 }
 
-// Of rows that are RowIds or WideRowIds; `name` is what the caller calls them.
+// Of rows that are RowIds or GlobalRowIds; `name` is what the caller calls them.
 template <typename Row>
 absl::Status DoPrimaryKeys(const cairn_index* index, const Row* rows, std::string_view name,
                            size_t size, ArrowSchema* schema, ArrowArray* array) {
   RETURN_IF_ERROR(CheckOfDatabase(index));
   RETURN_IF_ERROR(CheckNotNull(schema, "schema", array, "array"));
   if (size > 0) RETURN_IF_ERROR(CheckNotNull(rows, name));
-  auto primary_keys = std::make_shared<PrimaryKeyColumn>();
+  auto primary_keys = std::make_shared<StringList>();
   const absl::Span<const Row> span(rows, size);
-  if constexpr (std::is_same_v<Row, WideRowId>) {
+  if constexpr (std::is_same_v<Row, GlobalRowId>) {
     RETURN_IF_ERROR(index->secondary->PrimaryKeysOf(span, primary_keys.get()));
   } else {
     RETURN_IF_ERROR(index->secondary->PrimaryKeys(span, primary_keys.get()));
@@ -261,7 +261,7 @@ absl::Status DoColumns(const cairn_index* index, const char* const* columns, siz
 // Whether there are predictions of times for the operation.
 bool HasTimes(const cairn_index* index, int32_t operation) {
   return index != nullptr && index->secondary != nullptr && operation >= 0 &&
-         operation < static_cast<int32_t>(kOperations);
+         operation < static_cast<int32_t>(kIndexOperations);
 }
 
 }  // namespace
@@ -275,11 +275,11 @@ cairn_error* cairn_find_first(const cairn_index* index, const ArrowSchema* schem
   });
 }
 
-cairn_error* cairn_find_first_wide(const cairn_index* index, const ArrowSchema* schema,
-                                   const ArrowArray* keys, const cairn_query_options* options,
-                                   uint64_t* rows, size_t size) {
+cairn_error* cairn_find_first_global(const cairn_index* index, const ArrowSchema* schema,
+                                     const ArrowArray* keys, const cairn_query_options* options,
+                                     uint64_t* rows, size_t size) {
   return cairn::CFunction("finding keys", [&] {
-    return cairn::DoFindFirstWide(index, schema, keys, options, rows, size);
+    return cairn::DoFindFirstGlobal(index, schema, keys, options, rows, size);
   });
 }
 
@@ -322,8 +322,8 @@ cairn_error* cairn_primary_keys(const cairn_index* index, const uint32_t* row_id
   });
 }
 
-cairn_error* cairn_primary_keys_wide(const cairn_index* index, const uint64_t* rows, size_t size,
-                                     ArrowSchema* schema, ArrowArray* array) {
+cairn_error* cairn_primary_keys_global(const cairn_index* index, const uint64_t* rows, size_t size,
+                                       ArrowSchema* schema, ArrowArray* array) {
   return cairn::CFunction("reading primary keys", [&] {
     return cairn::DoPrimaryKeys(index, rows, "rows", size, schema, array);
   });

@@ -133,9 +133,9 @@ absl::Status RangesIn::ReadLeading(const KeyCodec& codec, const cairn_ranges& ra
     batch_ = RangeBatch::Equal(lower_.batch());
     return absl::OkStatus();
   }
-  const KeyType last = codec.parts()[columns.size() - 1];
+  const DataType last = codec.parts()[columns.size() - 1];
   if (prefix && codec.parts().size() == 1 && codec.nulls() == NullPolicy::kSkip &&
-      codec.kind() == KeyKind::kBytes && (IsText(last))) {
+      codec.kind() == PhysicalType::kBytes && (IsText(last))) {
     RETURN_IF_ERROR(InField("lower", lower_.Encode(codec, columns)));
     batch_ = RangeBatch::Prefix(lower_.batch());
     return absl::OkStatus();
@@ -147,7 +147,7 @@ absl::Status RangesIn::AppendLeading(const KeyCodec& codec, absl::Span<const Arr
                                      bool last_is_prefix) {
   lower_ends_.Clear(codec.kind());
   upper_ends_.Clear(codec.kind());
-  std::vector<KeyValue> values(columns.size());
+  std::vector<DataValue> values(columns.size());
   for (size_t i = 0; i < columns[0].size(); ++i) {
     for (size_t part = 0; part < columns.size(); ++part) values[part] = columns[part].value(i);
     bool open = false;

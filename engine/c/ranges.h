@@ -33,8 +33,8 @@ class RangesIn {
 
   KeysIn lower_;
   KeysIn upper_;
-  KeyColumn lower_ends_;  // of ranges that were made of leading parts
-  KeyColumn upper_ends_;
+  EncodedKeys lower_ends_;  // of ranges that were made of leading parts
+  EncodedKeys upper_ends_;
   std::vector<Bound> lower_bounds_;
   std::vector<Bound> upper_bounds_;
   std::vector<std::string> cursors_;

@@ -22,23 +22,23 @@ absl::Status ExportCursors(const std::vector<std::string>& cursors, ArrowSchema*
   return absl::OkStatus();
 }
 
-// The rows of a Matches or FetchedRows as a column of what an index gives: `wide` takes those of an
-// index in shards.
+// The rows of a FindResult or FetchResult as a column of what an index gives: `wide` takes those of
+// an index in shards.
 template <typename Rows>
-ColumnOut RowColumn(const Rows& rows, bool in_shards, std::vector<WideRowId>* wide) {
+ColumnOut RowColumn(const Rows& rows, bool in_shards, std::vector<GlobalRowId>* wide) {
   if (!in_shards) return ColumnOut::RowIds("row_id", rows.row_ids);
   wide->reserve(rows.row_ids.size());
   for (size_t i = 0; i < rows.row_ids.size(); ++i) {
-    wide->push_back(MakeWideRowId(rows.shards[i], rows.row_ids[i]));
+    wide->push_back(MakeGlobalRowId(rows.shards[i], rows.row_ids[i]));
   }
-  return ColumnOut::WideRowIds("row_id", *wide);
+  return ColumnOut::GlobalRowIds("row_id", *wide);
 }
 
 absl::Status ExportMatches(cairn_matches* from, ArrowSchema* schema, ArrowArray* array) {
   struct Owner {
-    Matches matches;
+    FindResult matches;
     KeysOut keys;
-    std::vector<WideRowId> wide;
+    std::vector<GlobalRowId> wide;
   };
   auto owner = std::make_shared<Owner>();
   if (from->matches.offsets.empty()) from->matches.offsets.push_back(0);
@@ -52,7 +52,7 @@ absl::Status ExportMatches(cairn_matches* from, ArrowSchema* schema, ArrowArray*
   };
   swap();
   try {
-    const Matches& matches = owner->matches;
+    const FindResult& matches = owner->matches;
     ColumnOut items = RowColumn(matches, from->in_shards, &owner->wide);
     if (from->codec.has_value()) {
       std::vector<ColumnOut> members;
@@ -86,14 +86,14 @@ absl::Status ExportMatchedColumns(cairn_matches* from, ArrowSchema* schema, Arro
 
 absl::Status ExportRows(cairn_rows* from, ArrowSchema* schema, ArrowArray* array) {
   struct Owner {
-    FetchedRows rows;
-    std::vector<WideRowId> wide;
+    FetchResult rows;
+    std::vector<GlobalRowId> wide;
   };
   auto owner = std::make_shared<Owner>();
   if (from->rows.offsets.empty()) from->rows.offsets.push_back(0);
   std::swap(owner->rows, from->rows);
   try {
-    const FetchedRows& rows = owner->rows;
+    const FetchResult& rows = owner->rows;
     std::vector<ColumnOut> members;
     members.push_back(RowColumn(rows, from->in_shards, &owner->wide));
     members.push_back(ColumnOut::Bytes("primary_key", rows.primary_keys));

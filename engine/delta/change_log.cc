@@ -54,9 +54,9 @@ KeysOfRows Merged(const KeysOfRows& earlier, const KeysOfRows& later) {
 uint64_t BytesOf(const KeysOfRows& changes) {
   uint64_t bytes = changes.rows.size() * (sizeof(RowId) + sizeof(uint64_t));
   const size_t keys = changes.keys.size();
-  if (changes.keys.kind() != KeyKind::kBytes) {
+  if (changes.keys.kind() != PhysicalType::kBytes) {
     return bytes +
-           keys * (changes.keys.kind() == KeyKind::kU32 ? sizeof(uint32_t) : sizeof(uint64_t));
+           keys * (changes.keys.kind() == PhysicalType::kU32 ? sizeof(uint32_t) : sizeof(uint64_t));
   }
   for (size_t i = 0; i < keys; ++i) bytes += changes.keys.bytes(i).size() + sizeof(uint64_t);
   return bytes;
@@ -153,7 +153,7 @@ std::vector<std::shared_ptr<const KeysOfRows>> ChangeLog::StepsBetween(uint64_t 
   return steps;
 }
 
-KeysOfRows ChangeLog::Between(const Place& since, const Place& until, KeyKind kind) {
+KeysOfRows ChangeLog::Between(const Place& since, const Place& until, PhysicalType kind) {
   const auto steps = since.log_->StepsBetween(since.number_, until.number_);
   if (steps.empty()) return KeysOfRows(kind);
   KeysOfRows between = *steps.back();

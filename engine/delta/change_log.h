@@ -13,12 +13,12 @@ namespace cairn {
 
 // Rows and all the keys that each of them has, column-wise; a row without keys has been deleted.
 struct KeysOfRows {
-  explicit KeysOfRows(KeyKind kind = KeyKind::kU32) : keys(kind) {}
+  explicit KeysOfRows(PhysicalType kind = PhysicalType::kU32) : keys(kind) {}
 
   std::vector<RowId> rows;  // each once
   // Row i's keys are keys[key_ends[i - 1]] … keys[key_ends[i] - 1], ascending.
   std::vector<uint64_t> key_ends;
-  KeyColumn keys;
+  EncodedKeys keys;
 
   uint64_t KeysBegin(size_t i) const { return i == 0 ? 0 : key_ends[i - 1]; }
   uint64_t Keys(size_t i) const { return key_ends[i] - KeysBegin(i); }  // how many it has
@@ -70,7 +70,7 @@ class ChangeLog {
 
   // The rows that changed from one place to another that it is up to, by row id, as they were then;
   // and perhaps rows that changed and are what they were. Takes time for these alone.
-  static KeysOfRows Between(const Place& since, const Place& until, KeyKind kind);
+  static KeysOfRows Between(const Place& since, const Place& until, PhysicalType kind);
   // At most so many rows; takes no time.
   static uint64_t MostRowsBetween(const Place& since, const Place& until);
 

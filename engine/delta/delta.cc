@@ -41,8 +41,7 @@ DeltaStats Delta::Stats() const {
   return stats;
 }
 
-absl::Status Delta::PrimaryKeys(absl::Span<const RowId> row_ids,
-                                PrimaryKeyColumn* primary_keys) const {
+absl::Status Delta::PrimaryKeys(absl::Span<const RowId> row_ids, StringList* primary_keys) const {
   const uint64_t base_end = base_rows.rows();
   std::vector<RowId> of_base;
   of_base.reserve(row_ids.size());
@@ -54,7 +53,7 @@ absl::Status Delta::PrimaryKeys(absl::Span<const RowId> row_ids,
     if (row < base_end) of_base.push_back(row);
   }
   if (of_base.size() == row_ids.size()) return base_rows.PrimaryKeys(row_ids, primary_keys);
-  PrimaryKeyColumn base_keys;
+  StringList base_keys;
   RETURN_IF_ERROR(base_rows.PrimaryKeys(of_base, &base_keys));
   size_t next = 0;
   for (RowId row : row_ids) {
@@ -69,7 +68,7 @@ namespace {
 absl::Status AppendIncluded(const Delta& delta, uint32_t end_tuple, absl::Span<const RowId> row_ids,
                             absl::Span<const size_t> columns, absl::Span<ColumnValues> values) {
   const absl::Span<const ColumnSchema> schema = delta.base_columns.columns();
-  std::vector<KeyType> types;
+  std::vector<DataType> types;
   for (const ColumnSchema& column : schema) types.push_back(column.type);
   for (const size_t column : columns) {
     if (column >= types.size()) {
@@ -77,7 +76,7 @@ absl::Status AppendIncluded(const Delta& delta, uint32_t end_tuple, absl::Span<c
           absl::StrFormat("there is no column %d, only %d", column, types.size()));
     }
   }
-  std::vector<KeyValue> of_row(types.size());
+  std::vector<DataValue> of_row(types.size());
   // Rows of the base are gathered together, as many as stand side by side.
   for (size_t begin = 0, i = 0; i <= row_ids.size(); ++i) {
     std::optional<std::string_view> tuple;

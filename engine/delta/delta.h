@@ -9,9 +9,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "cairn/columns/column_values.h"
+#include "cairn/column.h"
 #include "cairn/sorted_run.h"
-#include "cairn/string_list.h"
 #include "cairn/types.h"
 #include "cpu_fast/simd/key_filter.h"
 #include "cpu_fast/simd/slotted_array.h"
@@ -80,7 +79,7 @@ struct Delta {
 
   // Appends the primary key of each row, dead or not. OutOfRange, naming the first one, for an id
   // that is no row's; DataLoss. After an error the column holds some of the keys.
-  absl::Status PrimaryKeys(absl::Span<const RowId> row_ids, PrimaryKeyColumn* primary_keys) const;
+  absl::Status PrimaryKeys(absl::Span<const RowId> row_ids, StringList* primary_keys) const;
 
   // The tuple that the row was given since the base was built, in an index that includes columns;
   // none where its values are the base's.

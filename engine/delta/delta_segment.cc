@@ -54,7 +54,7 @@ SortedRun CopyRun(absl::Span<const DeltaEntry<Key>> entries) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeCheapIndex(SortedRun run) {
-  if (run.kind() == KeyKind::kBytes) return StringSearch::Build(std::move(run));
+  if (run.kind() == PhysicalType::kBytes) return StringSearch::Build(std::move(run));
   return MakeFastTree(std::move(run));
 }
 
@@ -103,7 +103,7 @@ absl::Status DeltaSegment::FindFirst(absl::Span<const Key> keys, absl::Span<cons
     }
     return absl::OkStatus();
   }
-  RETURN_IF_ERROR(index_.Answer(Batch::LowerBound(keys, first)));
+  RETURN_IF_ERROR(index_.Execute(Batch::LowerBound(keys, first)));
   for (size_t i = 0; i < first.size(); ++i) {
     if (first[i] == size() || column[first[i]] != keys[i]) first[i] = kNone;
   }

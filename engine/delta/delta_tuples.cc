@@ -7,7 +7,7 @@
 namespace cairn {
 namespace {
 
-constexpr size_t kLeastPlaces = 64;
+constexpr size_t kMinPlaces = 64;
 
 size_t HashOf(RowId row) {
   return static_cast<size_t>((row * uint64_t{0x9E3779B97F4A7C15}) >> 32);
@@ -24,7 +24,7 @@ std::atomic<uint64_t>& DeltaTuples::Table::PlaceOf(RowId row) const {
 }
 
 DeltaTuples::DeltaTuples() {
-  tables_.push_back(std::make_unique<Table>(kLeastPlaces));
+  tables_.push_back(std::make_unique<Table>(kMinPlaces));
   table_ = tables_.back().get();
 }
 
@@ -57,10 +57,10 @@ void DeltaTuples::Append(RowId row, std::string_view tuple) {
 
 absl::StatusOr<bool> DeltaTuples::Give(RowId row, std::string_view tuple) {
   if (Find(row) == tuple) return false;
-  if (end() >= kMost) {
+  if (end() >= kMax) {
     return absl::ResourceExhaustedError(absl::StrFormat(
         "rows were given %d tuples since the base was built, the most that there can be: merge",
-        kMost));
+        kMax));
   }
   Append(row, tuple);
   return true;

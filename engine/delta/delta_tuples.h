@@ -39,16 +39,16 @@ class DeltaTuples {
   uint32_t rows() const { return static_cast<uint32_t>(tables_.back()->used); }
   // What Find will say in versions behind the tuples that were appended so far.
   std::optional<std::string_view> Find(RowId row) const { return Find(row, end()); }
-  // Gives the row a tuple; requires end() < kMost. Throws std::bad_alloc, and then has not.
+  // Gives the row a tuple; requires end() < kMax. Throws std::bad_alloc, and then has not.
   void Append(RowId row, std::string_view tuple);
-  // Likewise, unless the row has this one; whether it did. ResourceExhausted where kMost were
+  // Likewise, unless the row has this one; whether it did. ResourceExhausted where kMax were
   // given.
   absl::StatusOr<bool> Give(RowId row, std::string_view tuple);
   // Takes the tuples from `end` on from their rows again: the version that ends there is the latest
   // one. Their memory stays taken, as readers of older versions may come by them.
   void TakeBack(uint32_t end);
 
-  static constexpr uint32_t kMost = UINT32_MAX - 1;
+  static constexpr uint32_t kMax = UINT32_MAX - 1;
 
  private:
   static constexpr uint32_t kNone = UINT32_MAX;

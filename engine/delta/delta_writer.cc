@@ -30,7 +30,7 @@ constexpr uint64_t kSegmentRatio = 4;
 // Rows whose reads are in flight at a time.
 constexpr size_t kAhead = 32;
 // Memory for the rows of a batch is kept for the next batch, unless it was for more than this.
-constexpr size_t kMostKeptRows = size_t{1} << 20;
+constexpr size_t kMaxKeptRows = size_t{1} << 20;
 
 template <typename Key>
 class TypedDeltaWriter final : public DeltaWriter {
@@ -50,7 +50,7 @@ class TypedDeltaWriter final : public DeltaWriter {
       return Next(updates);
     });
     stale_ = !next.ok();
-    if (update_rows_.capacity() > kMostKeptRows) update_rows_ = {};
+    if (update_rows_.capacity() > kMaxKeptRows) update_rows_ = {};
     if (next.ok()) Publish(*next);
     return next;
   }
@@ -325,7 +325,7 @@ absl::Status TypedDeltaWriter<Key>::FindPlaces(const Delta& version,
   std::vector<Key> keys(entries.size());
   for (size_t i = 0; i < keys.size(); ++i) keys[i] = entries[i].key;
   std::vector<Position> places(entries.size());
-  RETURN_IF_ERROR(base_index_->Answer(Batch::LowerBound(keys, absl::MakeSpan(places))));
+  RETURN_IF_ERROR(base_index_->Execute(Batch::LowerBound(keys, absl::MakeSpan(places))));
   const auto column = ColumnOf<Key>(version.base_run);
   const absl::Span<const RowId> rows = version.base_run.row_ids();
   PrefetchKeys(column, rows.size(), places);

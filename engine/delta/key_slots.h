@@ -55,7 +55,7 @@ class KeySlots {
   };
   // At most so many slots are probed; behind the last first slot there are as many, and one that
   // stays empty.
-  static constexpr size_t kMostProbes = 64;
+  static constexpr size_t kMaxProbes = 64;
 
   size_t FirstSlot(uint64_t hash) const { return (hash >> 32) * firsts_ >> 32; }
   static uint32_t Tag(uint64_t hash) { return static_cast<uint32_t>(hash); }

@@ -43,16 +43,16 @@ uint64_t CountIn(const uint64_t* words, uint64_t size) {
 // and what a set holds of every page, kBytesOfPage.
 constexpr uint64_t kScatteredChanges = 100;
 constexpr uint64_t kBytesOfPage = sizeof(uint64_t*) + sizeof(uint32_t);
-constexpr int kLeastLog2PageWords = 6;  // 512 bytes
-constexpr int kMostLog2PageWords = 12;  // 32 KiB
+constexpr int kMinLog2PageWords = 6;   // 512 bytes
+constexpr int kMaxLog2PageWords = 12;  // 32 KiB
 
 int ChooseLog2PageWords(uint64_t universe) {
   const auto bytes_copied = [&](int log2_words) {
     const uint64_t page_bytes = sizeof(uint64_t) << log2_words;
     return kScatteredChanges * page_bytes + universe / (8 * page_bytes) * kBytesOfPage;
   };
-  int log2_words = kLeastLog2PageWords;
-  while (log2_words < kMostLog2PageWords &&
+  int log2_words = kMinLog2PageWords;
+  while (log2_words < kMaxLog2PageWords &&
          bytes_copied(log2_words + 1) < bytes_copied(log2_words)) {
     ++log2_words;
   }

@@ -115,7 +115,7 @@ absl::StatusOr<RenumberedDelta> RenumberDelta(const Delta& since, const Delta& d
         "rows cannot be numbered again between versions that do not follow one another");
   }
   ASSIGN_OR_RETURN(const std::shared_ptr<const DeltaSegment> added, delta.AddedEntries());
-  const KeyKind kind = delta.base_run.kind();
+  const PhysicalType kind = delta.base_run.kind();
   const KeysOfRows changed = ChangeLog::Between(*since.place, *delta.place, kind);
   const NewIds ids(since, delta, added.get(), changed);
 

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cairn/column.h"
 #include "cairn/query.h"
-#include "cairn/string_list.h"
 #include "cairn/types.h"
 
 namespace cairn {
@@ -15,12 +15,12 @@ namespace cairn {
 // not matter; the answers are those of an index in which first every row in a deleted range is
 // gone, and then each row that is listed has the keys that are listed and no others. Reusable.
 struct RowUpdates {
-  explicit RowUpdates(KeyKind kind = KeyKind::kU32) : keys(kind) {}
+  explicit RowUpdates(PhysicalType kind = PhysicalType::kU32) : keys(kind) {}
 
-  PrimaryKeyColumn primary_keys;  // each row at most once
+  StringList primary_keys;  // each row at most once
   // Row i's secondary keys are keys[row_ends[i - 1]] … keys[row_ends[i] - 1], in any order; one
   // that repeats counts once. None: the row is deleted, or has no key any more.
-  KeyColumn keys;
+  EncodedKeys keys;
   std::vector<uint64_t> row_ends;
 
   // Of an index that includes columns, the tuple of each row (index/columns/tuple.h), of one
@@ -29,8 +29,8 @@ struct RowUpdates {
 
   // Rows that were deleted by ranges of primary keys, [deleted_from[i], deleted_to[i]). A range
   // whose ends have crossed is empty.
-  PrimaryKeyColumn deleted_from;
-  PrimaryKeyColumn deleted_to;
+  StringList deleted_from;
+  StringList deleted_to;
 
   size_t rows() const { return primary_keys.size(); }
 

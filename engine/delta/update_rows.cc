@@ -29,11 +29,11 @@ void FindNewRows(const NewRowIds& new_rows, std::vector<UpdateRow>* rows) {
 
 }  // namespace
 
-absl::Status CheckIsOf(KeyKind kind, bool has_tuples, const RowUpdates& updates) {
+absl::Status CheckIsOf(PhysicalType kind, bool has_tuples, const RowUpdates& updates) {
   if (updates.keys.kind() != kind && !updates.keys.empty()) {
     return absl::InvalidArgumentError(
         absl::StrFormat("updates have %s keys, but the index has %s keys",
-                        KeyKindName(updates.keys.kind()), KeyKindName(kind)));
+                        PhysicalTypeName(updates.keys.kind()), PhysicalTypeName(kind)));
   }
   const size_t tuples = has_tuples ? updates.rows() : 0;
   if (updates.tuples.size() == tuples) return absl::OkStatus();

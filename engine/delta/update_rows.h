@@ -24,7 +24,7 @@ using KeyRange = std::pair<std::string_view, std::string_view>;
 
 // InvalidArgument where a batch is not of an index with such keys, and with or without included
 // columns.
-absl::Status CheckIsOf(KeyKind kind, bool has_tuples, const RowUpdates& updates);
+absl::Status CheckIsOf(PhysicalType kind, bool has_tuples, const RowUpdates& updates);
 
 // InvalidArgument where a batch's columns do not fit together.
 absl::Status CheckColumns(const RowUpdates& updates);

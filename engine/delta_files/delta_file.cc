@@ -45,7 +45,7 @@ absl::Status CheckUpdates(const RowUpdates& updates) {
 }
 
 // The rows by primary key; empty where they stand that way.
-absl::StatusOr<std::vector<uint32_t>> OrderOfRows(const PrimaryKeyColumn& primary_keys) {
+absl::StatusOr<std::vector<uint32_t>> OrderOfRows(const StringList& primary_keys) {
   std::vector<std::string_view> keys(primary_keys.size());
   for (size_t i = 0; i < keys.size(); ++i) {
     keys[i] = primary_keys[i];
@@ -130,8 +130,8 @@ absl::StatusOr<DeltaProperties> ReadProperties(const SectionFile& file) {
   const auto damaged = [&](size_t offset, std::string_view what) {
     return Damaged(file, DeltaSection::kProperties, offset, what);
   };
-  if (properties.key_kind < static_cast<uint32_t>(KeyKind::kU32) ||
-      properties.key_kind > static_cast<uint32_t>(KeyKind::kBytes)) {
+  if (properties.key_kind < static_cast<uint32_t>(PhysicalType::kU32) ||
+      properties.key_kind > static_cast<uint32_t>(PhysicalType::kBytes)) {
     return damaged(0, absl::StrFormat("%d is no kind of key", properties.key_kind));
   }
   if (properties.rows > kMaxEntries) {
@@ -172,7 +172,7 @@ absl::Status ReadStrings(const SectionFile& file, DeltaSection id, DeltaSection 
 
 absl::Status ReadKeys(DeltaFile* delta) {
   const uint64_t keys = delta->properties.keys;
-  if (delta->properties.kind() == KeyKind::kBytes) {
+  if (delta->properties.kind() == PhysicalType::kBytes) {
     return ReadStrings(delta->file, DeltaSection::kKeys, DeltaSection::kKeyLengths, keys,
                        &delta->keys);
   }
@@ -182,7 +182,7 @@ absl::Status ReadKeys(DeltaFile* delta) {
     delta->keys.bytes = {reinterpret_cast<const char*>(numbers.data()), keys * sizeof number};
     return absl::OkStatus();
   };
-  return delta->properties.kind() == KeyKind::kU32 ? read(uint32_t{}) : read(uint64_t{});
+  return delta->properties.kind() == PhysicalType::kU32 ? read(uint32_t{}) : read(uint64_t{});
 }
 
 absl::Status CheckPrimaryKeys(const DeltaFile& delta) {
@@ -245,7 +245,7 @@ absl::StatusOr<ManifestFile> WriteDelta(IndexDirectory* directory, const RowUpda
   const size_t rows = updates.rows();
   const size_t keys = updates.keys.size();
   const size_t ranges = updates.deleted_from.size();
-  const KeyKind kind = updates.keys.kind();
+  const PhysicalType kind = updates.keys.kind();
   sections.Write(DeltaSection::kProperties, 1, [&](size_t) {
     return DeltaProperties{static_cast<uint32_t>(kind), 0, rows, keys, ranges, after, sequence};
   });
@@ -329,7 +329,7 @@ bool DeltaReader::Next(size_t rows, RowUpdates* updates) {
 }
 
 template <typename Key>
-void DeltaReader::ReadKeys(uint64_t count, KeyColumn* keys) {
+void DeltaReader::ReadKeys(uint64_t count, EncodedKeys* keys) {
   for (const uint64_t end = key_ + count; key_ < end; ++key_) {
     if constexpr (std::is_same_v<Key, std::string_view>) {
       keys->AppendBytes(NextString(file_.keys, key_, &key_byte_));

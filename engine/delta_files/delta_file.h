@@ -24,7 +24,7 @@ namespace cairn {
 
 // What a delta file's properties section says; 48 bytes, as they stand there.
 struct DeltaProperties {
-  uint32_t key_kind;  // a KeyKind
+  uint32_t key_kind;  // a PhysicalType
   uint32_t reserved;  // 0
   uint64_t rows;
   uint64_t keys;  // of all rows together
@@ -33,7 +33,7 @@ struct DeltaProperties {
   uint64_t after;
   uint64_t sequence;
 
-  KeyKind kind() const { return static_cast<KeyKind>(key_kind); }
+  PhysicalType kind() const { return static_cast<PhysicalType>(key_kind); }
 };
 static_assert(sizeof(DeltaProperties) == 48);
 
@@ -105,7 +105,7 @@ class DeltaReader {
 
  private:
   template <typename Key>
-  void ReadKeys(uint64_t count, KeyColumn* keys);
+  void ReadKeys(uint64_t count, EncodedKeys* keys);
 
   const DeltaFile& file_;
   bool started_ = false;

@@ -17,7 +17,7 @@ namespace {
 // A file stays when it is so many times as large as those behind it together.
 constexpr uint64_t kFileRatio = 2;
 // Bytes that AddDelta writes again.
-constexpr uint64_t kMostBytesAgain = 32 << 10;
+constexpr uint64_t kMaxBytesAgain = 32 << 10;
 // What a file takes besides its rows.
 constexpr uint64_t kBytesOfFile = 1 << 10;
 
@@ -27,12 +27,12 @@ bool IsDelta(const ManifestFile& file) {
   return ParseIndexFileName(file.name, &prefix, &number, &extension) && prefix == "delta";
 }
 
-// The first of the last files that together come to at most kMostBytesAgain.
+// The first of the last files that together come to at most kMaxBytesAgain.
 size_t FirstSmall(absl::Span<const ManifestFile> deltas) {
   size_t first = deltas.size();
   for (uint64_t bytes = 0; first > 0; --first) {
     bytes += deltas[first - 1].size;
-    if (bytes > kMostBytesAgain) break;
+    if (bytes > kMaxBytesAgain) break;
   }
   return first;
 }
@@ -52,20 +52,20 @@ uint64_t BytesOf(const RowUpdates& updates) {
   for (size_t i = 0; i < updates.rows(); ++i) bytes += updates.primary_keys[i].size();
   bytes += updates.tuples.heap().size() + updates.tuples.size() * sizeof(uint32_t);
   for (size_t k = 0; k < updates.keys.size(); ++k) {
-    bytes += updates.keys.kind() == KeyKind::kBytes
+    bytes += updates.keys.kind() == PhysicalType::kBytes
                  ? updates.keys.bytes(k).size() + sizeof(uint32_t)
                  : sizeof(uint64_t);
   }
   return bytes;
 }
 
-absl::Status CheckBelongs(const DeltaFile& delta, KeyKind kind, SequenceNumber before,
+absl::Status CheckBelongs(const DeltaFile& delta, PhysicalType kind, SequenceNumber before,
                           SequenceNumber end) {
   const DeltaProperties& properties = delta.properties;
   if (properties.kind() != kind) {
-    return absl::DataLossError(absl::StrFormat("delta file '%s' has %s keys, its base has %s keys",
-                                               delta.file.path(), KeyKindName(properties.kind()),
-                                               KeyKindName(kind)));
+    return absl::DataLossError(
+        absl::StrFormat("delta file '%s' has %s keys, its base has %s keys", delta.file.path(),
+                        PhysicalTypeName(properties.kind()), PhysicalTypeName(kind)));
   }
   if (properties.after < before || properties.sequence > end) {
     return absl::DataLossError(absl::StrFormat(
@@ -77,7 +77,7 @@ absl::Status CheckBelongs(const DeltaFile& delta, KeyKind kind, SequenceNumber b
 
 // Reads `deltas` anew, all of them checked, as nobody could tell later that they were damaged.
 absl::StatusOr<std::vector<DeltaFile>> OpenToMerge(absl::Span<const ManifestFile> deltas,
-                                                   KeyKind kind, SequenceNumber end,
+                                                   PhysicalType kind, SequenceNumber end,
                                                    IndexDirectory* directory) {
   return OpenDeltas(directory->path(), deltas, kind, end, VerifyLevel::kFull, 1,
                     directory->files());
@@ -125,7 +125,7 @@ void RemoveFiles(absl::Span<const ManifestFile> files, Manifest* manifest) {
 
 absl::StatusOr<std::vector<DeltaFile>> OpenDeltas(const std::string& directory,
                                                   absl::Span<const ManifestFile> deltas,
-                                                  KeyKind kind, SequenceNumber end,
+                                                  PhysicalType kind, SequenceNumber end,
                                                   VerifyLevel verify, int threads,
                                                   FileSystem* files) {
   std::vector<DeltaFile> opened;
@@ -147,7 +147,7 @@ absl::Status AddDelta(RowUpdates updates, SequenceNumber after, SequenceNumber s
   const auto small = absl::MakeConstSpan(deltas).subspan(FirstSmall(deltas));
   const auto again = small.subspan(FirstToMerge(small, BytesOf(updates)));
   if (!again.empty()) {
-    const KeyKind kind = updates.keys.kind();
+    const PhysicalType kind = updates.keys.kind();
     ASSIGN_OR_RETURN(const std::vector<DeltaFile> opened,
                      OpenToMerge(again, kind, after, directory));
     after = opened.front().properties.after;
@@ -174,7 +174,7 @@ bool MergedDeltas::Replace(Manifest* next) const {
   return files.size() == left;
 }
 
-absl::StatusOr<std::optional<MergedDeltas>> MergeDeltas(const Manifest& manifest, KeyKind kind,
+absl::StatusOr<std::optional<MergedDeltas>> MergeDeltas(const Manifest& manifest, PhysicalType kind,
                                                         IndexDirectory* directory,
                                                         const RowTable* base_rows) try {
   std::vector<ManifestFile> deltas = DeltaFilesOf(manifest);

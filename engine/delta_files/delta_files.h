@@ -24,7 +24,7 @@
 namespace cairn {
 
 // With so many delta files MergeDeltas is due, whoever has to wait for it.
-inline constexpr size_t kMostDeltaFiles = 64;
+inline constexpr size_t kMaxDeltaFiles = 64;
 
 std::vector<ManifestFile> DeltaFilesOf(const Manifest& manifest);
 // Drops the files from a manifest, by name; those that it does not name are no matter.
@@ -38,7 +38,7 @@ void RemoveFiles(absl::Span<const ManifestFile> files, Manifest* manifest);
 // checksums.
 absl::StatusOr<std::vector<DeltaFile>> OpenDeltas(const std::string& directory,
                                                   absl::Span<const ManifestFile> deltas,
-                                                  KeyKind kind, SequenceNumber end,
+                                                  PhysicalType kind, SequenceNumber end,
                                                   VerifyLevel verify, int threads,
                                                   FileSystem* files);
 
@@ -65,7 +65,7 @@ struct MergedDeltas {
 // `base_rows`: the rows of the manifest's base, or null. If the file replaces all those before it,
 // rows without keys that the base lacks are left out, so that delta files are in proportion to the
 // rows that are there or are the base's.
-absl::StatusOr<std::optional<MergedDeltas>> MergeDeltas(const Manifest& manifest, KeyKind kind,
+absl::StatusOr<std::optional<MergedDeltas>> MergeDeltas(const Manifest& manifest, PhysicalType kind,
                                                         IndexDirectory* directory,
                                                         const RowTable* base_rows = nullptr);
 

@@ -20,7 +20,7 @@ namespace {
 constexpr size_t kUpdatesAtATime = size_t{1} << 20;
 
 // DataLoss unless rows with keys have tuples of these types, and there are none without types.
-absl::Status CheckTuples(const DeltaFile& file, absl::Span<const KeyType> types) {
+absl::Status CheckTuples(const DeltaFile& file, absl::Span<const DataType> types) {
   if (file.properties.rows == 0) return absl::OkStatus();
   if (file.has_tuples == types.empty()) {
     return absl::DataLossError(absl::StrFormat(
@@ -28,7 +28,7 @@ absl::Status CheckTuples(const DeltaFile& file, absl::Span<const KeyType> types)
         file.has_tuples ? "tuples" : "no tuples", types.empty() ? "no columns" : "columns"));
   }
   if (types.empty()) return absl::OkStatus();
-  std::vector<KeyValue> values(types.size());
+  std::vector<DataValue> values(types.size());
   uint64_t byte = 0;
   for (size_t row = 0; row < file.tuples.lengths.size(); ++row) {
     const std::string_view tuple = file.tuples.bytes.substr(byte, file.tuples.lengths[row]);
@@ -49,8 +49,8 @@ absl::Status CheckTuples(const DeltaFile& file, absl::Span<const KeyType> types)
 absl::StatusOr<std::unique_ptr<DeltaWriter>> RestoreDelta(
     const std::string& directory, const Manifest& manifest, SortedRun base_run, RowTable base_rows,
     VerifyLevel verify, int threads, FileSystem* files, ColumnTable base_columns) try {
-  const KeyKind kind = base_run.kind();
-  std::vector<KeyType> types;
+  const PhysicalType kind = base_run.kind();
+  std::vector<DataType> types;
   for (const ColumnSchema& column : base_columns.columns()) types.push_back(column.type);
   ASSIGN_OR_RETURN(std::unique_ptr<DeltaWriter> writer,
                    DeltaWriter::Create(std::move(base_run), std::move(base_rows), threads,

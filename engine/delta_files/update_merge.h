@@ -19,7 +19,7 @@ namespace cairn {
 // time; what allocates throws std::bad_alloc.
 class UpdateMerge {
  public:
-  explicit UpdateMerge(KeyKind kind) : kind_(kind) {}
+  explicit UpdateMerge(PhysicalType kind) : kind_(kind) {}
 
   // What came next, with keys of the kind: a file, which must outlive this, or rows in primary-key
   // order. All of it before the first Next.
@@ -48,7 +48,7 @@ class UpdateMerge {
   // Whether a row of a source is in a range that a later one deletes.
   bool IsDeleted(std::string_view primary_key, size_t age);
 
-  const KeyKind kind_;
+  const PhysicalType kind_;
   std::vector<std::unique_ptr<Source>> sources_;  // by age
   std::vector<Source*> heap_;  // those with rows left: on top the least row, of it the latest
   bool begun_ = false;

@@ -47,7 +47,7 @@ std::string IndexSpec::ToString() const {
 }
 
 absl::StatusOr<KeyCodec> IndexSpec::Codec() const try {
-  std::vector<KeyType> types;
+  std::vector<DataType> types;
   for (const KeyPart& part : parts) types.push_back(part.type);
   return KeyCodec::Create(types, nulls);
 } catch (...) {

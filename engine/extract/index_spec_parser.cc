@@ -185,12 +185,12 @@ bool Parser::Type(KeyPart* part) {
     }
   }
   int type = 0;
-  const int last = static_cast<int>(KeyType::kBytes);
-  while (type <= last && KeyTypeName(static_cast<KeyType>(type)) != word) ++type;
+  const int last = static_cast<int>(DataType::kBytes);
+  while (type <= last && DataTypeName(static_cast<DataType>(type)) != word) ++type;
   if (type > last) {
     return Expected(start, "a type (u8 to u64, i8 to i64, f32, f64, text, bytes)");
   }
-  part->type = static_cast<KeyType>(type);
+  part->type = static_cast<DataType>(type);
   if (SaysByteOrder(*part)) {
     if (order.empty()) {
       return Error(start, absl::StrFormat("expected a byte order, %sle or %sbe, for a number from "

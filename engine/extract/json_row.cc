@@ -71,12 +71,12 @@ bool ReplaceBigIntegers(std::string_view json, std::string* rewritten) {
 }
 
 // Gives the sink one value that is no array.
-absl::Status AddScalar(const simdjson::dom::element& element, KeyType type, bool has_big_integers,
+absl::Status AddScalar(const simdjson::dom::element& element, DataType type, bool has_big_integers,
                        KeySink* sink) {
   const bool wants_text = FixedWidth(type) == 0;
   const auto expected = [type](std::string_view found) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("expected %s, found %s", KeyTypeName(type), found));
+        absl::StrFormat("expected %s, found %s", DataTypeName(type), found));
   };
   // Of an integer that becomes text.
   const auto add_integer = [wants_text, sink](auto number) {
@@ -168,7 +168,7 @@ absl::Status JsonRow::Parse(std::string_view json) {
                                                     simdjson::error_message(error)));
 }
 
-absl::Status JsonRow::Values(const JsonPointer& pointer, KeyType type, KeySink* sink) const {
+absl::Status JsonRow::Values(const JsonPointer& pointer, DataType type, KeySink* sink) const {
   simdjson::dom::element element = root_;
   for (const JsonPointer::Token& token : pointer.tokens_) {
     simdjson::error_code error = simdjson::NO_SUCH_FIELD;

@@ -40,12 +40,12 @@ class JsonRow {
 
   // Gives the sink the values at `pointer` in the document of the last Parse, which must have been
   // OK: the value there, or each element of an array, or nothing where there is no such member. The
-  // first of several members of one name counts. Numbers become KeyValues of their kind, strings
+  // first of several members of one name counts. Numbers become DataValues of their kind, strings
   // their unescaped UTF-8; where `type` is an integer, booleans become 0 and 1; where it is text or
   // bytes, booleans become true and false, and integers their decimal digits. InvalidArgument,
   // with what was expected and found, for other values: objects, arrays in arrays, strings for
   // numbers, fractions for text, integers beyond 64 bits.
-  absl::Status Values(const JsonPointer& pointer, KeyType type, KeySink* sink) const;
+  absl::Status Values(const JsonPointer& pointer, DataType type, KeySink* sink) const;
 
  private:
   // Copies `json` behind which simdjson reads ahead, and parses the copy.

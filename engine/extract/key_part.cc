@@ -41,7 +41,7 @@ absl::Status CheckRange(const KeyPart& part) {
   if (width != 0 && *source.length != width) {
     return absl::InvalidArgumentError(
         absl::StrFormat("expected a range of %d bytes for %s, found one of %d", width,
-                        KeyTypeName(part.type), *source.length));
+                        DataTypeName(part.type), *source.length));
   }
   if (*source.length == 0 ||
       *source.length > std::numeric_limits<uint64_t>::max() - source.offset) {
@@ -94,7 +94,7 @@ absl::Status CheckPart(const KeyPart& part) {
 std::string PartText(const KeyPart& part) {
   std::string text = SourceText(part.source);
   text += ':';
-  text += KeyTypeName(part.type);
+  text += DataTypeName(part.type);
   if (SaysByteOrder(part)) text += part.endian == Endian::kLittle ? "le" : "be";
   return text;
 }

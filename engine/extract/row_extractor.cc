@@ -17,8 +17,8 @@ absl::Status KeyTooLong(size_t bytes) {
                                                     KeyCodec::kMaxKeyBytes, bytes));
 }
 
-void AppendFixed(uint64_t key, KeyColumn* keys) {
-  if (keys->kind() == KeyKind::kU32) {
+void AppendFixed(uint64_t key, EncodedKeys* keys) {
+  if (keys->kind() == PhysicalType::kU32) {
     keys->AppendU32(static_cast<uint32_t>(key));
   } else {
     keys->AppendU64(key);
@@ -51,7 +51,7 @@ class RowExtractor::PartSink : public KeySink {
   PartSink(const RowPart& part, Scratch::State* state)
       : part_(part), state_(state), first_(state->slices.size()) {}
 
-  void Add(const KeyValue& value) override {
+  void Add(const DataValue& value) override {
     const bool null = std::holds_alternative<std::monostate>(value);
     if (!status_.ok() || (null && part_.layout.nulls == NullPolicy::kSkip)) return;
     const size_t offset = state_->heap.size();
@@ -117,7 +117,7 @@ class RowExtractor::TupleSink : public KeySink {
  public:
   explicit TupleSink(TupleWriter* tuple) : tuple_(tuple), column_(tuple->size()) {}
 
-  void Add(const KeyValue& value) override {
+  void Add(const DataValue& value) override {
     if (!status_.ok()) return;
     status_ = tuple_->size() == column_
                   ? tuple_->Add(value)
@@ -170,7 +170,7 @@ absl::StatusOr<RowExtractor> RowExtractor::Create(const IndexSpec& spec) {
   return extractor;
 }
 
-absl::Status RowExtractor::ExtractAny(const RowView& row, Scratch* scratch, KeyColumn* keys,
+absl::Status RowExtractor::ExtractAny(const RowView& row, Scratch* scratch, EncodedKeys* keys,
                                       std::string* tuple) const {
   if (tuple == nullptr) return ExtractKeys(row, scratch, keys);
   tuple->clear();
@@ -183,15 +183,15 @@ absl::Status RowExtractor::ExtractAny(const RowView& row, Scratch* scratch, KeyC
 }
 
 absl::Status RowExtractor::ExtractKeys(const RowView& row, Scratch* scratch,
-                                       KeyColumn* keys) const {
+                                       EncodedKeys* keys) const {
   assert(keys->kind() == codec_.kind());
   if (plain_) return ExtractPlain(row, keys);
   if (!single_valued_) return ExtractCombined(row, scratch, keys);
-  return codec_.kind() == KeyKind::kBytes ? ExtractBytes(row, scratch, keys)
-                                          : ExtractPacked(row, keys);
+  return codec_.kind() == PhysicalType::kBytes ? ExtractBytes(row, scratch, keys)
+                                               : ExtractPacked(row, keys);
 }
 
-absl::Status RowExtractor::ExtractPlain(const RowView& row, KeyColumn* keys) const {
+absl::Status RowExtractor::ExtractPlain(const RowView& row, EncodedKeys* keys) const {
   const RowPart& part = parts_->front();
   std::string_view bytes;
   uint64_t ordered = 0;
@@ -212,7 +212,7 @@ absl::Status RowExtractor::ExtractPlain(const RowView& row, KeyColumn* keys) con
   return absl::OkStatus();
 }
 
-absl::Status RowExtractor::ExtractPacked(const RowView& row, KeyColumn* keys) const {
+absl::Status RowExtractor::ExtractPacked(const RowView& row, EncodedKeys* keys) const {
   uint64_t key = 0;
   for (const RowPart& part : *parts_) {
     uint64_t ordered = 0;
@@ -229,7 +229,7 @@ absl::Status RowExtractor::ExtractPacked(const RowView& row, KeyColumn* keys) co
 }
 
 absl::Status RowExtractor::ExtractBytes(const RowView& row, Scratch* scratch,
-                                        KeyColumn* keys) const {
+                                        EncodedKeys* keys) const {
   std::string& key = scratch->state_->key;
   key.clear();
   for (const RowPart& part : *parts_) {
@@ -259,7 +259,7 @@ absl::Status RowExtractor::ExtractBytes(const RowView& row, Scratch* scratch,
 }
 
 absl::Status RowExtractor::ExtractCombined(const RowView& row, Scratch* scratch,
-                                           KeyColumn* keys) const {
+                                           EncodedKeys* keys) const {
   Scratch::State& state = *scratch->state_;
   state.heap.clear();
   state.slices.clear();
@@ -300,7 +300,7 @@ absl::Status RowExtractor::ExtractTuple(const RowView& row, Scratch* scratch,
   TupleWriter writer(included_types_, tuple);
   for (const RowPart& part : *included_) {
     if (part.single_valued()) {
-      KeyValue value;
+      DataValue value;
       if (part.ReadValue(row, &value) == PartRead::kUnreadable) return part.Unreadable(row);
       if (absl::Status status = writer.Add(value); !status.ok()) return part.Here(status);
     } else {
@@ -313,7 +313,7 @@ absl::Status RowExtractor::ExtractTuple(const RowView& row, Scratch* scratch,
   return absl::OkStatus();
 }
 
-absl::Status RowExtractor::ReadIncluded(const RowView& row, absl::Span<KeyValue> values) const {
+absl::Status RowExtractor::ReadIncluded(const RowView& row, absl::Span<DataValue> values) const {
   for (size_t i = 0; i < values.size(); ++i) {
     const RowPart& part = (*included_)[i];
     switch (part.ReadValue(row, &values[i])) {
@@ -336,7 +336,7 @@ absl::Status RowExtractor::ReadIncluded(const RowView& row, absl::Span<KeyValue>
 
 // Since every part's values are distinct and in order, and encodings keep the order of tuples, the
 // combinations come out distinct and in order when the last part's value changes fastest.
-absl::Status RowExtractor::AppendCombinations(Scratch* scratch, KeyColumn* keys) const {
+absl::Status RowExtractor::AppendCombinations(Scratch* scratch, EncodedKeys* keys) const {
   Scratch::State& state = *scratch->state_;
   const size_t parts = parts_->size();
   size_t combinations = 1;
@@ -365,7 +365,7 @@ absl::Status RowExtractor::AppendCombinations(Scratch* scratch, KeyColumn* keys)
   for (size_t n = 0; n < combinations; ++n) {
     state.key.clear();
     for (const size_t slice : state.chosen) state.key.append(state.bytes(state.slices[slice]));
-    if (codec_.kind() == KeyKind::kBytes) {
+    if (codec_.kind() == PhysicalType::kBytes) {
       keys->AppendBytes(state.key);
     } else {
       AppendFixed(ReadBigEndian(state.key), keys);

@@ -53,17 +53,17 @@ class RowExtractor {
   // row's included columns; to nothing where the row has no key, and is not looked at any further.
   // InvalidArgument, naming the part or the column and what was expected and found there, for a row
   // that cannot be read; a custom extractor's own error, likewise. No key is appended on an error.
-  absl::Status Extract(const RowView& row, Scratch* scratch, KeyColumn* keys,
+  absl::Status Extract(const RowView& row, Scratch* scratch, EncodedKeys* keys,
                        std::string* tuple = nullptr) const;
 
   // The same where the scratch's last Extract, of whatever spec, was of this very row: JSON that
   // was parsed then is not parsed again.
-  absl::Status ExtractAgain(const RowView& row, Scratch* scratch, KeyColumn* keys,
+  absl::Status ExtractAgain(const RowView& row, Scratch* scratch, EncodedKeys* keys,
                             std::string* tuple = nullptr) const;
 
   // Sets values[i] to the row's value in included column i; text points into the row. Requires
   // has_plain_columns() and one value a column. Errors as Extract's.
-  absl::Status ReadIncluded(const RowView& row, absl::Span<KeyValue> values) const;
+  absl::Status ReadIncluded(const RowView& row, absl::Span<DataValue> values) const;
 
  private:
   class PartSink;
@@ -71,16 +71,16 @@ class RowExtractor {
 
   explicit RowExtractor(KeyCodec codec) : codec_(std::move(codec)) {}
 
-  absl::Status ExtractAny(const RowView& row, Scratch* scratch, KeyColumn* keys,
+  absl::Status ExtractAny(const RowView& row, Scratch* scratch, EncodedKeys* keys,
                           std::string* tuple) const;
-  absl::Status ExtractKeys(const RowView& row, Scratch* scratch, KeyColumn* keys) const;
+  absl::Status ExtractKeys(const RowView& row, Scratch* scratch, EncodedKeys* keys) const;
   absl::Status ExtractTuple(const RowView& row, Scratch* scratch, std::string* tuple) const;
   // One for each way that a spec's keys come about, the cheapest first.
-  absl::Status ExtractPlain(const RowView& row, KeyColumn* keys) const;
-  absl::Status ExtractPacked(const RowView& row, KeyColumn* keys) const;
-  absl::Status ExtractBytes(const RowView& row, Scratch* scratch, KeyColumn* keys) const;
-  absl::Status ExtractCombined(const RowView& row, Scratch* scratch, KeyColumn* keys) const;
-  absl::Status AppendCombinations(Scratch* scratch, KeyColumn* keys) const;
+  absl::Status ExtractPlain(const RowView& row, EncodedKeys* keys) const;
+  absl::Status ExtractPacked(const RowView& row, EncodedKeys* keys) const;
+  absl::Status ExtractBytes(const RowView& row, Scratch* scratch, EncodedKeys* keys) const;
+  absl::Status ExtractCombined(const RowView& row, Scratch* scratch, EncodedKeys* keys) const;
+  absl::Status AppendCombinations(Scratch* scratch, EncodedKeys* keys) const;
   // Gives the sink the values of a part that may have several.
   static absl::Status ReadSeveral(const RowPart& part, const RowView& row, Scratch* scratch,
                                   KeySink* sink);
@@ -89,7 +89,7 @@ class RowExtractor {
   // Shared by copies of this extractor, which are cheap.
   std::shared_ptr<const std::vector<RowPart>> parts_;
   std::shared_ptr<const std::vector<RowPart>> included_;
-  std::vector<KeyType> included_types_;
+  std::vector<DataType> included_types_;
   bool plain_columns_ = true;
   bool single_valued_ = true;  // every part has one value at most
   bool plain_ = false;         // and there is one part, without nulls: its value is the key
@@ -111,14 +111,14 @@ class RowExtractor::Scratch {
 
 // Inline, so that a plain key costs no more calls than one.
 
-inline absl::Status RowExtractor::Extract(const RowView& row, Scratch* scratch, KeyColumn* keys,
+inline absl::Status RowExtractor::Extract(const RowView& row, Scratch* scratch, EncodedKeys* keys,
                                           std::string* tuple) const {
   scratch->json_is_parsed_ = false;
   return ExtractAgain(row, scratch, keys, tuple);
 }
 
 inline absl::Status RowExtractor::ExtractAgain(const RowView& row, Scratch* scratch,
-                                               KeyColumn* keys, std::string* tuple) const {
+                                               EncodedKeys* keys, std::string* tuple) const {
   if (plain_ && tuple == nullptr) return ExtractPlain(row, keys);
   return ExtractAny(row, scratch, keys, tuple);
 }

@@ -66,7 +66,7 @@ PartRead RowPart::ReadElsewhere(const RowView& row, std::string_view* bytes) con
 }
 
 PartRead RowPart::ReadDecimal(std::string_view text, uint64_t* ordered) const {
-  KeyValue value;
+  DataValue value;
   uint64_t bits = 0;
   if (!ParseNumber(text, layout.type, &value).ok() || !NumberBits(value, layout.type, &bits).ok()) {
     return PartRead::kUnreadable;
@@ -75,7 +75,7 @@ PartRead RowPart::ReadDecimal(std::string_view text, uint64_t* ordered) const {
   return PartRead::kFound;
 }
 
-PartRead RowPart::ReadValue(const RowView& row, KeyValue* value) const {
+PartRead RowPart::ReadValue(const RowView& row, DataValue* value) const {
   if (width == 0) {
     std::string_view bytes;
     const PartRead read = ReadBytes(row, &bytes);
@@ -98,7 +98,7 @@ absl::Status RowPart::Unreadable(const RowView& row) const {
                         size - source.offset)));
   }
   if (source.kind == KeySource::Kind::kField) {
-    KeyValue value;
+    DataValue value;
     return Here(ParseNumber(bytes, layout.type, &value));
   }
   return Here(absl::InvalidArgumentError(

@@ -37,7 +37,7 @@ struct RowPart {
   PartRead ReadNumber(const RowView& row, uint64_t* ordered) const;
 
   // The value of a part of either kind; null where it is missing. Text points into the row.
-  PartRead ReadValue(const RowView& row, KeyValue* value) const;
+  PartRead ReadValue(const RowView& row, DataValue* value) const;
 
   // Why a row was unreadable: InvalidArgument, with what was expected and found.
   absl::Status Unreadable(const RowView& row) const;

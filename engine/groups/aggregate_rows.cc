@@ -1,4 +1,4 @@
-// IndexGroup::AggregateRows: for every kind of group, by way of what else it answers.
+// IndexGroup::GroupBy: for every kind of group, by way of what else it answers.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "cairn/where/index_group.h"
+#include "cairn/index_group.h"
 #include "engine/aggregates/aggregate_values.h"
 #include "engine/groups/group_accumulator.h"
 #include "engine/groups/group_order.h"
@@ -28,15 +28,15 @@ constexpr size_t kRowsTogether = size_t{1} << 16;
 class RowAggregation {
  public:
   RowAggregation(const IndexGroup& group, absl::Span<const Aggregate> aggregates,
-                 const RowGroupOptions& options)
+                 const GroupByOptions& options)
       : group_(group), aggregates_(aggregates), options_(options) {}
 
-  absl::Status Run(const Predicate& where, RowGroups* groups) {
+  absl::Status Run(const Predicate& where, GroupByResult* groups) {
     RETURN_IF_ERROR(Prepare());
     const std::string question = Question(where);
     std::string_view after;
     if (!options_.after.empty()) {
-      ASSIGN_OR_RETURN(after, UntagCursor(question, options_.after, "RowGroupOptions::after"));
+      ASSIGN_OR_RETURN(after, UntagCursor(question, options_.after, "GroupByOptions::after"));
     }
     WhereOptions find;
     find.strategy = options_.strategy;
@@ -45,7 +45,7 @@ class RowAggregation {
       ASSIGN_OR_RETURN(groups->rows, group_.Count(where, find, &groups->plan));
       counts_.assign(1, groups->rows);
     } else {
-      WhereMatches matches;
+      WhereResult matches;
       RETURN_IF_ERROR(group_.Find(where, find, &matches));
       groups->rows = matches.rows.size();
       groups->plan = std::move(matches.plan);
@@ -59,7 +59,7 @@ class RowAggregation {
  private:
   struct Output {
     size_t column = 0;  // among names_; not of the count of rows
-    KeyType type = KeyType::kU64;
+    DataType type = DataType::kU64;
     std::unique_ptr<GroupAccumulator> accumulator;  // null for the count of rows
   };
 
@@ -85,7 +85,7 @@ class RowAggregation {
     for (const GroupOrder& by : options_.order_by) {
       if (by.column < options_.group_by.size() + aggregates_.size()) continue;
       return absl::InvalidArgumentError(absl::StrFormat(
-          "RowGroupOptions::order_by: there is no column %d, only %d to group by and %d aggregates",
+          "GroupByOptions::order_by: there is no column %d, only %d to group by and %d aggregates",
           by.column, options_.group_by.size(), aggregates_.size()));
     }
     names_ = options_.group_by;
@@ -108,11 +108,11 @@ class RowAggregation {
     RETURN_IF_ERROR(group_.Columns({}, {}, names_, &columns_));
     for (size_t i = 0; i < outputs_.size(); ++i) {
       if (aggregates_[i].column.empty()) continue;
-      const KeyType type = columns_[outputs_[i].column].type();
+      const DataType type = columns_[outputs_[i].column].type();
       ASSIGN_OR_RETURN(outputs_[i].type, AggregateType(aggregates_[i], type));
       outputs_[i].accumulator = GroupAccumulator::Make(aggregates_[i], type);
     }
-    std::vector<KeyType> types;
+    std::vector<DataType> types;
     for (size_t c = 0; c < options_.group_by.size(); ++c) types.push_back(columns_[c].type());
     grouper_ = std::make_unique<RowGrouper>(types);
     return absl::OkStatus();
@@ -139,7 +139,7 @@ class RowAggregation {
     return absl::OkStatus();
   }
 
-  absl::Status Finish(std::string_view after, RowGroups* groups) {
+  absl::Status Finish(std::string_view after, GroupByResult* groups) {
     const size_t size = grouper_->groups();
     counts_.resize(size);
     std::vector<ColumnValues> keys, values;
@@ -180,7 +180,7 @@ class RowAggregation {
 
   const IndexGroup& group_;
   const absl::Span<const Aggregate> aggregates_;
-  const RowGroupOptions& options_;
+  const GroupByOptions& options_;
   std::vector<std::string> names_;     // of the columns that are read: those to group by first
   std::vector<ColumnValues> columns_;  // of some rows
   std::vector<Output> outputs_;        // one an aggregate
@@ -190,9 +190,8 @@ class RowAggregation {
 
 }  // namespace
 
-absl::Status IndexGroup::AggregateRows(const Predicate& where,
-                                       absl::Span<const Aggregate> aggregates,
-                                       const RowGroupOptions& options, RowGroups* groups) const {
+absl::Status IndexGroup::GroupBy(const Predicate& where, absl::Span<const Aggregate> aggregates,
+                                 const GroupByOptions& options, GroupByResult* groups) const {
   return Guarded("aggregating rows",
                  [&] { return RowAggregation(*this, aggregates, options).Run(where, groups); });
 }

@@ -37,7 +37,7 @@ class CountedValues final : public GroupAccumulator {
 
 class DistinctValues final : public GroupAccumulator {
  public:
-  explicit DistinctValues(KeyType type) : codes_(type) {}
+  explicit DistinctValues(DataType type) : codes_(type) {}
 
   void Add(const ColumnValues& column, absl::Span<const uint32_t> groups, size_t end) override {
     counts_.resize(end);
@@ -170,7 +170,7 @@ class Extremes final : public GroupAccumulator {
 }  // namespace
 
 std::unique_ptr<GroupAccumulator> GroupAccumulator::Make(const Aggregate& aggregate,
-                                                         KeyType column) {
+                                                         DataType column) {
   const AggregateFunction function = aggregate.function;
   if (function == AggregateFunction::kCount) return std::make_unique<CountedValues>();
   if (function == AggregateFunction::kCountDistinct) {

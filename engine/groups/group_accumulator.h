@@ -8,8 +8,8 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "cairn/columns/aggregate.h"
-#include "cairn/columns/column_values.h"
+#include "cairn/aggregate.h"
+#include "cairn/column.h"
 
 namespace cairn {
 
@@ -18,7 +18,7 @@ class GroupAccumulator {
  public:
   // For an aggregate of a column of this type, which its function takes (AggregateType). Throws
   // std::bad_alloc, as do Add and Append.
-  static std::unique_ptr<GroupAccumulator> Make(const Aggregate& aggregate, KeyType column);
+  static std::unique_ptr<GroupAccumulator> Make(const Aggregate& aggregate, DataType column);
   virtual ~GroupAccumulator() = default;
 
   // Adds value i of a column to group groups[i], which is less than `end`; `end` never falls.

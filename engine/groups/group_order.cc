@@ -7,7 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "cairn/where/index_group.h"
+#include "cairn/index_group.h"
 #include "index/keys/escaped_text.h"
 #include "index/keys/key_encoding.h"
 #include "index/machine/guard.h"
@@ -39,7 +39,7 @@ absl::Status GroupSorter::Page(uint64_t limit, std::string_view after, std::vect
   cursor->clear();
   groups->clear();
   if (!after.empty() && after[0] != kOfGroup) {
-    return absl::InvalidArgumentError("RowGroupOptions::after: not a cursor of groups");
+    return absl::InvalidArgumentError("GroupByOptions::after: not a cursor of groups");
   }
   for (size_t i = 0; i < keys_.size(); ++i) {
     if (after.empty() || keys_[i] > after.substr(1)) groups->push_back(i);

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "cairn/columns/column_values.h"
+#include "cairn/column.h"
 #include "cairn/query.h"
 
 namespace cairn {
@@ -19,8 +19,8 @@ class GroupSorter {
  public:
   explicit GroupSorter(size_t groups) : keys_(groups) {}
 
-  // Groups that were equal so far are ordered by this column, which has a value of each. Null is
-  // less than all others. InvalidArgument for a text beyond what a key may have.
+  // AggregateGroupsResult that were equal so far are ordered by this column, which has a value of
+  // each. Null is less than all others. InvalidArgument for a text beyond what a key may have.
   absl::Status Then(const ColumnValues& column, Order order);
 
   // Sets *groups to the first `limit` behind `after`, a cursor or empty, in order, and *cursor to

@@ -8,9 +8,9 @@
 
 namespace cairn {
 
-RowGrouper::RowGrouper(absl::Span<const KeyType> types)
+RowGrouper::RowGrouper(absl::Span<const DataType> types)
     : pairs_(types.size() < 2 ? 0 : types.size() - 1), groups_(types.empty() ? 1 : 0) {
-  for (const KeyType type : types) values_.emplace_back(type);
+  for (const DataType type : types) values_.emplace_back(type);
 }
 
 void RowGrouper::Add(absl::Span<const ColumnValues> columns, absl::Span<uint32_t> groups) {

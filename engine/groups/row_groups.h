@@ -7,7 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
-#include "cairn/columns/column_values.h"
+#include "cairn/column.h"
 #include "engine/groups/value_codes.h"
 
 namespace cairn {
@@ -17,7 +17,7 @@ namespace cairn {
 // std::bad_alloc, and is of no use then.
 class RowGrouper {
  public:
-  explicit RowGrouper(absl::Span<const KeyType> types);
+  explicit RowGrouper(absl::Span<const DataType> types);
 
   // Sets groups[i] to the group of row i, which has value i of each of these columns.
   void Add(absl::Span<const ColumnValues> columns, absl::Span<uint32_t> groups);

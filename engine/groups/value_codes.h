@@ -10,7 +10,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
-#include "cairn/columns/column_values.h"
+#include "cairn/column.h"
 
 namespace cairn {
 
@@ -19,7 +19,7 @@ namespace cairn {
 // then.
 class ValueCodes {
  public:
-  explicit ValueCodes(KeyType type) : values_(type) {}
+  explicit ValueCodes(DataType type) : values_(type) {}
 
   // Sets codes[i] to the number of value i of a column of the type; the two are of one length.
   void Add(const ColumnValues& column, absl::Span<uint32_t> codes);

@@ -1,4 +1,4 @@
-#include "cairn/join/join.h"
+#include "cairn/join.h"
 
 #include <algorithm>
 #include <memory>
@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "cairn/string_list.h"
+#include "cairn/column.h"
 #include "engine/join/join_cursor.h"
 #include "engine/join/key_groups.h"
 #include "index/machine/guard.h"
@@ -18,17 +18,19 @@ namespace {
 
 std::string TypesText(const KeyCodec& codec) {
   std::string text;
-  for (const KeyType type : codec.parts()) {
-    text.append(text.empty() ? "" : ", ").append(KeyTypeName(type));
+  for (const DataType type : codec.parts()) {
+    text.append(text.empty() ? "" : ", ").append(DataTypeName(type));
   }
   return text;
 }
 
 // Whether both name the same values, text and bytes among them.
 bool SameTypes(const KeyCodec& a, const KeyCodec& b) {
-  const auto plain = [](KeyType type) { return type == KeyType::kText ? KeyType::kBytes : type; };
+  const auto plain = [](DataType type) {
+    return type == DataType::kText ? DataType::kBytes : type;
+  };
   return std::equal(a.parts().begin(), a.parts().end(), b.parts().begin(), b.parts().end(),
-                    [&](KeyType x, KeyType y) { return plain(x) == plain(y); });
+                    [&](DataType x, DataType y) { return plain(x) == plain(y); });
 }
 
 // Two indexes as they are now, of which one is scanned and the other looked up in.
@@ -71,10 +73,10 @@ class Recoder {
       : from_(from), to_(to), same_(from.nulls() == to.nulls()), keys_(to.kind()) {}
 
   // Valid until the next call, and as long as `keys`.
-  absl::StatusOr<KeyColumn*> Recode(KeyColumn* keys) {
+  absl::StatusOr<EncodedKeys*> Recode(EncodedKeys* keys) {
     if (same_) return keys;
     keys_.Clear(to_.kind());
-    std::vector<KeyValue> values;
+    std::vector<DataValue> values;
     std::string scratch;
     for (size_t i = 0; i < keys->size(); ++i) {
       RETURN_IF_ERROR(from_.Decode(*keys, i, &values, &scratch));
@@ -87,11 +89,11 @@ class Recoder {
   const KeyCodec& from_;
   const KeyCodec& to_;
   const bool same_;
-  KeyColumn keys_;
+  EncodedKeys keys_;
 };
 
 // Asks the other index for ascending keys.
-absl::Status LookUp(const SecondaryIndex& index, KeyColumn* keys, Matches* found) {
+absl::Status LookUp(const SecondaryIndex& index, EncodedKeys* keys, FindResult* found) {
   QueryOptions options;
   options.sorted_input = true;
   return index.Find(keys->Batch(), found, options);
@@ -99,7 +101,7 @@ absl::Status LookUp(const SecondaryIndex& index, KeyColumn* keys, Matches* found
 
 class Joiner {
  public:
-  Joiner(const Sides& sides, const JoinOptions& options, JoinedRows* rows)
+  Joiner(const Sides& sides, const JoinOptions& options, JoinResult* rows)
       : sides_(sides), options_(options), rows_(*rows) {}
 
   absl::Status Run() {
@@ -107,22 +109,22 @@ class Joiner {
     rows_.right.clear();
     rows_.keys.Clear(sides_.left().kind());
     rows_.cursor.clear();
-    ASSIGN_OR_RETURN(KeyColumn from, Begin());
+    ASSIGN_OR_RETURN(EncodedKeys from, Begin());
     KeyGroups groups(sides_.scanned(), std::move(from), /*with_rows=*/true);
     Recoder recoder(sides_.scanned().codec(), sides_.other().codec());
-    Matches found;
+    FindResult found;
     while (!full_ && options_.limit > 0) {
       RETURN_IF_ERROR(CheckNotCancelled(options_.cancelled));
       ASSIGN_OR_RETURN(const bool more, groups.Next());
       if (!more) break;
-      ASSIGN_OR_RETURN(KeyColumn* const lookups, recoder.Recode(&groups.keys()));
+      ASSIGN_OR_RETURN(EncodedKeys* const lookups, recoder.Recode(&groups.keys()));
       RETURN_IF_ERROR(LookUp(sides_.other(), lookups, &found));
-      const KeyColumn& left_keys = sides_.scans_right() ? *lookups : groups.keys();
+      const EncodedKeys& left_keys = sides_.scans_right() ? *lookups : groups.keys();
       for (size_t i = 0; i < groups.size() && !full_; ++i) {
         if (found[i].empty()) continue;
         found_rows_.clear();
         for (uint64_t j = found.offsets[i]; j < found.offsets[i + 1]; ++j) {
-          found_rows_.push_back(found.wide_row(j));
+          found_rows_.push_back(found.global_row(j));
         }
         RETURN_IF_ERROR(sides_.scans_right()
                             ? AppendPairs(left_keys, i, found_rows_, groups.rows(i))
@@ -137,25 +139,25 @@ class Joiner {
 
  private:
   // Reads the cursor; the key at which the scan begins, or none.
-  absl::StatusOr<KeyColumn> Begin() {
+  absl::StatusOr<EncodedKeys> Begin() {
     const KeyCodec& left = sides_.left().codec();
-    KeyColumn key(left.kind());
+    EncodedKeys key(left.kind());
     if (options_.after.empty()) return key;
     ASSIGN_OR_RETURN(after_, JoinCursor::Decode(options_.after, left.kind()));
     switch (left.kind()) {
-      case KeyKind::kU32:
+      case PhysicalType::kU32:
         key.AppendU32(static_cast<uint32_t>(after_->key.number));
         break;
-      case KeyKind::kU64:
+      case PhysicalType::kU64:
         key.AppendU64(after_->key.number);
         break;
-      case KeyKind::kBytes:
+      case PhysicalType::kBytes:
         key.AppendBytes(after_->key.bytes);
         break;
     }
     if (!sides_.scans_right()) return key;
     Recoder recoder(left, sides_.scanned().codec());
-    const absl::StatusOr<KeyColumn*> recoded = recoder.Recode(&key);
+    const absl::StatusOr<EncodedKeys*> recoded = recoder.Recode(&key);
     if (!recoded.ok()) {
       return absl::InvalidArgumentError("JoinOptions::after: a key that the indexes cannot have");
     }
@@ -163,14 +165,14 @@ class Joiner {
   }
 
   // Whether key i is the cursor's.
-  bool IsAtCursor(const KeyColumn& keys, size_t i) const {
+  bool IsAtCursor(const EncodedKeys& keys, size_t i) const {
     if (!after_.has_value()) return false;
     switch (keys.kind()) {
-      case KeyKind::kU32:
+      case PhysicalType::kU32:
         return keys.u32(i) == after_->key.number;
-      case KeyKind::kU64:
+      case PhysicalType::kU64:
         return keys.u64(i) == after_->key.number;
-      case KeyKind::kBytes:
+      case PhysicalType::kBytes:
         break;
     }
     return keys.bytes(i) == after_->key.bytes;
@@ -178,9 +180,9 @@ class Joiner {
 
   // The first of the rows that are not before `place`, or behind it where `is_behind`.
   static absl::StatusOr<size_t> FindPlace(const SecondaryIndex& index,
-                                          absl::Span<const WideRowId> rows, const JoinRow& place,
+                                          absl::Span<const GlobalRowId> rows, const JoinRow& place,
                                           bool is_behind) {
-    PrimaryKeyColumn primary_keys;
+    StringList primary_keys;
     RETURN_IF_ERROR(index.PrimaryKeysOf(rows, &primary_keys));
     size_t i = 0;
     for (; i < rows.size(); ++i) {
@@ -191,8 +193,9 @@ class Joiner {
   }
 
   // Appends the pairs of key i, up to the limit.
-  absl::Status AppendPairs(const KeyColumn& left_keys, size_t i, absl::Span<const WideRowId> left,
-                           absl::Span<const WideRowId> right) {
+  absl::Status AppendPairs(const EncodedKeys& left_keys, size_t i,
+                           absl::Span<const GlobalRowId> left,
+                           absl::Span<const GlobalRowId> right) {
     size_t l = 0, r = 0;
     if (IsAtCursor(left_keys, i)) {
       ASSIGN_OR_RETURN(l, FindPlace(sides_.left(), left, after_->left, /*is_behind=*/false));
@@ -204,7 +207,7 @@ class Joiner {
     }
     for (; l < left.size(); ++l, r = 0) {
       RETURN_IF_ERROR(CheckNotCancelled(options_.cancelled));
-      const absl::Span<const WideRowId> pairs = right.subspan(
+      const absl::Span<const GlobalRowId> pairs = right.subspan(
           r,
           static_cast<size_t>(std::min<uint64_t>(options_.limit - rows_.size(), right.size() - r)));
       rows_.left.insert(rows_.left.end(), pairs.size(), left[l]);
@@ -222,16 +225,16 @@ class Joiner {
   }
 
   // Behind the last pair, which is of key i.
-  absl::Status SetCursor(const KeyColumn& keys, size_t i) {
-    PrimaryKeyColumn left, right;
+  absl::Status SetCursor(const EncodedKeys& keys, size_t i) {
+    StringList left, right;
     RETURN_IF_ERROR(sides_.left().PrimaryKeysOf(absl::MakeConstSpan(&rows_.left.back(), 1), &left));
     RETURN_IF_ERROR(
         sides_.right().PrimaryKeysOf(absl::MakeConstSpan(&rows_.right.back(), 1), &right));
     JoinCursor cursor;
     cursor.key.kind = keys.kind();
-    if (keys.kind() == KeyKind::kU32) cursor.key.number = keys.u32(i);
-    if (keys.kind() == KeyKind::kU64) cursor.key.number = keys.u64(i);
-    if (keys.kind() == KeyKind::kBytes) cursor.key.bytes = keys.bytes(i);
+    if (keys.kind() == PhysicalType::kU32) cursor.key.number = keys.u32(i);
+    if (keys.kind() == PhysicalType::kU64) cursor.key.number = keys.u64(i);
+    if (keys.kind() == PhysicalType::kBytes) cursor.key.bytes = keys.bytes(i);
     cursor.left = {ShardOf(rows_.left.back()), left[0]};
     cursor.right = {ShardOf(rows_.right.back()), right[0]};
     rows_.cursor = cursor.Encode();
@@ -240,14 +243,14 @@ class Joiner {
 
   const Sides& sides_;
   const JoinOptions& options_;
-  JoinedRows& rows_;
+  JoinResult& rows_;
   std::optional<JoinCursor> after_;
-  std::vector<WideRowId> found_rows_;  // of the key at hand
-  bool full_ = false;                  // and there is another pair
+  std::vector<GlobalRowId> found_rows_;  // of the key at hand
+  bool full_ = false;                    // and there is another pair
 };
 
 absl::StatusOr<uint64_t> Count(const Sides& sides, const std::atomic<bool>* cancelled) {
-  KeyGroups groups(sides.scanned(), KeyColumn(sides.scanned().kind()), /*with_rows=*/false);
+  KeyGroups groups(sides.scanned(), EncodedKeys(sides.scanned().kind()), /*with_rows=*/false);
   Recoder recoder(sides.scanned().codec(), sides.other().codec());
   std::vector<uint64_t> counts;
   uint64_t pairs = 0;
@@ -255,7 +258,7 @@ absl::StatusOr<uint64_t> Count(const Sides& sides, const std::atomic<bool>* canc
     RETURN_IF_ERROR(CheckNotCancelled(cancelled));
     ASSIGN_OR_RETURN(const bool more, groups.Next());
     if (!more) return pairs;
-    ASSIGN_OR_RETURN(KeyColumn* const lookups, recoder.Recode(&groups.keys()));
+    ASSIGN_OR_RETURN(EncodedKeys* const lookups, recoder.Recode(&groups.keys()));
     counts.resize(groups.size());
     QueryOptions options;
     options.sorted_input = true;
@@ -274,7 +277,7 @@ absl::StatusOr<uint64_t> Count(const Sides& sides, const std::atomic<bool>* canc
 }  // namespace
 
 absl::Status Join(const SecondaryIndex& left, const SecondaryIndex& right,
-                  const JoinOptions& options, JoinedRows* rows) {
+                  const JoinOptions& options, JoinResult* rows) {
   return Guarded("joining two indexes", [&]() -> absl::Status {
     ASSIGN_OR_RETURN(const Sides sides, Sides::Pin(left, right));
     return Joiner(sides, options, rows).Run();
@@ -290,7 +293,7 @@ absl::StatusOr<uint64_t> CountJoin(const SecondaryIndex& left, const SecondaryIn
 }
 
 absl::Status JoinKeys(KeyBatch keys, const SecondaryIndex& index, const JoinOptions& options,
-                      JoinedRows* rows) {
+                      JoinResult* rows) {
   if (options.limit != JoinOptions().limit || !options.after.empty() || options.with_keys ||
       !options.left_columns.empty()) {
     return absl::InvalidArgumentError(
@@ -299,7 +302,7 @@ absl::Status JoinKeys(KeyBatch keys, const SecondaryIndex& index, const JoinOpti
   return Guarded("joining keys with an index", [&]() -> absl::Status {
     QueryOptions query;
     query.columns = options.right_columns;
-    Matches found;
+    FindResult found;
     RETURN_IF_ERROR(index.Find(keys, &found, query));
     rows->left.clear();
     rows->right.clear();
@@ -310,7 +313,7 @@ absl::Status JoinKeys(KeyBatch keys, const SecondaryIndex& index, const JoinOpti
     for (size_t i = 0; i < found.size(); ++i) {
       for (uint64_t j = found.offsets[i]; j < found.offsets[i + 1]; ++j) {
         rows->left.push_back(i);
-        rows->right.push_back(found.wide_row(j));
+        rows->right.push_back(found.global_row(j));
       }
     }
     return absl::OkStatus();

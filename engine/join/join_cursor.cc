@@ -36,7 +36,7 @@ std::string JoinCursor::Encode() const {
   return text;
 }
 
-absl::StatusOr<JoinCursor> JoinCursor::Decode(std::string_view text, KeyKind kind) {
+absl::StatusOr<JoinCursor> JoinCursor::Decode(std::string_view text, PhysicalType kind) {
   if (text.size() < kHeaderBytes || U32At(text, 8) > text.size() - kHeaderBytes) {
     return absl::InvalidArgumentError("expected the cursor of a join, found something else");
   }

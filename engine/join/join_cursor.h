@@ -20,7 +20,7 @@ struct JoinRow {
   auto operator<=>(const JoinRow&) const = default;
 };
 
-// The place behind one pair of a join. Travels as an opaque string (JoinedRows::cursor).
+// The place behind one pair of a join. Travels as an opaque string (JoinResult::cursor).
 //
 // Bytes, little-endian: the shards of the left and of the right row (4 each), the length of what
 // follows (4), a ScanCursor of the key and the left row's primary key, the right row's primary key.
@@ -32,7 +32,7 @@ struct JoinCursor {
   std::string Encode() const;
   // The views point into `text`. InvalidArgument unless it is the encoding of a cursor over keys of
   // `kind`.
-  static absl::StatusOr<JoinCursor> Decode(std::string_view text, KeyKind kind);
+  static absl::StatusOr<JoinCursor> Decode(std::string_view text, PhysicalType kind);
 };
 
 }  // namespace cairn

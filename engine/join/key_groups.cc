@@ -13,7 +13,7 @@ namespace {
 constexpr uint64_t kEntriesOfPage = uint64_t{1} << 16;
 
 // Whether keys i and j are equal.
-bool SameKey(const KeyColumn& keys, size_t i, size_t j) {
+bool SameKey(const EncodedKeys& keys, size_t i, size_t j) {
   return WithPhysicalKey(keys.kind(), [&](auto type) {
     using Key = typename decltype(type)::type;
     return KeyAt<Key>(keys, i) == KeyAt<Key>(keys, j);
@@ -22,14 +22,14 @@ bool SameKey(const KeyColumn& keys, size_t i, size_t j) {
 
 }  // namespace
 
-void AppendKeyOf(const KeyColumn& keys, size_t i, KeyColumn* to) {
+void AppendKeyOf(const EncodedKeys& keys, size_t i, EncodedKeys* to) {
   WithPhysicalKey(keys.kind(), [&](auto type) {
     using Key = typename decltype(type)::type;
     AppendKey<Key>(KeyAt<Key>(keys, i), to);
   });
 }
 
-KeyGroups::KeyGroups(const SecondaryIndex& index, KeyColumn from, bool with_rows)
+KeyGroups::KeyGroups(const SecondaryIndex& index, EncodedKeys from, bool with_rows)
     : index_(index),
       with_rows_(with_rows),
       from_(std::move(from)),
@@ -70,7 +70,7 @@ absl::StatusOr<bool> KeyGroups::Next() {
       if (is_last) {
         RETURN_IF_ERROR(ReadLast());
       } else if (with_rows_) {
-        for (size_t j = begin; j < end; ++j) rows_.push_back(page_.wide_row(j));
+        for (size_t j = begin; j < end; ++j) rows_.push_back(page_.global_row(j));
       }
     }
   }
@@ -82,10 +82,10 @@ absl::Status KeyGroups::ReadLast() {
   if (!with_rows_) {
     return index_.Count(RangeBatch::Equal(from_.Batch()), absl::MakeSpan(&counts_.back(), 1));
   }
-  Matches found;
+  FindResult found;
   RETURN_IF_ERROR(index_.Find(from_.Batch(), &found));
   counts_.back() = found.row_ids.size();
-  for (size_t j = 0; j < found.row_ids.size(); ++j) rows_.push_back(found.wide_row(j));
+  for (size_t j = 0; j < found.row_ids.size(); ++j) rows_.push_back(found.global_row(j));
   return absl::OkStatus();
 }
 

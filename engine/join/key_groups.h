@@ -21,16 +21,16 @@ class KeyGroups {
  public:
   // From the first key on, or, where `from` has one, from that. `index` must stay what it is.
   // `with_rows`: whether rows() is wanted.
-  KeyGroups(const SecondaryIndex& index, KeyColumn from, bool with_rows);
+  KeyGroups(const SecondaryIndex& index, EncodedKeys from, bool with_rows);
 
   // Reads the next page; false where there are no more keys. Errors of the index's queries.
   absl::StatusOr<bool> Next();
 
-  KeyColumn& keys() { return keys_; }
+  EncodedKeys& keys() { return keys_; }
   size_t size() const { return counts_.size(); }
   // The number of entries with key i, and their rows in the index's order.
   uint64_t count(size_t i) const { return counts_[i]; }
-  absl::Span<const WideRowId> rows(size_t i) const {
+  absl::Span<const GlobalRowId> rows(size_t i) const {
     return absl::MakeConstSpan(rows_).subspan(first_[i], counts_[i]);
   }
 
@@ -39,18 +39,18 @@ class KeyGroups {
 
   const SecondaryIndex& index_;
   const bool with_rows_;
-  KeyColumn from_;  // where the next page begins; empty: at the first key
-  Bound bound_;     // what it does with that key
+  EncodedKeys from_;  // where the next page begins; empty: at the first key
+  Bound bound_;       // what it does with that key
   bool exhausted_ = false;
 
-  Matches page_;
-  KeyColumn keys_;
+  FindResult page_;
+  EncodedKeys keys_;
   std::vector<uint64_t> counts_;
   std::vector<size_t> first_;  // in rows_
-  std::vector<WideRowId> rows_;
+  std::vector<GlobalRowId> rows_;
 };
 
 // Appends key i of `keys`, whichever kind they are of, to `to`, which is of the same.
-void AppendKeyOf(const KeyColumn& keys, size_t i, KeyColumn* to);
+void AppendKeyOf(const EncodedKeys& keys, size_t i, EncodedKeys* to);
 
 }  // namespace cairn

@@ -9,7 +9,7 @@
 namespace cairn {
 namespace {
 
-// A merge that fails is tried again after IndexedDBOptions::merge_interval, then after twice as
+// A merge that fails is tried again after IndexedDBOptions::compact_interval, then after twice as
 // long, and so on up to this.
 constexpr absl::Duration kLongestMergeWait = absl::Minutes(1);
 // How often it is looked whether the log has grown too much.
@@ -27,8 +27,8 @@ void BackgroundWork::Start() {
       follower_->watches_families() ? kFamiliesInterval : absl::ZeroDuration(),
       [this] { follower_->CheckFamilies().IgnoreError(); });
   storing_ =
-      std::make_unique<Periodically>(options_.store_interval, [this] { StoreAll().IgnoreError(); });
-  merging_ = std::make_unique<Periodically>(options_.merge_interval, [this] { MergeWhatPays(); });
+      std::make_unique<Periodically>(options_.flush_interval, [this] { StoreAll().IgnoreError(); });
+  merging_ = std::make_unique<Periodically>(options_.compact_interval, [this] { MergeWhatPays(); });
 }
 
 void BackgroundWork::Stop() {
@@ -68,16 +68,16 @@ absl::Status BackgroundWork::Store(FollowedIndex* index) {
   return s;
 }
 
-absl::Status BackgroundWork::Merge(FollowedIndex* index) {
+absl::Status BackgroundWork::Compact(FollowedIndex* index) {
   RETURN_IF_ERROR(index->Ready().status());
   const MutexLock lock(index->work_mutex());
   RETURN_IF_ERROR(index->Ready().status());
-  MergeOptions options;
-  options.threads = options_.merge_threads > 0 ? options_.merge_threads
-                                               : std::max(1, Topology::Get().cores() / 2);
-  options.max_bytes_per_second = options_.merge_bytes_per_second;
+  CompactOptions options;
+  options.threads = options_.compact_threads > 0 ? options_.compact_threads
+                                                 : std::max(1, Topology::Get().cores() / 2);
+  options.max_bytes_per_second = options_.compact_bytes_per_second;
   options.cancelled = &index->cancelled();
-  absl::Status s = index->writer()->Merge(options);
+  absl::Status s = index->writer()->Compact(options);
   index->NoteMerge(s);
   return s;
 }
@@ -93,11 +93,11 @@ void BackgroundWork::MergeWhatPays() {
     const auto ready = index->Ready();
     FollowedIndex::MergeRetry& retry = index->merge_retry;
     if (!ready.ok() || absl::Now() < retry.due) continue;
-    if (((*ready)->MergePays() ? Merge(index.get()) : Tidy(index.get())).ok()) {
+    if (((*ready)->ShouldCompact() ? Compact(index.get()) : Tidy(index.get())).ok()) {
       retry = {};
     } else {
       // On a full disk it writes in vain until that is seen.
-      retry.wait = std::min(std::max(2 * retry.wait, options_.merge_interval), kLongestMergeWait);
+      retry.wait = std::min(std::max(2 * retry.wait, options_.compact_interval), kLongestMergeWait);
       retry.due = absl::Now() + retry.wait;
     }
   }

@@ -28,7 +28,7 @@ class BackgroundWork {
   // Writes what came to the indexes to their directories; those that are not ready have nothing.
   absl::Status StoreAll();
   absl::Status Store(FollowedIndex* index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(index->work_mutex());
-  absl::Status Merge(FollowedIndex* index);
+  absl::Status Compact(FollowedIndex* index);
 
  private:
   void Follow();

@@ -342,12 +342,12 @@ IndexInfo FollowedIndex::Info() const {
   info.directory = directory_;
   const MutexLock lock(&mutex_);
   info.builds = builds_;
-  info.merges = merges_;
-  info.stores = stores_;
+  info.compactions = merges_;
+  info.flushes = stores_;
   info.state = state_;
   info.status = why_;
-  info.store_status = store_status_;
-  info.merge_status = merge_status_;
+  info.flush_status = store_status_;
+  info.compact_status = merge_status_;
   if (state_ == IndexState::kBuilding) info.progress = progress_;
   if (writer_ != nullptr) info.sequence = writer_->version()->sequence;
   return info;

@@ -14,7 +14,7 @@
 #include "cairn/index_spec.h"
 #include "cairn/indexed_db.h"
 #include "cairn/key_codec.h"
-#include "cairn/open_options.h"
+#include "cairn/options.h"
 #include "cairn/secondary_index.h"
 #include "engine/live/event_log.h"
 #include "engine/live/index_catalog.h"

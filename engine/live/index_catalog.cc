@@ -18,10 +18,10 @@ namespace cairn {
 namespace {
 
 // A file's name may have 255 bytes, ".NAME.tmp" among them.
-constexpr size_t kMostNameBytes = 128;
+constexpr size_t kMaxNameBytes = 128;
 // A spec has no more, as a manifest holds it.
-constexpr uint64_t kMostMarkBytes = 2 * kMaxManifestBytes;
-constexpr size_t kMostReasonBytes = 4096;
+constexpr uint64_t kMaxMarkBytes = 2 * kMaxManifestBytes;
+constexpr size_t kMaxReasonBytes = 4096;
 
 // A mark's text: three lines, then the spec, then a line with the checksum of all before.
 constexpr std::string_view kFirstLine = "cairn-mark 1";
@@ -29,7 +29,7 @@ constexpr size_t kChecksumBytes = 16 + 1;  // digits, line end
 constexpr std::string_view kKinds[] = {"none", "build", "stale", "removed", "rebuild"};
 
 std::string FormatMark(const IndexMark& mark) {
-  const std::string why = absl::StrReplaceAll(mark.why.substr(0, kMostReasonBytes), {{"\n", " "}});
+  const std::string why = absl::StrReplaceAll(mark.why.substr(0, kMaxReasonBytes), {{"\n", " "}});
   std::string text = absl::StrFormat("%s\n%s\n%s\n%s\n", kFirstLine,
                                      kKinds[static_cast<size_t>(mark.kind)], why, mark.spec);
   absl::StrAppendFormat(&text, "%016x\n", Checksum(text.data(), text.size()));
@@ -75,7 +75,7 @@ std::string ParentOf(const std::string& path) {
 }  // namespace
 
 absl::Status CheckIndexName(std::string_view name) {
-  const bool fits = !name.empty() && name.size() <= kMostNameBytes && name[0] != '.' &&
+  const bool fits = !name.empty() && name.size() <= kMaxNameBytes && name[0] != '.' &&
                     std::all_of(name.begin(), name.end(), [](unsigned char c) {
                       return absl::ascii_isalnum(c) || c == '_' || c == '-' || c == '.';
                     });
@@ -83,7 +83,7 @@ absl::Status CheckIndexName(std::string_view name) {
   return absl::InvalidArgumentError(absl::StrFormat(
       "an index of a database needs a name of up to %d letters, digits, '_', '-' and '.', which "
       "does not begin with a dot; found %s",
-      kMostNameBytes, Quoted(name)));
+      kMaxNameBytes, Quoted(name)));
 }
 
 absl::StatusOr<IndexCatalog> IndexCatalog::Open(const std::string& directory,
@@ -177,7 +177,7 @@ absl::Status IndexCatalog::Destroy(const std::string& directory,
 }
 
 absl::StatusOr<IndexMark> IndexCatalog::ReadMark(std::string_view name) const {
-  const absl::StatusOr<std::string> text = ReadSmallFile(files(), MarkOf(name), kMostMarkBytes);
+  const absl::StatusOr<std::string> text = ReadSmallFile(files(), MarkOf(name), kMaxMarkBytes);
   if (absl::IsNotFound(text.status())) return IndexMark();
   if (!text.ok()) return text.status();
   std::optional<IndexMark> mark = ParseMark(*text);

@@ -296,9 +296,9 @@ absl::Status IndexSet::DropIndex(const std::string& name) {
   return absl::OkStatus();
 }
 
-absl::Status IndexSet::MergeIndex(const std::string& name) {
+absl::Status IndexSet::CompactIndex(const std::string& name) {
   absl::StatusOr<std::shared_ptr<FollowedIndex>> index = indexes_.Find(name);
-  return index.ok() ? work_.Merge(index->get()) : index.status();
+  return index.ok() ? work_.Compact(index->get()) : index.status();
 }
 
 absl::Status IndexSet::WaitUntilReady(const std::string& name, absl::Duration timeout) const {
@@ -323,7 +323,7 @@ absl::StatusOr<std::shared_ptr<const SecondaryIndex>> IndexSet::Pin(
   return OverVersion(index.writer()->version(), options_.open);
 }
 
-absl::StatusOr<std::shared_ptr<const IndexGroup>> IndexSet::PinTogether(
+absl::StatusOr<std::shared_ptr<const IndexGroup>> IndexSet::PinGroup(
     absl::Span<const std::string> names) const {
   IndexList::Indexes indexes;
   for (const std::string& name : names) {
@@ -357,7 +357,7 @@ absl::StatusOr<FoundRows> IndexSet::LookupRows(const std::string& name, const Ke
   return rows.ok() ? LookUpRows(*version, **rows, keys, options) : rows.status();
 }
 
-absl::StatusOr<std::shared_ptr<const SecondaryIndex>> IndexSet::PinAsItIs(
+absl::StatusOr<std::shared_ptr<const SecondaryIndex>> IndexSet::PinStale(
     const std::string& name) const {
   ASSIGN_OR_RETURN(std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
   const std::shared_ptr<IndexWriter> writer = index->writer();
@@ -372,15 +372,15 @@ void IndexSet::ListIndexes(std::vector<IndexInfo>* infos) const {
   for (const auto& index : indexes_.All()) {
     IndexInfo info = index->Info();
     const absl::StatusOr<SequenceNumber> latest = follower_->Latest();  // not once it is closed
-    if (latest.ok()) info.lag = *latest - std::min(*latest, info.sequence);
+    if (latest.ok()) info.sequence_lag = *latest - std::min(*latest, info.sequence);
     if (info.state == IndexState::kReady) {
-      info.behind = info.lag == 0 ? absl::ZeroDuration() : absl::Now() - current_at;
+      info.time_lag = info.sequence_lag == 0 ? absl::ZeroDuration() : absl::Now() - current_at;
     }
     infos->push_back(std::move(info));
   }
 }
 
-absl::Status IndexSet::StoreIndexes() {
+absl::Status IndexSet::FlushIndexes() {
   RETURN_IF_ERROR(CheckOpen());
   return work_.StoreAll();
 }

@@ -49,12 +49,12 @@ class IndexSet {
                              rocksdb::ColumnFamilyHandle* column_family);
   absl::Status RebuildIndex(const std::string& name);
   absl::Status DropIndex(const std::string& name);
-  absl::Status MergeIndex(const std::string& name);
+  absl::Status CompactIndex(const std::string& name);
   absl::Status WaitUntilReady(const std::string& name, absl::Duration timeout) const;
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Index(const std::string& name) const;
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin(const std::string& name) const;
-  absl::StatusOr<std::shared_ptr<const SecondaryIndex>> PinAsItIs(const std::string& name) const;
-  absl::StatusOr<std::shared_ptr<const IndexGroup>> PinTogether(
+  absl::StatusOr<std::shared_ptr<const SecondaryIndex>> PinStale(const std::string& name) const;
+  absl::StatusOr<std::shared_ptr<const IndexGroup>> PinGroup(
       absl::Span<const std::string> names) const;
   absl::StatusOr<FoundKeys> Lookup(const std::string& name, const KeyQuery& keys,
                                    const LookupOptions& options) const;
@@ -62,7 +62,7 @@ class IndexSet {
                                        const LookupOptions& options) const;
   // Appends to `infos`.
   void ListIndexes(std::vector<IndexInfo>* infos) const;
-  absl::Status StoreIndexes();
+  absl::Status FlushIndexes();
 
   // Whether writes need not come through Write.
   bool BeginUncheckedWrite() { return guard_.BeginPast(); }

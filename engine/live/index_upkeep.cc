@@ -7,9 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "cairn/build.h"
-#include "cairn/open_options.h"
-#include "cairn/progress.h"
+#include "cairn/options.h"
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
 #include "cairn/types.h"
@@ -39,7 +37,7 @@ constexpr absl::Duration kFirstWait = absl::Milliseconds(500);
 constexpr absl::Duration kLongestWait = absl::Minutes(1);
 // Attempts that fail for a reason that may pass, before it is taken to be another: of the index's
 // files, where it is caught up, so that it is built anew.
-constexpr int kMostAttempts = 5;
+constexpr int kMaxAttempts = 5;
 
 // The share of a build that is done; scanning the rows takes about half of the time.
 double ShareDone(const Progress& progress) {
@@ -161,7 +159,7 @@ void IndexUpkeep::Work(absl::Span<const std::shared_ptr<FollowedIndex>> indexes)
 
 void IndexUpkeep::Lost(const std::shared_ptr<FollowedIndex>& index, const absl::Status& why) {
   if (IsOfRows(why)) return index->Set(IndexState::kFailed, ShownError(db_, why));
-  if (!MayPass(why) && options_.on_stale == OnStale::kReport) {
+  if (!MayPass(why) && options_.on_stale == OnStale::kKeepStale) {
     return index->Set(IndexState::kStale, why);
   }
   index->Set(IndexState::kStale, why, FollowedIndex::Repair::kBegins);
@@ -316,8 +314,8 @@ std::vector<IndexUpkeep::Outcome> IndexUpkeep::Attempt(const std::vector<Job>& j
     outcomes[i] = {ShownError(db_, s), IsOfRows(s) ? Then::kFailed
                                        : may_pass  ? Then::kAgain
                                                    : Then::kStale};
-    if (s.ok() || IsOfRows(s) || options_.on_stale == OnStale::kReport) continue;
-    if (may_pass && jobs[i].failures < kMostAttempts) continue;
+    if (s.ok() || IsOfRows(s) || options_.on_stale == OnStale::kKeepStale) continue;
+    if (may_pass && jobs[i].failures < kMaxAttempts) continue;
     jobs[i].index->Set(IndexState::kStale, s);  // and that is why it is built
     add(i, &build, &to_build);
   }
@@ -326,7 +324,7 @@ std::vector<IndexUpkeep::Outcome> IndexUpkeep::Attempt(const std::vector<Job>& j
     const size_t i = to_build[k];
     outcomes[i] = built[k];
     // A file that is not found may have been one of the log.
-    if (absl::IsNotFound(built[k].status) && jobs[i].failures < kMostAttempts) {
+    if (absl::IsNotFound(built[k].status) && jobs[i].failures < kMaxAttempts) {
       outcomes[i].then = Then::kAgain;
     }
   }
@@ -450,7 +448,7 @@ absl::Status IndexUpkeep::BuildFiles(const Indexes& indexes, const LogRetention:
   BuildOptions build;
   build.threads = options_.build_threads;
   build.memory_budget = options_.build_memory_budget;
-  build.store_leaves = options_.build_store_leaves;
+  build.prebuild_search_structure = options_.build_store_leaves;
   build.cancelled = &cancelled;
   build.file_system = options_.open.file_system;
   build.on_progress = [&](const Progress& progress) {

@@ -77,8 +77,8 @@ class IndexedDatabase final : public WatchedDb<IndexedDB> {
   absl::Status DropIndex(const std::string& name) override {
     return Guarded("dropping an index", [&] { return indexes_.DropIndex(name); });
   }
-  absl::Status MergeIndex(const std::string& name) override {
-    return Guarded("merging an index", [&] { return indexes_.MergeIndex(name); });
+  absl::Status CompactIndex(const std::string& name) override {
+    return Guarded("merging an index", [&] { return indexes_.CompactIndex(name); });
   }
   absl::Status WaitUntilReady(const std::string& name, absl::Duration timeout) override {
     return Guarded("waiting for an index", [&] { return indexes_.WaitUntilReady(name, timeout); });
@@ -99,13 +99,13 @@ class IndexedDatabase final : public WatchedDb<IndexedDB> {
       const std::string& name) const override {
     return Guarded("pinning an index", [&] { return indexes_.Pin(name); });
   }
-  absl::StatusOr<std::shared_ptr<const IndexGroup>> PinTogether(
+  absl::StatusOr<std::shared_ptr<const IndexGroup>> PinGroup(
       absl::Span<const std::string> names) const override {
-    return Guarded("pinning indexes", [&] { return indexes_.PinTogether(names); });
+    return Guarded("pinning indexes", [&] { return indexes_.PinGroup(names); });
   }
-  absl::StatusOr<std::shared_ptr<const SecondaryIndex>> PinAsItIs(
+  absl::StatusOr<std::shared_ptr<const SecondaryIndex>> PinStale(
       const std::string& name) const override {
-    return Guarded("pinning an index", [&] { return indexes_.PinAsItIs(name); });
+    return Guarded("pinning an index", [&] { return indexes_.PinStale(name); });
   }
   std::vector<IndexInfo> ListIndexes() const override {
     std::vector<IndexInfo> infos;
@@ -115,8 +115,8 @@ class IndexedDatabase final : public WatchedDb<IndexedDB> {
     }).IgnoreError();
     return infos;
   }
-  absl::Status StoreIndexes() override {
-    return Guarded("storing indexes", [&] { return indexes_.StoreIndexes(); });
+  absl::Status FlushIndexes() override {
+    return Guarded("storing indexes", [&] { return indexes_.FlushIndexes(); });
   }
 
   using StackableDB::Put;

@@ -3,9 +3,8 @@
 #include <string>
 #include <utility>
 #include <vector>
-#include "cairn/columns/aggregate.h"
-#include "cairn/fetched_rows.h"
-#include "cairn/index_stats.h"
+#include "cairn/aggregate.h"
+#include "cairn/secondary_index.h"
 
 namespace cairn {
 namespace {
@@ -25,15 +24,15 @@ class Live final : public SecondaryIndex {
   absl::StatusOr<CatchUpReport> CatchUp(const SnapshotSource&, const CatchUpOptions&) override {
     return IsFollowed();
   }
-  absl::Status Merge(const MergeOptions&) override { return IsFollowed(); }
-  bool MergePays() const override {
+  absl::Status Compact(const CompactOptions&) override { return IsFollowed(); }
+  bool ShouldCompact() const override {
     const auto index = index_->index();
-    return index != nullptr && index->MergePays();
+    return index != nullptr && index->ShouldCompact();
   }
 
-  absl::Status Answer(const Batch& batch) const override {
+  absl::Status Execute(const Batch& batch) const override {
     const auto now = Current();
-    return now.ok() ? (*now)->Answer(batch) : now.status();
+    return now.ok() ? (*now)->Execute(batch) : now.status();
   }
   absl::Duration PredictedTime(Operation operation, size_t queries) const override {
     const auto index = index_->index();
@@ -51,7 +50,7 @@ class Live final : public SecondaryIndex {
 
   using SecondaryIndex::PrimaryKeys;
   absl::Status PrimaryKeys(absl::Span<const RowId> row_ids,
-                           PrimaryKeyColumn* primary_keys) const override {
+                           StringList* primary_keys) const override {
     const auto ready = index_->Ready();
     return ready.ok() ? (*ready)->PrimaryKeys(row_ids, primary_keys) : ready.status();
   }
@@ -67,14 +66,15 @@ class Live final : public SecondaryIndex {
     return now.ok() ? (*now)->AggregateRanges(ranges, aggregates, values) : now.status();
   }
   absl::Status AggregateGroups(const RangeBatch& ranges, size_t leading_parts,
-                               absl::Span<const Aggregate> aggregates, const GroupOptions& options,
-                               Groups* groups) const override {
+                               absl::Span<const Aggregate> aggregates,
+                               const AggregateGroupsOptions& options,
+                               AggregateGroupsResult* groups) const override {
     const auto now = Current();
     return now.ok() ? (*now)->AggregateGroups(ranges, leading_parts, aggregates, options, groups)
                     : now.status();
   }
   absl::Status Fetch(const SnapshotSource& source, const RangeBatch& ranges,
-                     const QueryOptions& options, FetchedRows* rows) const override {
+                     const QueryOptions& options, FetchResult* rows) const override {
     const auto now = Current();
     return now.ok() ? (*now)->Fetch(source, ranges, options, rows) : now.status();
   }
@@ -82,10 +82,10 @@ class Live final : public SecondaryIndex {
     const auto ready = index_->Ready();
     return ready.ok() ? (*ready)->Verify() : ready.status();
   }
-  absl::Status VerifyAgainst(const SnapshotSource& source, size_t most,
+  absl::Status VerifyAgainst(const SnapshotSource& source, size_t max_differences,
                              std::vector<std::string>* differences) const override {
     const auto now = Current();
-    return now.ok() ? (*now)->VerifyAgainst(source, most, differences) : now.status();
+    return now.ok() ? (*now)->VerifyAgainst(source, max_differences, differences) : now.status();
   }
   absl::StatusOr<IndexStats> Stats() const override {
     const auto ready = index_->Ready();

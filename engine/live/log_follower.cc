@@ -26,7 +26,7 @@ bool HasLookUp(const SettledChanges& changes) {
 }
 
 // Sequence numbers that the indexes may always be behind: some milliseconds' work.
-constexpr SequenceNumber kLeastBacklog = 10000;
+constexpr SequenceNumber kMinBacklog = 10000;
 // How fast the speed of following is taken to be what it was last.
 constexpr double kNewestShare = 0.25;
 // How long a writer waits for somebody to follow before it does.
@@ -36,7 +36,7 @@ constexpr absl::Duration kPatience = absl::Milliseconds(20);
 constexpr std::chrono::milliseconds kIngestionPatience(1000);
 
 // Numbers of ingested files that are remembered, the newest ones.
-constexpr size_t kMostIngested = 100'000;
+constexpr size_t kMaxIngested = 100'000;
 
 // Of followed_, where there is nothing to follow.
 constexpr SequenceNumber kNothingFollows = std::numeric_limits<SequenceNumber>::max();
@@ -45,7 +45,7 @@ constexpr SequenceNumber kNothingFollows = std::numeric_limits<SequenceNumber>::
 // neighboring rows in passing, little next to an index.
 constexpr size_t kLargeSliceBytes = size_t{64} << 20;
 // Memory for a slice of the log is kept for the next one, unless a record was as large as this.
-constexpr size_t kMostKept = 4 * UpdateLog::kSliceBytes;
+constexpr size_t kMaxKept = 4 * UpdateLog::kSliceBytes;
 
 // How often versions of one sequence number are looked for while more are published.
 constexpr int kTries = 16;
@@ -184,10 +184,10 @@ bool LogFollower::LimitBacklog(absl::Duration longest, bool may_wait, absl::Dura
   const SequenceNumber followed = followed_.load(std::memory_order_relaxed);
   if (followed == kNothingFollows) return true;
   const SequenceNumber latest = db_->GetLatestSequenceNumber();
-  if (latest <= followed + kLeastBacklog) return true;
+  if (latest <= followed + kMinBacklog) return true;
   const double per_second = per_second_.load(std::memory_order_relaxed);
   const auto most = std::max<SequenceNumber>(
-      kLeastBacklog, static_cast<SequenceNumber>(per_second * absl::ToDoubleSeconds(longest)));
+      kMinBacklog, static_cast<SequenceNumber>(per_second * absl::ToDoubleSeconds(longest)));
   if (latest <= followed + most) return true;
   if (!may_wait) return false;
   const SequenceNumber wanted = latest - most;
@@ -225,7 +225,7 @@ void LogFollower::FollowTo(SequenceNumber until,
       continue;
     }
     // Not of little, of which most time is not for the rows.
-    if (tail_ == nullptr || tail_->sequence() < before + kLeastBacklog / 2) continue;
+    if (tail_ == nullptr || tail_->sequence() < before + kMinBacklog / 2) continue;
     const double per_second = static_cast<double>(tail_->sequence() - before) /
                               std::max(1e-6, absl::ToDoubleSeconds(absl::Now() - begin));
     per_second_ = (1 - kNewestShare) * per_second_ + kNewestShare * per_second;
@@ -236,7 +236,7 @@ void LogFollower::NoteIngested(SequenceNumber sequence) {
   const MutexLock lock(&ingested_mutex_);
   // Also what all members have passed: an index that is being built, or is to join, may be behind.
   ingested_.insert(sequence);
-  if (ingested_.size() > kMostIngested) ingested_.erase(ingested_.begin());
+  if (ingested_.size() > kMaxIngested) ingested_.erase(ingested_.begin());
   ++ingested_count_;
 }
 
@@ -327,7 +327,7 @@ void LogFollower::Publish(Updates* updates) {
     anchor.MoveTo(tail_->position());
     const FollowedIndex& index = *members_[i].index;
     std::unique_ptr<SnapshotSource> source;  // only if a row may have a unique key already
-    const auto row_has_key = [&](std::string_view primary_key, const KeyColumn& keys,
+    const auto row_has_key = [&](std::string_view primary_key, const EncodedKeys& keys,
                                  size_t k) -> absl::StatusOr<bool> {
       if (source == nullptr) {
         ASSIGN_OR_RETURN(source, SnapshotSource::FromDb(db_, index.column_family()));
@@ -402,7 +402,7 @@ absl::Status LogFollower::ApplySlice(SequenceNumber start,
       absl::Status s = ApplyTo(members_[m], family, updates->of_member[m].get());
       if (!s.ok()) fail(m, std::move(s));
     }
-    if (changes_[i].memory_bytes() > kMostKept) GiveBackMemory(i);
+    if (changes_[i].memory_bytes() > kMaxKept) GiveBackMemory(i);
   }
   return absl::OkStatus();
 }

@@ -21,8 +21,8 @@ bool Archives(const rocksdb::DBOptions& options) {
 
 }  // namespace
 
-LogRetention::LogRetention(rocksdb::DB* db, uint64_t most_kept)
-    : db_(db), most_kept_(most_kept), released_at_(absl::Now()) {
+LogRetention::LogRetention(rocksdb::DB* db, uint64_t max_kept)
+    : db_(db), max_kept_(max_kept), released_at_(absl::Now()) {
   if (!Archives(db->GetDBOptions())) pause_ = std::make_unique<FileDeletionPause>(db);
   // Of processes that were killed.
   if (HasWalLinks(db) && FileDeletionPause(db).pauses()) RemoveAllWalLinks(db);
@@ -30,8 +30,8 @@ LogRetention::LogRetention(rocksdb::DB* db, uint64_t most_kept)
   released_bytes_ = LogBytes();
 }
 
-LogRetention::Hold::Hold(LogRetention* retention, uint64_t most_kept)
-    : retention_(retention), most_kept_(most_kept) {
+LogRetention::Hold::Hold(LogRetention* retention, uint64_t max_kept)
+    : retention_(retention), max_kept_(max_kept) {
   const MutexLock lock(&retention_->mutex_);
   if (retention_->closed_) return;
   retention_->holds_.push_back(this);
@@ -74,12 +74,12 @@ bool LogRetention::CheckBounds() {
   if (closed_ || (pause_ == nullptr && holds_.empty())) return false;
   const uint64_t bytes = LogBytes();
   for (Hold* hold : holds_) {
-    if (hold->most_kept_ == kNoBound || bytes <= hold->first_bytes_ + hold->most_kept_) continue;
+    if (hold->max_kept_ == kNoBound || bytes <= hold->first_bytes_ + hold->max_kept_) continue;
     hold->exceeded_ = true;
     hold->pause_ = nullptr;
   }
   if (pause_ == nullptr) return false;
-  return absl::Now() - released_at_ >= kLongestHold || bytes > released_bytes_ + most_kept_;
+  return absl::Now() - released_at_ >= kLongestHold || bytes > released_bytes_ + max_kept_;
 }
 
 void LogRetention::Close() {

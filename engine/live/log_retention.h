@@ -22,15 +22,15 @@ namespace cairn {
 //   the build ends, or more was written than it may keep. Thread-safe.
 class LogRetention {
  public:
-  // `most_kept` bytes of log are kept for those who follow before it is time to read them.
-  LogRetention(rocksdb::DB* db, uint64_t most_kept);
+  // `max_kept` bytes of log are kept for those who follow before it is time to read them.
+  LogRetention(rocksdb::DB* db, uint64_t max_kept);
 
   static constexpr uint64_t kNoBound = 0;
-  // While it lives the log is kept as it is now, and what is written to it, up to `most_kept`
+  // While it lives the log is kept as it is now, and what is written to it, up to `max_kept`
   // bytes. It may outlive Close.
   class Hold {
    public:
-    Hold(LogRetention* retention, uint64_t most_kept);
+    Hold(LogRetention* retention, uint64_t max_kept);
     ~Hold();
     Hold(const Hold&) = delete;
     Hold& operator=(const Hold&) = delete;
@@ -41,7 +41,7 @@ class LogRetention {
    private:
     friend class LogRetention;
     LogRetention* const retention_;
-    const uint64_t most_kept_;
+    const uint64_t max_kept_;
     uint64_t first_bytes_ = 0;  // of the log, when it began
     std::unique_ptr<FileDeletionPause> pause_;
     std::atomic<bool> exceeded_{false};
@@ -65,7 +65,7 @@ class LogRetention {
   uint64_t LogBytes() const;
 
   rocksdb::DB* const db_;
-  const uint64_t most_kept_;
+  const uint64_t max_kept_;
 
   Mutex mutex_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "cairn/fetched_rows.h"
+#include "cairn/column.h"
 #include "cairn/index_spec.h"
-#include "cairn/string_list.h"
+#include "cairn/secondary_index.h"
 #include "engine/serve/open_index.h"
 #include "engine/util/scan_cursor.h"
 #include "engine/version/distinct_rows.h"
@@ -75,7 +75,7 @@ class PhysicalQuery {
   }
 
  private:
-  PhysicalQuery(KeyKind kind, bool is_keys) : is_keys_(is_keys), lower_(kind), upper_(kind) {}
+  PhysicalQuery(PhysicalType kind, bool is_keys) : is_keys_(is_keys), lower_(kind), upper_(kind) {}
 
   absl::Status AppendKeys(const SecondaryIndex& index, absl::Span<const LogicalKey> keys) {
     for (size_t i = 0; i < keys.size(); ++i) {
@@ -92,12 +92,12 @@ class PhysicalQuery {
   }
 
   absl::Status AppendPrefix(const SecondaryIndex& index, const LogicalKey& prefix) {
-    const absl::Span<const KeyType> types = index.codec().parts();
+    const absl::Span<const DataType> types = index.codec().parts();
     const size_t parts = prefix.parts().size();
     bool is_text = false;
     if (parts > 0 && parts <= types.size()) {
-      const KeyType last = types[parts - 1];
-      is_text = last == KeyType::kText || last == KeyType::kBytes;
+      const DataType last = types[parts - 1];
+      is_text = last == DataType::kText || last == DataType::kBytes;
     }
     return AppendLeading(index, "prefix", prefix, is_text);
   }
@@ -124,24 +124,24 @@ class PhysicalQuery {
 
   // Appends the first key that begins with these parts, or some key where the end is open.
   static absl::Status AppendEnd(const KeyCodec& codec, const LogicalKey& end, bool open,
-                                KeyColumn* keys) {
+                                EncodedKeys* keys) {
     if (open) {
       AppendPlaceholder(keys);
       return absl::OkStatus();
     }
     if (end.parts().size() == codec.parts().size()) return codec.Append(end.parts(), keys);
-    KeyColumn beyond(codec.kind());
+    EncodedKeys beyond(codec.kind());
     bool beyond_is_open = false;
     return codec.AppendPrefixRange(end.parts(), /*last_is_prefix=*/false, keys, &beyond,
                                    &beyond_is_open);
   }
-  static void AppendPlaceholder(KeyColumn* keys) {
+  static void AppendPlaceholder(EncodedKeys* keys) {
     switch (keys->kind()) {
-      case KeyKind::kU32:
+      case PhysicalType::kU32:
         return keys->AppendU32(0);
-      case KeyKind::kU64:
+      case PhysicalType::kU64:
         return keys->AppendU64(0);
-      case KeyKind::kBytes:
+      case PhysicalType::kBytes:
         return keys->AppendBytes("");
     }
   }
@@ -149,8 +149,8 @@ class PhysicalQuery {
   bool is_keys_;
   bool lower_open_ = false;
   bool upper_open_ = false;
-  KeyColumn lower_;
-  KeyColumn upper_;
+  EncodedKeys lower_;
+  EncodedKeys upper_;
   std::vector<std::string> after_;
 };
 
@@ -162,7 +162,7 @@ QueryOptions ScanOptions(const LookupOptions& options) {
 }
 
 // Keeps of one range's rows the first of those that are equal.
-void DropRepeatedRows(Matches* matches) {
+void DropRepeatedRows(FindResult* matches) {
   std::unordered_set<RowId> seen;
   const auto repeats = [&](RowId row) { return !seen.insert(row).second; };
   matches->row_ids.erase(std::remove_if(matches->row_ids.begin(), matches->row_ids.end(), repeats),
@@ -170,9 +170,9 @@ void DropRepeatedRows(Matches* matches) {
   matches->offsets = {0, matches->row_ids.size()};
 }
 
-absl::StatusOr<Matches> FindMatches(const SecondaryIndex& version, PhysicalQuery* query,
+absl::StatusOr<FindResult> FindRows(const SecondaryIndex& version, PhysicalQuery* query,
                                     const LookupOptions& options) {
-  Matches matches;
+  FindResult matches;
   const bool whole = options.limit == LookupOptions().limit && options.after.empty() &&
                      options.order == Order::kAscending;
   if (query->is_keys() && whole) {
@@ -186,7 +186,7 @@ absl::StatusOr<Matches> FindMatches(const SecondaryIndex& version, PhysicalQuery
   const std::shared_ptr<const IndexVersion> of_entries = VersionOf(version);
   RETURN_IF_ERROR(ScanDistinctRows(
       absl::MakeConstSpan(&of_entries, 1),
-      [&](const Batch& batch) { return version.Answer(batch); }, query->ranges(),
+      [&](const Batch& batch) { return version.Execute(batch); }, query->ranges(),
       ScanOptions(options), &matches));
   DropRepeatedRows(&matches);  // of an answer that is no page
   return matches;
@@ -197,8 +197,8 @@ absl::StatusOr<Matches> FindMatches(const SecondaryIndex& version, PhysicalQuery
 absl::StatusOr<FoundKeys> LookUpKeys(const SecondaryIndex& version, const KeyQuery& query,
                                      const LookupOptions& options) {
   ASSIGN_OR_RETURN(PhysicalQuery physical, PhysicalQuery::Encode(version, query, options));
-  ASSIGN_OR_RETURN(Matches matches, FindMatches(version, &physical, options));
-  auto keys = std::make_shared<PrimaryKeyColumn>();
+  ASSIGN_OR_RETURN(FindResult matches, FindRows(version, &physical, options));
+  auto keys = std::make_shared<StringList>();
   RETURN_IF_ERROR(version.PrimaryKeys(matches.row_ids, keys.get()));
   std::vector<ColumnValues> columns;
   if (!options.columns.empty()) {
@@ -218,7 +218,7 @@ absl::StatusOr<FoundRows> LookUpRows(const SecondaryIndex& version, const Snapsh
         "LookupRows returns whole rows and no columns, which Lookup returns");
   }
   ASSIGN_OR_RETURN(PhysicalQuery physical, PhysicalQuery::Encode(version, query, options));
-  auto fetched = std::make_shared<FetchedRows>();
+  auto fetched = std::make_shared<FetchResult>();
   RETURN_IF_ERROR(version.Fetch(rows, physical.ranges(), ScanOptions(options), fetched.get()));
   std::vector<FoundRow> found;
   found.reserve(fetched->primary_keys.size());

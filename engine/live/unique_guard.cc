@@ -28,20 +28,20 @@ namespace {
 constexpr std::chrono::milliseconds kCancelledInterval(10);
 
 // A key of an index, as one text.
-std::string ReservedKey(const FollowedIndex& index, const KeyColumn& keys, size_t i) {
+std::string ReservedKey(const FollowedIndex& index, const EncodedKeys& keys, size_t i) {
   std::string text = index.name();
   text += '\0';
   const auto append = [&](auto number) {
     text.append(reinterpret_cast<const char*>(&number), sizeof number);
   };
   switch (keys.kind()) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       append(keys.u32(i));
       break;
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       append(keys.u64(i));
       break;
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       text.append(keys.bytes(i));
       break;
   }
@@ -145,7 +145,7 @@ bool UniqueGuard::Reserve(const std::vector<Rows>& rows, bool may_wait, Hold* ho
   std::vector<std::string> keys;
   for (const Rows& of_index : rows) {
     if (!of_index.status.ok()) continue;
-    const KeyColumn& column = of_index.updates.keys;
+    const EncodedKeys& column = of_index.updates.keys;
     const KeyCodec& codec = of_index.index->codec();
     for (size_t i = 0; i < column.size(); ++i) {
       // A key with a null is equal to nothing.
@@ -246,7 +246,7 @@ rocksdb::Status UniqueGuard::Check(const Rows& rows) {
   // The row that has the key already is read before it is blamed: a compaction filter may have
   // removed or changed it since.
   std::unique_ptr<SnapshotSource> source;
-  const auto row_has_key = [&](std::string_view primary_key, const KeyColumn& keys,
+  const auto row_has_key = [&](std::string_view primary_key, const EncodedKeys& keys,
                                size_t i) -> absl::StatusOr<bool> {
     if (source == nullptr) {
       ASSIGN_OR_RETURN(source, SnapshotSource::FromDb(db_, index.column_family()));

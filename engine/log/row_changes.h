@@ -34,7 +34,7 @@ void SetRow(const RowChange& change, std::vector<ColumnView>* scratch, RowView* 
 
 // What happened to the rows of one column family, in the order in which it was committed. Keys and
 // values are copied into one block of memory, which Clear keeps: nothing is allocated for a change
-// once there is room. Values of kLeastShared bytes or more are not copied if they have an owner,
+// once there is room. Values of kMinShared bytes or more are not copied if they have an owner,
 // which is kept instead. Movable; not thread-safe. Views of changes are valid until the next change
 // is added. Throws std::bad_alloc like any container.
 class RowChanges {
@@ -42,7 +42,7 @@ class RowChanges {
   static constexpr size_t kMaxChanges = UINT32_MAX;
   // Bytes of memory that a change takes beyond its key and value.
   static constexpr size_t kBytesPerChange = 24;
-  static constexpr size_t kLeastShared = size_t{1} << 20;
+  static constexpr size_t kMinShared = size_t{1} << 20;
   // What a value is part of, or null.
   using Owner = std::shared_ptr<const void>;
 
@@ -92,7 +92,7 @@ class RowChanges {
 
   void AddOwned(RowChangeKind kind, std::string_view key, std::string_view value,
                 const Owner& owner) {
-    if (owner == nullptr || value.size() < kLeastShared) [[likely]] {
+    if (owner == nullptr || value.size() < kMinShared) [[likely]] {
       Add(kind, key, value);
     } else {
       if (owners_.empty() || owners_.back() != owner) owners_.push_back(owner);

@@ -16,10 +16,10 @@ namespace cairn {
 namespace {
 
 // Bytes of a key that are kept behind the prefix that all keys share, and of all keys together.
-constexpr size_t kMostKeyBytes = 24;
-constexpr size_t kMostBytesOfKeys = size_t{4} << 20;
+constexpr size_t kMaxKeyBytes = 24;
+constexpr size_t kMaxBytesOfKeys = size_t{4} << 20;
 // More files are not remembered.
-constexpr size_t kMostFiles = 100'000;
+constexpr size_t kMaxFiles = 100'000;
 constexpr int kFields = 8;
 constexpr char kHex[] = "0123456789abcdef";
 
@@ -68,8 +68,8 @@ void ShortenKeys(std::vector<TableFile>* files) {
   }
   const size_t same = static_cast<size_t>(
       std::mismatch(low.begin(), low.end(), high.begin(), high.end()).first - low.begin());
-  const size_t share = kMostBytesOfKeys / (2 * files->size());
-  const size_t bytes = std::min(same + kMostKeyBytes, std::max(share, size_t{1}));
+  const size_t share = kMaxBytesOfKeys / (2 * files->size());
+  const size_t bytes = std::min(same + kMaxKeyBytes, std::max(share, size_t{1}));
   for (TableFile& file : *files) {
     if (file.smallest.size() > bytes) file.smallest.resize(bytes);
     if (file.largest.size() > bytes) {
@@ -239,7 +239,7 @@ absl::Status TableFilesRecorder::Record(std::shared_ptr<const TableFiles>* table
     }
     at_version_ = version;
     before_ = *tables;
-    last_ = next->files.size() > kMostFiles ? nullptr : std::move(next);
+    last_ = next->files.size() > kMaxFiles ? nullptr : std::move(next);
   }
   *tables = last_;
   return absl::OkStatus();

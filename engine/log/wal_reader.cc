@@ -36,7 +36,7 @@ enum FragmentType : uint8_t {
 enum Compression : uint32_t { kNone = 0, kZstd = 7 };
 constexpr size_t kCompressionBytes = 4;
 // RocksDB's own limit for a write batch.
-constexpr size_t kMostBatchBytes = UINT32_MAX;
+constexpr size_t kMaxBatchBytes = UINT32_MAX;
 
 // Types with this bit are for readers that know them; others may pass them over.
 constexpr uint8_t kMayBeIgnored = 0x80;
@@ -197,7 +197,7 @@ void WalReader::AddTimestampSizes(std::string_view record) {
 bool WalReader::SetRecord(std::string_view bytes) {
   record_ = bytes;
   if (zstd_ == nullptr) return true;
-  const absl::StatusOr<std::string_view> record = zstd_->Uncompress(bytes, kMostBatchBytes);
+  const absl::StatusOr<std::string_view> record = zstd_->Uncompress(bytes, kMaxBatchBytes);
   if (record.ok()) {
     record_ = *record;
   } else {

@@ -24,10 +24,10 @@ namespace cairn {
 namespace {
 
 // A thread in so many, and at least one, begins with entries; the others with rows, which take
-// about three times as long (Merge/u64, 16-byte primary keys). More than kMostEntryThreads would
+// about three times as long (Merge/u64, 16-byte primary keys). More than kMaxEntryThreads would
 // wait for the one that writes.
 constexpr int kThreadsPerEntryThread = 4;
-constexpr int kMostEntryThreads = 4;
+constexpr int kMaxEntryThreads = 4;
 
 // Memory for included columns, beyond which they are spilled.
 constexpr uint64_t kColumnBytes = uint64_t{64} << 20;
@@ -35,13 +35,13 @@ constexpr uint64_t kColumnBytes = uint64_t{64} << 20;
 // One merge: threads that write its run, and then, with those that did not, its row table.
 class BaseMerge {
  public:
-  BaseMerge(const Delta& delta, IndexDirectory* directory, const MergeOptions& options,
-            bool store_leaves)
+  BaseMerge(const Delta& delta, IndexDirectory* directory, const CompactOptions& options,
+            bool prebuild_search_structure)
       : delta_(delta),
         directory_(directory),
-        files_(directory, store_leaves),
+        files_(directory, prebuild_search_structure),
         threads_(Topology::Get().Threads(options.threads)),
-        entry_threads_(std::clamp(threads_ / kThreadsPerEntryThread, 1, kMostEntryThreads)),
+        entry_threads_(std::clamp(threads_ / kThreadsPerEntryThread, 1, kMaxEntryThreads)),
         ids_(delta, threads_),
         parts_(MergedRowParts(ids_.rows(), threads_)),
         pace_(options.max_bytes_per_second, options.on_progress, options.cancelled) {}
@@ -126,9 +126,11 @@ class BaseMerge {
 }  // namespace
 
 absl::StatusOr<WrittenBase> MergeBase(const Delta& delta, IndexDirectory* directory,
-                                      const MergeOptions& options, bool store_leaves) {
-  return Guarded("merging a delta into its base",
-                 [&] { return BaseMerge(delta, directory, options, store_leaves).Run(); });
+                                      const CompactOptions& options,
+                                      bool prebuild_search_structure) {
+  return Guarded("merging a delta into its base", [&] {
+    return BaseMerge(delta, directory, options, prebuild_search_structure).Run();
+  });
 }
 
 Manifest AfterMerge(const Manifest& current, const WrittenBase& base,

@@ -2,7 +2,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "cairn/catch_up.h"
+#include "cairn/options.h"
 #include "engine/build/base_files.h"
 #include "engine/delta/delta.h"
 #include "index/files/index_directory.h"
@@ -34,8 +34,10 @@ Manifest AfterMerge(const Manifest& current, const WrittenBase& base,
 // What came while the merge ran goes over to a DeltaWriter of the new base by primary keys:
 // DeltaChanges::Since(*delta, latest version).
 //
-// `store_leaves`: the new base has stored leaves (WriteLeaves); writing them is not paced.
+// `prebuild_search_structure`: the new base has stored leaves (WriteLeaves); writing them is not
+// paced.
 absl::StatusOr<WrittenBase> MergeBase(const Delta& delta, IndexDirectory* directory,
-                                      const MergeOptions& options, bool store_leaves = false);
+                                      const CompactOptions& options,
+                                      bool prebuild_search_structure = false);
 
 }  // namespace cairn

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "cairn/progress.h"
+#include "cairn/options.h"
 #include "engine/util/progress_meter.h"
 #include "engine/util/rate_limiter.h"
 #include "index/machine/stop_flag.h"

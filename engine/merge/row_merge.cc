@@ -11,7 +11,7 @@ namespace cairn {
 namespace {
 
 // Fewer rows are not worth a part of their own, which has a megabyte of buffers.
-constexpr uint64_t kLeastRowsOfPart = uint64_t{1} << 18;
+constexpr uint64_t kMinRowsOfPart = uint64_t{1} << 18;
 // Parts a thread, so that all end at about the same time.
 constexpr size_t kPartsPerThread = 4;
 // Rows that are read at a time.
@@ -107,7 +107,7 @@ class RowPartMerge {
   ColumnsBuilder::Part* const columns_;  // null where the index includes none
   uint64_t rows_ = 0, bytes_ = 0;        // added since the last step
   std::vector<RowId> live_;
-  PrimaryKeyColumn primary_keys_;
+  StringList primary_keys_;
   std::vector<RowId> added_;  // since the last step, where values are to be added
   std::vector<size_t> column_numbers_;
   std::vector<ColumnValues> values_;  // one a column
@@ -117,7 +117,7 @@ class RowPartMerge {
 
 size_t MergedRowParts(uint64_t rows, int threads) {
   if (threads <= 1) return 1;
-  return static_cast<size_t>(std::clamp<uint64_t>(rows / kLeastRowsOfPart, 1,
+  return static_cast<size_t>(std::clamp<uint64_t>(rows / kMinRowsOfPart, 1,
                                                   static_cast<size_t>(threads) * kPartsPerThread));
 }
 

@@ -20,27 +20,27 @@ using Kind = Ladder::Kind;
 // A trial has so many times the queries of the one before, or fewer, if those fit into the budget.
 constexpr size_t kGrowth = 8;
 // The largest trials: beyond these, keys to ask for would cost more than the trials.
-constexpr size_t kMostOnCpu = size_t{1} << 18;
-constexpr size_t kMostOnGpu = size_t{1} << 20;
+constexpr size_t kMaxOnCpu = size_t{1} << 18;
+constexpr size_t kMaxOnGpu = size_t{1} << 20;
 // The largest sorted batches, and those of which a slice is tried.
-constexpr size_t kMostAscending = 512;
-constexpr size_t kMostSliced = size_t{1} << 24;
+constexpr size_t kMaxAscending = 512;
+constexpr size_t kMaxSliced = size_t{1} << 24;
 // Sorted queries that are closer than this many to an entry share all that they can.
 constexpr size_t kDensest = 16;
 // Ranges of a trial of rows, at first and at most.
-constexpr size_t kLeastRanges = 64;
-constexpr size_t kMostRanges = 512;
+constexpr size_t kMinRanges = 64;
+constexpr size_t kMaxRanges = 512;
 
 // At another time all trials are made again, with one batch at least, and the shorter time counts:
 // most of what disturbs them lasts for some milliseconds. So the first trials have this share of
 // the budget.
 constexpr double kFirstShare = 2.0 / 3;
 // Trials end when disturbances have stretched them beyond so many budgets.
-constexpr double kMostBudgets = 8;
+constexpr double kMaxBudgets = 8;
 // A batch that tells what a query takes beside others.
 constexpr size_t kFewQueries = 256;
 // What waking threads takes is tried with this many, or with as many as the machine has.
-constexpr int kMostThreadsTried = 64;
+constexpr int kMaxThreadsTried = 64;
 
 class Calibrator {
  public:
@@ -105,8 +105,8 @@ void Calibrator::AddLadders(size_t i) {
   const bool on_cpu = !route.on_gpu();
   const Parallelism parallelism{on_cpu ? options_.threads : 1};
   // Batches of more than one part are told from those of one and what waking threads takes.
-  const size_t one_part = parallelism.threads > 1 ? parallelism.min_slice : kMostOnCpu;
-  const size_t largest = on_cpu ? one_part : kMostOnGpu;
+  const size_t one_part = parallelism.threads > 1 ? parallelism.min_slice : kMaxOnCpu;
+  const size_t largest = on_cpu ? one_part : kMaxOnGpu;
   const auto takes = [&](Operation operation) {
     return CalibrationTrials::Takes(route, operation);
   };
@@ -115,15 +115,15 @@ void Calibrator::AddLadders(size_t i) {
   };
   if (takes(Operation::kFindFirst)) add(Kind::kPoint, 1, largest);
   if (takes(Operation::kFindFirst) && on_cpu) {
-    add(Kind::kSortedPoint, 1, kMostAscending);
+    add(Kind::kSortedPoint, 1, kMaxAscending);
     if (SlicesOf(i) == nullptr) {
       const size_t densest = std::bit_ceil(kDensest * run_.size());
-      add(Kind::kSlices, kMostAscending, std::clamp(densest, kMostAscending, kMostSliced));
+      add(Kind::kSlices, kMaxAscending, std::clamp(densest, kMaxAscending, kMaxSliced));
     }
   }
   if (takes(Operation::kFind)) add(Kind::kFind, 1, largest);
   if (takes(Operation::kCount)) add(Kind::kCount, 1, largest);
-  if (takes(Operation::kScan)) add(Kind::kRows, kLeastRanges, kMostRanges);
+  if (takes(Operation::kScan)) add(Kind::kRows, kMinRanges, kMaxRanges);
 }
 
 const Ladder* Calibrator::Find(size_t route, Kind kind) const {
@@ -149,7 +149,7 @@ void Calibrator::TryFanOut() {
   };
   const auto route = std::find_if(routes_.begin(), routes_.end(), wakes);
   const int threads =
-      std::min(options_.threads, std::max(kMostThreadsTried, Topology::Get().hardware_threads()));
+      std::min(options_.threads, std::max(kMaxThreadsTried, Topology::Get().hardware_threads()));
   if (route == routes_.end() || threads <= 1) return;
   const Parallelism parallelism{threads};
   const size_t most = 2 * parallelism.min_slice * static_cast<size_t>(threads);
@@ -161,13 +161,13 @@ void Calibrator::TryFanOut() {
   const auto trial = trials_.Try(&few, kFewQueries, 1, 0, &spent);
   statuses_[i] = trial.status();
   if (!trial.ok() || trial->ns / kFewQueries * static_cast<double>(2 * parallelism.min_slice) >
-                         kMostBudgets * absl::ToDoubleNanoseconds(options_.cpu_budget)) {
+                         kMaxBudgets * absl::ToDoubleNanoseconds(options_.cpu_budget)) {
     return;
   }
   Ladder ladder{Kind::kFanOut, i, parallelism.min_slice, most, parallelism};
   while (!ladder.done()) {
-    const auto trial = trials_.Try(&ladder, ladder.NextSize(kGrowth), Ladder::kLeastRepeats,
-                                   ladder.last_ns, &spent);
+    const auto trial =
+        trials_.Try(&ladder, ladder.NextSize(kGrowth), Ladder::kMinRepeats, ladder.last_ns, &spent);
     if (!trial.ok()) {
       statuses_[i] = trial.status();
       return;
@@ -201,13 +201,13 @@ void Calibrator::Climb(bool on_gpu, absl::Duration budget) {
     if (cheapest == nullptr) return;
     const double cost = cheapest->NextCost(growth);
     const auto elapsed = static_cast<double>(options_.now_ns() - start);
-    if (cost > 0 && elapsed > kMostBudgets * budget_ns) return;
+    if (cost > 0 && elapsed > kMaxBudgets * budget_ns) return;
     if (cost > 0 && spent + cost > budget_ns) {
       growth /= 2;
       continue;
     }
     const auto trial =
-        trials_.Try(cheapest, cheapest->NextSize(growth), Ladder::kLeastRepeats, cost, &spent);
+        trials_.Try(cheapest, cheapest->NextSize(growth), Ladder::kMinRepeats, cost, &spent);
     if (trial.ok()) {
       cheapest->trials.push_back(*trial);
     } else {
@@ -217,12 +217,12 @@ void Calibrator::Climb(bool on_gpu, absl::Duration budget) {
 }
 
 void Calibrator::Repeat(bool on_gpu, absl::Duration budget) {
-  const double most_ns = kMostBudgets * absl::ToDoubleNanoseconds(budget);
+  const double max_ns = kMaxBudgets * absl::ToDoubleNanoseconds(budget);
   const int64_t start = options_.now_ns();
   double spent = 0;
   for (Ladder& ladder : ladders_) {
     for (CostTrial& trial : ladder.trials) {
-      if (static_cast<double>(options_.now_ns() - start) > most_ns) return;
+      if (static_cast<double>(options_.now_ns() - start) > max_ns) return;
       if (!IsUsed(ladder, on_gpu)) break;
       const auto again = trials_.Try(&ladder, trial.queries, 1, trial.ns, &spent);
       if (again.ok()) {

@@ -180,7 +180,7 @@ std::string MachineDescription(bool gpus) {
   std::string text =
       absl::StrFormat("%s, %d core%s", ProcessorName(), cores, cores == 1 ? "" : "s");
   if (gpus) {
-    const absl::StatusOr<std::vector<Device>> devices = Devices();
+    const absl::StatusOr<std::vector<Device>> devices = ListDevices();
     if (devices.ok()) {
       for (const Device& device : *devices) text += ", " + device.name;
     }

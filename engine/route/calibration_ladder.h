@@ -18,7 +18,7 @@ struct Ladder {
   // A trial is of batches of one size until they have taken this long together, and two at least:
   // the first after other batches finds scratch memory cold, or has to make it.
   static constexpr double kTrialNanoseconds = 30e3;
-  static constexpr size_t kLeastRepeats = 2;
+  static constexpr size_t kMinRepeats = 2;
 
   enum class Kind : uint8_t {
     kPoint,
@@ -54,7 +54,7 @@ struct Ladder {
     if (trials.empty()) return 0;
     const double more = QueriesOfOneThread(Asked(NextSize(growth)), parallelism) /
                         QueriesOfOneThread(Asked(trials.back().queries), parallelism);
-    return std::max(last_ns * more * kLeastRepeats, kTrialNanoseconds);
+    return std::max(last_ns * more * kMinRepeats, kTrialNanoseconds);
   }
   double RowsPerQuery() const { return static_cast<double>(rows) / static_cast<double>(queries); }
 };

@@ -11,10 +11,10 @@ namespace {
 using Kind = Ladder::Kind;
 
 // Batches of a trial, at most.
-constexpr size_t kMostRepeats = 15;
+constexpr size_t kMaxRepeats = 15;
 // A batch that takes so many times what it was expected to is asked again, so often at most.
 constexpr double kDoubtful = 2;
-constexpr size_t kMostDoubts = 3;
+constexpr size_t kMaxDoubts = 3;
 
 // The order of results that a route gives.
 ResultOrder OrderOf(const Route& route) {
@@ -54,8 +54,8 @@ absl::StatusOr<CostTrial> CalibrationTrials::Try(Ladder* ladder, size_t size, si
     sum += time;
     shortest = std::min(shortest, time);
   } while (times.size() < least ||
-           (sum < Ladder::kTrialNanoseconds && times.size() < kMostRepeats) ||
-           (shortest > most && times.size() < kMostDoubts));
+           (sum < Ladder::kTrialNanoseconds && times.size() < kMaxRepeats) ||
+           (shortest > most && times.size() < kMaxDoubts));
   const auto median = times.begin() + static_cast<ptrdiff_t>((times.size() - 1) / 2);
   std::nth_element(times.begin(), median, times.end());
   *spent += *median * static_cast<double>(times.size());
@@ -103,18 +103,18 @@ absl::Status CalibrationTrials::Ask(const Route& route, Kind kind, KeyBatch keys
       if (batch.options.result_order == ResultOrder::kKey) {
         batch.query_of = absl::MakeSpan(query_of_).first(keys.size());
       }
-      return route.Answer(batch);
+      return route.Execute(batch);
     }
     case Kind::kSlices:
-      return route.index().Answer(Batch::FindFirst(keys, row_ids));
+      return route.index().Execute(Batch::FindFirst(keys, row_ids));
     case Kind::kFind:
-      return route.Answer(Batch::Find(keys, &matches_));
+      return route.Execute(Batch::Find(keys, &matches_));
     case Kind::kCount:
-      return route.Answer(Batch::Count(ranges, absl::MakeSpan(counts_).first(ranges.size())));
+      return route.Execute(Batch::Count(ranges, absl::MakeSpan(counts_).first(ranges.size())));
     case Kind::kRows:
       break;
   }
-  return route.Answer(Batch::Scan(ranges, &matches_));
+  return route.Execute(Batch::Scan(ranges, &matches_));
 }
 
 }  // namespace cairn

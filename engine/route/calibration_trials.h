@@ -47,7 +47,7 @@ class CalibrationTrials {
   std::vector<RowId> row_ids_;
   std::vector<uint32_t> query_of_;
   std::vector<uint64_t> counts_;
-  Matches matches_;
+  FindResult matches_;
 };
 
 }  // namespace cairn

@@ -16,12 +16,12 @@ constexpr size_t kManyQueries = 64;
 // An observation's weight is its time in milliseconds, within these bounds: some sixteen batches,
 // or a millisecond of small ones, are believed.
 constexpr double kFullWeightNanoseconds = 1e6;
-constexpr double kLeastWeight = 1.0 / 1024;
-constexpr double kMostWeight = 1.0 / 16;
+constexpr double kMinWeight = 1.0 / 1024;
+constexpr double kMaxWeight = 1.0 / 16;
 // An observation that is further off, by this factor, counts as if it were not.
-constexpr double kMostError = 2;
+constexpr double kMaxError = 2;
 // No route is believed to have become faster or slower than this.
-constexpr double kMostFactor = 64;
+constexpr double kMaxFactor = 64;
 
 // Of batches below this time one in so many is looked at, for what threads share costs them more
 // than the rest of the routing.
@@ -50,7 +50,7 @@ void Set(std::atomic<T>* value, T to) {
   value->store(to, std::memory_order_relaxed);
 }
 void Multiply(std::atomic<double>* factor, double by) {
-  Set(factor, std::clamp(Get(*factor) * by, 1 / kMostFactor, kMostFactor));
+  Set(factor, std::clamp(Get(*factor) * by, 1 / kMaxFactor, kMaxFactor));
 }
 
 }  // namespace
@@ -112,15 +112,15 @@ void CostModel::Observe(const BatchShape& shape, double nanoseconds) {
   const double share = std::min(Get(route.busy_ns) / Get(device.busy_ns), 1.0);
 
   // About the logarithm of what the prediction is off by.
-  const double ratio = std::clamp(nanoseconds / predicted, 1 / kMostError, kMostError);
+  const double ratio = std::clamp(nanoseconds / predicted, 1 / kMaxError, kMaxError);
   const double error = 2 * (ratio - 1) / (ratio + 1);
   const double step =
-      error * std::clamp(predicted / kFullWeightNanoseconds, kLeastWeight, kMostWeight);
+      error * std::clamp(predicted / kFullWeightNanoseconds, kMinWeight, kMaxWeight);
   Multiply(&device.factor, 1 + step * share);
   Multiply(&route.factor, 1 + step * (1 - share));
 
   const double drifted = drift(shape.queries);
-  if (drifted > kMostDrift || drifted < 1 / kMostDrift) {
+  if (drifted > kMaxDrift || drifted < 1 / kMaxDrift) {
     Set(&route.drifted_batches, Get(route.drifted_batches) + 1);
     Set(&route.drifted_ns, Get(route.drifted_ns) + predicted);
   } else if (Get(route.drifted_batches) != 0) {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "cairn/route.h"
+#include "cairn/query.h"
 
 namespace cairn {
 
@@ -86,7 +86,7 @@ class CostModel {
  public:
   // A drift of 1.5, either way, that lasts for so many batches and so much time calls for new
   // trials.
-  static constexpr double kMostDrift = 1.5;
+  static constexpr double kMaxDrift = 1.5;
   static constexpr uint64_t kBatchesBeforeTrials = 64;
   static constexpr double kNanosecondsBeforeTrials = 10e6;
 
@@ -110,7 +110,7 @@ class CostModel {
   struct PerClass {
     std::atomic<double> factor{1};  // beside the device's
     std::atomic<double> busy_ns{0};
-    // Since the drift was last within kMostDrift.
+    // Since the drift was last within kMaxDrift.
     std::atomic<uint64_t> drifted_batches{0};
     std::atomic<double> drifted_ns{0};
   };

@@ -10,7 +10,7 @@ namespace {
 
 // A query costs this share of the mean behind the last trial, if not more: disturbed trials may
 // find no growth at all, but there is no work without a cost.
-constexpr double kLeastMarginal = 1.0 / 16;
+constexpr double kMinMarginal = 1.0 / 16;
 
 // A trial where its curve's time is linear.
 struct Point {
@@ -57,10 +57,10 @@ double QueriesOfOneThread(size_t queries, const Parallelism& parallelism) {
 double FanOut::Time(size_t queries, double part_ns, const Parallelism& parallelism) const {
   const size_t parts = SliceCount(queries, parallelism);
   if (parts <= 1) return part_ns;
-  const double others = static_cast<double>(parts - 1) / static_cast<double>(most_parts - 1);
+  const double others = static_cast<double>(parts - 1) / static_cast<double>(max_parts - 1);
   const double more =
-      most_parts == 2 ? 0 : static_cast<double>(parts - 2) / static_cast<double>(most_parts - 2);
-  return two_ns + (most_ns - two_ns) * more + (1 + (slowdown - 1) * others) * part_ns;
+      max_parts == 2 ? 0 : static_cast<double>(parts - 2) / static_cast<double>(max_parts - 2);
+  return two_ns + (max_ns - two_ns) * more + (1 + (slowdown - 1) * others) * part_ns;
 }
 
 FanOut FitFanOut(absl::Span<const CostTrial> trials, const Parallelism& parallelism) {
@@ -68,16 +68,16 @@ FanOut FitFanOut(absl::Span<const CostTrial> trials, const Parallelism& parallel
   FanOut fan_out;
   const double part_ns = trials.front().ns;
   const CostTrial& all = trials[trials.size() - 2];
-  fan_out.most_parts = SliceCount(all.queries, parallelism);
+  fan_out.max_parts = SliceCount(all.queries, parallelism);
   fan_out.slowdown = std::clamp((trials.back().ns - all.ns) / part_ns, 1.0,
-                                static_cast<double>(fan_out.most_parts));
+                                static_cast<double>(fan_out.max_parts));
   // What is beyond the work was spent on waking.
   const auto beyond_work = [&](const CostTrial& trial) {
     return std::max(trial.ns - fan_out.Time(trial.queries, part_ns, parallelism), 0.0);
   };
-  const double two_ns = beyond_work(trials[1]), most_ns = beyond_work(all);
+  const double two_ns = beyond_work(trials[1]), max_ns = beyond_work(all);
   fan_out.two_ns = two_ns;
-  fan_out.most_ns = most_ns;
+  fan_out.max_ns = max_ns;
   return fan_out;
 }
 
@@ -91,7 +91,7 @@ CostCurves::Knots FitCurve(absl::Span<const CostTrial> trials, const Parallelism
     points[i - 1].second.ns = std::min(points[i - 1].second.ns, points[i].second.ns);
   }
   const Point last = points.back().second;
-  double marginal = last.ns / last.queries * (points.size() == 1 ? 1 : kLeastMarginal);
+  double marginal = last.ns / last.queries * (points.size() == 1 ? 1 : kMinMarginal);
   for (size_t i = points.size(); i-- > 0;) {
     const Point& before = points[i].second;
     if (before.queries == last.queries) continue;

@@ -20,12 +20,12 @@ struct CostTrial {
 double QueriesOfOneThread(size_t queries, const Parallelism& parallelism);
 
 // What becomes of a batch's time when it is spread over threads: they have to be woken, and wait
-// for one memory. Nothing for one part; between two parts and most_parts in proportion to them.
+// for one memory. Nothing for one part; between two parts and max_parts in proportion to them.
 struct FanOut {
   double two_ns = 0;    // to wake threads for two parts
-  double most_ns = 0;   // and for most_parts
-  double slowdown = 1;  // of most_parts that work at a time, against one
-  size_t most_parts = 2;
+  double max_ns = 0;    // and for max_parts
+  double slowdown = 1;  // of max_parts that work at a time, against one
+  size_t max_parts = 2;
 
   // The time of a batch of which the busiest thread's part would take it `part_ns` alone.
   double Time(size_t queries, double part_ns, const Parallelism& parallelism) const;

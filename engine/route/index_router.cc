@@ -57,21 +57,21 @@ IndexRouter::IndexRouter(const ResidentIndexes& resident, SortedRun run, double 
   router_.SetCosts(MakeCosts(options_.calibration));
 }
 
-absl::Status IndexRouter::Answer(const Batch& batch) const {
+absl::Status IndexRouter::Execute(const Batch& batch) const {
   const double per_range = rows_per_range_.load(std::memory_order_relaxed);
   const auto queries = static_cast<double>(batch.size());
   const bool scan = batch.operation == Operation::kScan;
   const double rows = scan                                  ? queries * per_range
                       : batch.operation == Operation::kFind ? queries * rows_per_key_
                                                             : 0;
-  absl::Status status = router_.Answer(batch, rows);
+  absl::Status status = router_.Execute(batch, rows);
   if (scan && status.ok() && !batch.empty()) {
     const double found = static_cast<double>(batch.matches->row_ids.size()) / queries;
     rows_per_range_.store(per_range + (found - per_range) * kWeightOfLastScan,
                           std::memory_order_relaxed);
   }
   // Trials take milliseconds, which a caller who is in a hurry is spared.
-  if (router_.TrialsAreDue() && batch.options.max_response_time == absl::InfiniteDuration() &&
+  if (router_.TrialsAreDue() && batch.options.latency_target == absl::InfiniteDuration() &&
       !calibrating_.test_and_set()) {
     router_.SetCosts(MakeCosts(Calibration::kTrials));
     calibrating_.clear();

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "cairn/open_options.h"
+#include "cairn/options.h"
 #include "cairn/sorted_run.h"
 #include "engine/route/cost_model.h"
 #include "engine/route/resident_indexes.h"
@@ -45,7 +45,7 @@ class IndexRouter {
 
   // Answers a batch from the run's entries; a Scan from its beginning. Where routes have drifted
   // from their trials, new ones are made behind it.
-  absl::Status Answer(const Batch& batch) const;
+  absl::Status Execute(const Batch& batch) const;
 
  private:
   std::vector<std::unique_ptr<CostModel>> MakeCosts(Calibration calibration) const;

@@ -18,7 +18,7 @@ namespace {
 
 // A device's memory, or 0 where there is no such device.
 uint64_t MemoryOf(int ordinal) {
-  const absl::StatusOr<std::vector<Device>> devices = Devices();
+  const absl::StatusOr<std::vector<Device>> devices = ListDevices();
   for (size_t i = 0; devices.ok() && i < devices->size(); ++i) {
     if ((*devices)[i].ordinal == ordinal) return (*devices)[i].memory_bytes;
   }
@@ -41,9 +41,9 @@ bool AsksForGpu(const OpenOptions& options) {
 absl::Status CheckDevices(const OpenOptions& options) {
   const std::vector<int>& devices = options.devices;
   if (devices.empty()) return absl::OkStatus();
-  if (devices.size() > kMostGroupMembers) {
+  if (devices.size() > kMaxGroupMembers) {
     return absl::InvalidArgumentError(absl::StrFormat("devices: expected at most %d, found %d",
-                                                      kMostGroupMembers, devices.size()));
+                                                      kMaxGroupMembers, devices.size()));
   }
   for (const int device : devices) {
     if (device >= 0) continue;

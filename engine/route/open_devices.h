@@ -1,7 +1,7 @@
 #pragma once
 
 #include "absl/status/status.h"
-#include "cairn/open_options.h"
+#include "cairn/options.h"
 
 namespace cairn {
 

@@ -71,8 +71,8 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeCompressed(FactoryString facto
 absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOnCpu(FactoryString factory, SortedRun run,
                                                         const UsableLeaves* leaves) {
   if (factory.structure == "auto") {
-    factory.structure = run.kind() == KeyKind::kBytes      ? "partial_key"
-                        : run.size() < kLeastPackedEntries ? "fast"
+    factory.structure = run.kind() == PhysicalType::kBytes ? "partial_key"
+                        : run.size() < kMinPackedEntries   ? "fast"
                                                            : "packed";
   }
   if (factory.structure == "sorted_array") {

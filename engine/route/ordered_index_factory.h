@@ -13,7 +13,7 @@ namespace cairn {
 
 // Below this many entries a tree over the run stays in the first caches and answers as fast as
 // packed leaves do, for a fraction of their memory (PointLookup, n:10 to n:16): cpu:auto takes it.
-inline constexpr size_t kLeastPackedEntries = size_t{1} << 14;
+inline constexpr size_t kMinPackedEntries = size_t{1} << 14;
 
 // Leaves that are stored beside a run, and where they are to be searched.
 struct UsableLeaves {

@@ -8,14 +8,14 @@
 namespace cairn {
 namespace {
 
-constexpr int64_t kMostNanoseconds = 4'000'000;
-constexpr size_t kMostBytes = size_t{8} << 20;
+constexpr int64_t kMaxNanoseconds = 4'000'000;
+constexpr size_t kMaxBytes = size_t{8} << 20;
 // Keys whose memory is asked for before it is read, and between looks at the clock: fewer where
 // they are long.
 constexpr size_t kBlock = 32;
 
 // Appends keys of a run, or as often the least of all where it has none.
-void AppendKeys(const SortedRun& run, absl::Span<const Position> positions, KeyColumn* to) {
+void AppendKeys(const SortedRun& run, absl::Span<const Position> positions, EncodedKeys* to) {
   if (!run.empty()) {
     return WithColumn(run, [&](const auto& column) {
       PrefetchKeys(column, run.size(), positions);
@@ -24,13 +24,13 @@ void AppendKeys(const SortedRun& run, absl::Span<const Position> positions, KeyC
   }
   for (size_t i = 0; i < positions.size(); ++i) {
     switch (run.kind()) {
-      case KeyKind::kU32:
+      case PhysicalType::kU32:
         to->AppendU32(0);
         break;
-      case KeyKind::kU64:
+      case PhysicalType::kU64:
         to->AppendU64(0);
         break;
-      case KeyKind::kBytes:
+      case PhysicalType::kBytes:
         to->AppendBytes("");
         break;
     }
@@ -39,16 +39,16 @@ void AppendKeys(const SortedRun& run, absl::Span<const Position> positions, KeyC
 
 size_t HeapBytes(const SortedRun& run, absl::Span<const Position> positions) {
   size_t bytes = 0;
-  if (run.kind() == KeyKind::kBytes && !run.empty()) {
+  if (run.kind() == PhysicalType::kBytes && !run.empty()) {
     for (const Position position : positions) bytes += run.bytes()[position].size();
   }
   return bytes;
 }
 
 size_t BlockOf(const SortedRun& run) {
-  if (run.kind() != KeyKind::kBytes || run.empty()) return kBlock;
+  if (run.kind() != PhysicalType::kBytes || run.empty()) return kBlock;
   const size_t key_bytes = run.bytes().offset(run.size()) / run.size();
-  return std::clamp<size_t>(kMostBytes / kBlock / (key_bytes + 1), 1, kBlock);
+  return std::clamp<size_t>(kMaxBytes / kBlock / (key_bytes + 1), 1, kBlock);
 }
 
 }  // namespace
@@ -62,19 +62,19 @@ QuerySample::QuerySample(const SortedRun& run, const std::function<int64_t()>& n
   const size_t last = std::max<size_t>(run.size(), 1) - 1;
   Position block[kBlock];
   const auto positions = absl::MakeSpan(block, BlockOf(run));
-  const auto draw = [&](size_t most, int64_t most_ns, absl::FunctionRef<size_t()> draw_block) {
+  const auto draw = [&](size_t most, int64_t max_ns, absl::FunctionRef<size_t()> draw_block) {
     const int64_t start = now_ns();
     size_t drawn = 0, bytes = 0;
     do {
       bytes += draw_block();
       drawn += positions.size();
-    } while (drawn < most && bytes < kMostBytes && now_ns() - start < most_ns);
+    } while (drawn < most && bytes < kMaxBytes && now_ns() - start < max_ns);
   };
-  draw(kMostKeys, kMostNanoseconds, [&] {
+  draw(kMaxKeys, kMaxNanoseconds, [&] {
     for (Position& position : positions) position = static_cast<Position>(Below(last + 1));
     return points_.Draw(run, positions);
   });
-  draw(kMostRanges, kMostNanoseconds / 2, [&] {
+  draw(kMaxRanges, kMaxNanoseconds / 2, [&] {
     for (Position& position : positions) position = static_cast<Position>(Below(last + 1));
     const size_t bytes = lower_.Draw(run, positions);
     for (Position& position : positions) {
@@ -93,15 +93,15 @@ size_t QuerySample::Column::Draw(const SortedRun& run, absl::Span<const Position
 
 void QuerySample::Column::Repeat(size_t count) {
   if (count <= batch.size()) return;
-  if (keys.kind() == KeyKind::kBytes) {
+  if (keys.kind() == PhysicalType::kBytes) {
     if (views.empty()) views.assign(batch.bytes().begin(), batch.bytes().end());
     for (size_t i = views.size(); i < count; ++i) views.push_back(views[i - drawn]);
     batch = views;
     return;
   }
   for (size_t i = batch.size(); i < count; ++i) {
-    if (keys.kind() == KeyKind::kU32) keys.AppendU32(keys.u32(i - drawn));
-    if (keys.kind() == KeyKind::kU64) keys.AppendU64(keys.u64(i - drawn));
+    if (keys.kind() == PhysicalType::kU32) keys.AppendU32(keys.u32(i - drawn));
+    if (keys.kind() == PhysicalType::kU64) keys.AppendU64(keys.u64(i - drawn));
   }
   batch = keys.Batch();
 }
@@ -143,7 +143,7 @@ KeyBatch QuerySample::NextAscending(size_t count, size_t of) {
     positions[i] = static_cast<Position>(
         std::min(first + begin + Below(std::max<size_t>(end - begin, 1)), entries - 1));
   }
-  if (HeapBytes(run_, positions) > kMostBytes) {
+  if (HeapBytes(run_, positions) > kMaxBytes) {
     long_keys_.clear();
     for (const Position position : positions) long_keys_.push_back(run_.bytes()[position]);
     return long_keys_;

@@ -23,12 +23,12 @@ class QuerySample {
   // So many keys and ranges are drawn: what they touch exceeds a core's own caches, and what a
   // trial touched has mostly left them when its keys come again. Reading a key waits for memory as
   // a query does, so more would cost more than the trials.
-  static constexpr size_t kMostKeys = size_t{1} << 18;
-  static constexpr size_t kMostRanges = size_t{1} << 16;
+  static constexpr size_t kMaxKeys = size_t{1} << 18;
+  static constexpr size_t kMaxRanges = size_t{1} << 16;
   // Entries from the lower to the upper key of a range.
   static constexpr size_t kRangeEntries = 64;
 
-  // Draws keys until there are kMostKeys, they are some megabytes, or four milliseconds of `now_ns`
+  // Draws keys until there are kMaxKeys, they are some megabytes, or four milliseconds of `now_ns`
   // have passed, as they soon do where the run's file is not in memory; and ranges in half the
   // time. `run` must outlive this.
   QuerySample(const SortedRun& run, const std::function<int64_t()>& now_ns);
@@ -46,12 +46,12 @@ class QuerySample {
  private:
   // Keys that were drawn, and behind them the same again, as far as they were asked for.
   struct Column {
-    explicit Column(KeyKind kind) : keys(kind) {}
+    explicit Column(PhysicalType kind) : keys(kind) {}
     // Appends the keys at these positions. Returns the bytes of texts that they take.
     size_t Draw(const SortedRun& run, absl::Span<const Position> positions);
     // At least `count` keys. Those of bytes are not copied again.
     void Repeat(size_t count);
-    KeyColumn keys;
+    EncodedKeys keys;
     std::vector<std::string_view> views;  // of keys of bytes that come again
     KeyBatch batch;                       // of all
     size_t drawn = 0;
@@ -63,7 +63,7 @@ class QuerySample {
   uint64_t random_ = 0x9E3779B97F4A7C15;
   Column points_, lower_, upper_;  // upper_ ends the ranges that start at lower_
   size_t next_point_ = 0, next_range_ = 0;
-  KeyColumn ascending_;
+  EncodedKeys ascending_;
   std::vector<std::string_view> long_keys_;  // the run's own, where copies would be too large
 };
 

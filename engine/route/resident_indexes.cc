@@ -43,9 +43,9 @@ constexpr char kOnGpu[] = "gpu:auto";
 
 // Bytes, or a negative number where the structure does not take the run's kind of keys.
 double MostBytes(const Choice& choice, const SortedRun& run) {
-  const double per_key = run.kind() == KeyKind::kU32   ? choice.bytes_per_u32
-                         : run.kind() == KeyKind::kU64 ? choice.bytes_per_u64
-                                                       : choice.bytes_per_string;
+  const double per_key = run.kind() == PhysicalType::kU32   ? choice.bytes_per_u32
+                         : run.kind() == PhysicalType::kU64 ? choice.bytes_per_u64
+                                                            : choice.bytes_per_string;
   if (per_key < 0) return per_key;
   const double bytes = per_key * static_cast<double>(run.size());
   if (!choice.is_lavish || run.empty()) return bytes;
@@ -76,7 +76,7 @@ class ResidentIndexMaker {
       : options_(options), run_(run) {
     if (!leaves.has_value()) return;
     leaves_ =
-        UsableLeaves{*leaves, options.copy_entries ? LeafMemory::kCopied : LeafMemory::kMapped};
+        UsableLeaves{*leaves, options.load_into_memory ? LeafMemory::kCopied : LeafMemory::kMapped};
   }
 
   absl::StatusOr<ResidentIndexes> Make() {
@@ -157,7 +157,7 @@ class ResidentIndexMaker {
   }
 
   absl::Status CheckDeviceBudget() const {
-    ASSIGN_OR_RETURN(const std::vector<Device> devices, Devices());
+    ASSIGN_OR_RETURN(const std::vector<Device> devices, ListDevices());
     ASSIGN_OR_RETURN(const FactoryString factory, FactoryString::Parse(kOnGpu));
     ASSIGN_OR_RETURN(const gpu::DeviceBytes bytes,
                      gpu::PredictDeviceBytes(factory, run_, options_.threads));

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "cairn/open_options.h"
+#include "cairn/options.h"
 #include "cairn/ordered_index.h"
 #include "cairn/sorted_run.h"
 #include "cpu_fast/packed/stored_leaves.h"
@@ -30,8 +30,8 @@ struct ResidentIndexes {
 // Makes the ordered indexes that `options` name, or leave to choose within the memory budgets, over
 // `run`; those of a GPU on each of the devices that are listed (engine/route/open_devices.h
 // checks the list), as one. Where leaves of cpu:packed are stored beside it, they are taken, which
-// costs no memory but with OpenOptions::copy_entries. Errors as MakeOrderedIndex's; InvalidArgument
-// for one that is named twice.
+// costs no memory but with OpenOptions::load_into_memory. Errors as MakeOrderedIndex's;
+// InvalidArgument for one that is named twice.
 absl::StatusOr<ResidentIndexes> MakeResidentIndexes(
     const OpenOptions& options, const SortedRun& run,
     const std::optional<StoredLeaves>& leaves = std::nullopt);

@@ -22,11 +22,11 @@ bool Route::Takes(Operation operation, ResultOrder order) const {
   return order == ResultOrder::kCaller || strategy_ == Strategy::kSortBased;
 }
 
-absl::Status Route::Answer(const Batch& batch) const {
-  if (strategy_ == Strategy::kUnbuffered) return cairn::Answer(*index_, batch, parallelism_);
+absl::Status Route::Execute(const Batch& batch) const {
+  if (strategy_ == Strategy::kUnbuffered) return cairn::Execute(*index_, batch, parallelism_);
   StrategyOptions options;
   options.strategy = strategy_;
-  return cairn::Answer(*index_, batch, options, parallelism_, scratch_.get());
+  return cairn::Execute(*index_, batch, options, parallelism_, scratch_.get());
 }
 
 }  // namespace cairn

@@ -6,7 +6,6 @@
 #include "absl/status/status.h"
 #include "cairn/ordered_index.h"
 #include "cairn/query.h"
-#include "cairn/strategy.h"
 #include "cpu_fast/batch/parallel_batch.h"
 #include "cpu_fast/batch/strategy_scratch.h"
 
@@ -29,7 +28,7 @@ class Route {
 
   // Answers a batch that it takes; errors as the index's and the strategy's
   // (cpu_fast/batch/strategy.h).
-  absl::Status Answer(const Batch& batch) const;
+  absl::Status Execute(const Batch& batch) const;
 
  private:
   std::string name_;

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "absl/time/time.h"
-#include "cairn/route.h"
+#include "cairn/query.h"
 
 namespace cairn {
 

@@ -24,11 +24,11 @@ constexpr double kShareOfBest = 0.9;
 constexpr size_t kLargestBatch = size_t{1} << 24;
 // Fewer queries than this have no neighbours to share cache lines with, so that gathering them has
 // nothing to gain; nor do trials tell differences of nanoseconds reliably.
-constexpr size_t kLeastGathered = 64;
+constexpr size_t kMinGathered = 64;
 // Of batches that are smaller still, one in so many is timed: reading a clock makes the processor
 // wait for all that it has begun, which takes it longer than the rest of the routing
 // (Routing/…/batch:1).
-constexpr size_t kLeastTimed = 64;
+constexpr size_t kMinTimed = 64;
 constexpr uint32_t kTimedOneIn = 16;
 // After a batch of so many nanoseconds it is looked whether its route calls for new trials.
 constexpr int64_t kWorthALook = 10'000;
@@ -50,8 +50,8 @@ bool IsTimed() {
 }
 
 uint64_t BytesOf(const KeyBatch& keys) {
-  if (keys.kind() == KeyKind::kU32) return keys.size() * sizeof(uint32_t);
-  if (keys.kind() == KeyKind::kU64) return keys.size() * sizeof(uint64_t);
+  if (keys.kind() == PhysicalType::kU32) return keys.size() * sizeof(uint32_t);
+  if (keys.kind() == PhysicalType::kU64) return keys.size() * sizeof(uint64_t);
   uint64_t bytes = 0;
   for (std::string_view key : keys.bytes()) bytes += key.size();
   return bytes;
@@ -118,7 +118,7 @@ size_t Router::Best(const BatchShape& shape, ResultOrder order, uint64_t tried, 
   for (size_t i = 0; i < routes_.size(); ++i) {
     if ((tried >> i & 1) != 0 || (cpu && routes_[i].on_gpu())) continue;
     if (!routes_[i].Takes(shape.operation, order)) continue;
-    if (shape.queries < kLeastGathered && order == ResultOrder::kCaller &&
+    if (shape.queries < kMinGathered && order == ResultOrder::kCaller &&
         routes_[i].strategy() != Strategy::kUnbuffered) {
       continue;
     }
@@ -168,10 +168,10 @@ absl::StatusOr<size_t> Router::Choose(const Batch& batch, const BatchShape& shap
                                                     std::string(OperationName(batch.operation))));
 }
 
-absl::Status Router::Answer(const Batch& batch, double rows) const {
+absl::Status Router::Execute(const Batch& batch, double rows) const {
   const BatchShape shape{batch.operation, batch.size(), rows, batch.options.sorted_input};
   Explain* const explain = batch.explain;
-  const bool always_timed = shape.queries >= kLeastTimed || explain != nullptr;
+  const bool always_timed = shape.queries >= kMinTimed || explain != nullptr;
   const bool timed = always_timed || IsTimed();
   const int64_t start = timed || GpuHasFailed() ? clock_() : 0;
   const bool gpu_is_out = GpuIsOut(start);
@@ -182,7 +182,7 @@ absl::Status Router::Answer(const Batch& batch, double rows) const {
   int64_t begin = start;
   for (size_t chosen = first;;) {
     const Route& route = routes_[chosen];
-    absl::Status status = route.Answer(batch);
+    absl::Status status = route.Execute(batch);
     if (status.ok()) {
       counters_[chosen].CountBatch(shape.queries, BytesOf(batch));
       if (!timed) return status;
@@ -243,9 +243,9 @@ void Router::FillExplain(const Batch& batch, const BatchShape& shape, size_t cho
     explain.reason = absl::StrFormat("the GPU of %s has failed before", std::string(options.route));
   } else if (costs()[chosen] == nullptr) {
     explain.reason = "there are no cost models";
-  } else if (explain.predicted > options.max_response_time) {
+  } else if (explain.predicted > options.latency_target) {
     explain.reason = absl::StrFormat("it is the fastest, but none is predicted to answer within %s",
-                                     absl::FormatDuration(options.max_response_time));
+                                     absl::FormatDuration(options.latency_target));
   } else {
     explain.reason = "it is predicted to be the fastest";
   }

@@ -10,7 +10,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cairn/query.h"
-#include "cairn/route.h"
 #include "engine/route/cost_model.h"
 #include "engine/route/route.h"
 #include "engine/route/route_counters.h"
@@ -47,7 +46,7 @@ class Router {
   // Answers a batch by the best route, and by others where that fails on a GPU. `rows` is what the
   // batch is expected to find; Find and Scan. InvalidArgument where options.route names no route
   // that takes such a batch; else errors are the route's.
-  absl::Status Answer(const Batch& batch, double rows = 0) const;
+  absl::Status Execute(const Batch& batch, double rows = 0) const;
 
   // SecondaryIndex's methods of these names.
   absl::Duration PredictedTime(Operation operation, size_t queries) const;

@@ -186,7 +186,7 @@ void RowTable::PrefetchBlock(uint64_t block) const {
 }
 
 absl::Status RowTable::PrimaryKeys(absl::Span<const RowId> row_ids,
-                                   PrimaryKeyColumn* primary_keys) const {
+                                   StringList* primary_keys) const {
   struct Row {
     uint64_t block;
     uint32_t rows;   // in the block

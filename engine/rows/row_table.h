@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "cairn/string_list.h"
+#include "cairn/column.h"
 #include "cairn/types.h"
 #include "engine/rows/row_table_format.h"
 #include "index/files/section_file.h"
@@ -62,7 +62,7 @@ class RowTable {
 
   // Appends the primary key of each row. OutOfRange, naming the first one, for an id that is no
   // row's; DataLoss. After an error the column holds some of the keys.
-  absl::Status PrimaryKeys(absl::Span<const RowId> row_ids, PrimaryKeyColumn* primary_keys) const;
+  absl::Status PrimaryKeys(absl::Span<const RowId> row_ids, StringList* primary_keys) const;
 
   // The row with this primary key, or kNoRow. DataLoss.
   absl::StatusOr<RowId> Find(std::string_view primary_key) const;

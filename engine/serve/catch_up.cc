@@ -31,7 +31,7 @@ namespace {
 constexpr size_t kSliceBytes = size_t{64} << 20;
 // Rows of which no log tells whether they have changed, and that are read again all the same: about
 // a second's. A build reads all rows, and the index stays as it is meanwhile.
-constexpr size_t kMostRowsReadAgain = 100'000;
+constexpr size_t kMaxRowsReadAgain = 100'000;
 constexpr size_t kRowsAtATime = 10'000;
 
 absl::Status ReadAndApply(const SnapshotSource& source, const CatchUpOptions& options,
@@ -83,7 +83,7 @@ absl::StatusOr<Anchor> CheckAnchor(const DbSource& database, const CatchUpOption
   absl::Status continues =
       CheckContinues(sequence, database.db(), column_family, &anchor, &proven, ranges);
   if (!continues.ok()) {
-    if (proven || !options.assume_continues) return continues;
+    if (proven || !options.skip_identity_check) return continues;
     anchor.AssumeProven();
   }
   ASSIGN_OR_RETURN(const uint64_t ingested,
@@ -124,12 +124,12 @@ absl::Status ReadAgain(const SnapshotSource& source, const std::vector<ChangedRa
     ASSIGN_OR_RETURN(const std::unique_ptr<RowCursor> cursor,
                      source.Scan({range.lower, range.upper, /*open=*/false}));
     while (cursor->Next()) {
-      if (++rows > kMostRowsReadAgain) {
+      if (++rows > kMaxRowsReadAgain) {
         return absl::FailedPreconditionError(absl::StrFormat(
             "table file %06d.sst of %s is not as it was at the state %d that the index has, and "
             "its "
             "log does not tell why: more than %d rows may have come or gone; rebuild the index",
-            range.file, source.description(), update->version().sequence, kMostRowsReadAgain));
+            range.file, source.description(), update->version().sequence, kMaxRowsReadAgain));
       }
       changes.LookUp(cursor->row().primary_key);
       if (changes.size() >= kRowsAtATime) RETURN_IF_ERROR(apply());
@@ -165,7 +165,7 @@ absl::StatusOr<CatchUpReport> ToSource(const SnapshotSource& source, const Catch
   next.MoveTo(log->position());
   RETURN_IF_ERROR(update.Publish(
       source.sequence(), std::move(next),
-      [&](std::string_view primary_key, const KeyColumn& keys, size_t i) {
+      [&](std::string_view primary_key, const EncodedKeys& keys, size_t i) {
         return ExistingRowHasKey(source, update.version().spec(), primary_key, keys, i);
       }));
   report.sequence = source.sequence();

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "cairn/catch_up.h"
+#include "cairn/options.h"
 #include "cairn/snapshot_source.h"
 #include "engine/log/update_log.h"
 #include "engine/version/index_writer.h"

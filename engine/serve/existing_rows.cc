@@ -9,13 +9,13 @@
 namespace cairn {
 namespace {
 
-bool SameKey(const KeyColumn& a, size_t i, const KeyColumn& b, size_t j) {
+bool SameKey(const EncodedKeys& a, size_t i, const EncodedKeys& b, size_t j) {
   switch (a.kind()) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return a.u32(i) == b.u32(j);
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return a.u64(i) == b.u64(j);
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       return a.bytes(i) == b.bytes(j);
   }
   return false;
@@ -24,7 +24,7 @@ bool SameKey(const KeyColumn& a, size_t i, const KeyColumn& b, size_t j) {
 }  // namespace
 
 absl::StatusOr<bool> ExistingRowHasKey(const SnapshotSource& source, const IndexSpec& spec,
-                                       std::string_view primary_key, const KeyColumn& keys,
+                                       std::string_view primary_key, const EncodedKeys& keys,
                                        size_t i) {
   ASSIGN_OR_RETURN(ChangeExtractor extractor, ChangeExtractor::Create(spec));
   RowChanges look_up;

@@ -2,8 +2,7 @@
 
 #include <memory>
 
-#include "cairn/index_stats.h"
-#include "cairn/open_options.h"
+#include "cairn/options.h"
 #include "cairn/secondary_index.h"
 #include "engine/version/index_version.h"
 #include "engine/version/index_writer.h"

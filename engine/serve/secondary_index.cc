@@ -8,17 +8,13 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
-#include "cairn/build.h"
-#include "cairn/catch_up.h"
-#include "cairn/columns/aggregate.h"
-#include "cairn/fetched_rows.h"
+#include "cairn/aggregate.h"
+#include "cairn/column.h"
 #include "cairn/index_spec.h"
-#include "cairn/index_stats.h"
 #include "cairn/key_codec.h"
-#include "cairn/open_options.h"
+#include "cairn/options.h"
 #include "cairn/query.h"
 #include "cairn/snapshot_source.h"
-#include "cairn/string_list.h"
 #include "cairn/types.h"
 #include "engine/build/index_builder.h"
 #include "engine/serve/catch_up.h"
@@ -54,9 +50,10 @@ class OpenIndex final : public SecondaryIndex {
   const KeyCodec& codec() const override { return codec_; }
   SequenceNumber sequence() const override { return version()->sequence; }
 
-  absl::Status Answer(const Batch& batch) const override {
+  absl::Status Execute(const Batch& batch) const override {
     std::fill(batch.shards.begin(), batch.shards.end(), 0);
-    return Guarded("answering a batch", [&] { return version()->Answer(batch, options_.threads); });
+    return Guarded("answering a batch",
+                   [&] { return version()->Execute(batch, options_.threads); });
   }
   absl::Duration PredictedTime(Operation operation, size_t queries) const override {
     return version()->base->router->router().PredictedTime(operation, queries);
@@ -72,7 +69,7 @@ class OpenIndex final : public SecondaryIndex {
                    });
   }
   absl::Status PrimaryKeys(absl::Span<const RowId> row_ids,
-                           PrimaryKeyColumn* primary_keys) const override {
+                           StringList* primary_keys) const override {
     return Guarded("reading primary keys",
                    [&] { return version()->delta->PrimaryKeys(row_ids, primary_keys); });
   }
@@ -90,17 +87,18 @@ class OpenIndex final : public SecondaryIndex {
     });
   }
   absl::Status AggregateGroups(const RangeBatch& ranges, size_t leading_parts,
-                               absl::Span<const Aggregate> aggregates, const GroupOptions& options,
-                               Groups* groups) const override {
+                               absl::Span<const Aggregate> aggregates,
+                               const AggregateGroupsOptions& options,
+                               AggregateGroupsResult* groups) const override {
     return Guarded("computing aggregates of groups", [&] {
       return version()->AggregateGroups(ranges, leading_parts, aggregates, options,
                                         options_.threads, groups);
     });
   }
   absl::Status Fetch(const SnapshotSource& source, const RangeBatch& ranges,
-                     const QueryOptions& options, FetchedRows* rows) const override;
+                     const QueryOptions& options, FetchResult* rows) const override;
   absl::Status Verify() const override;
-  absl::Status VerifyAgainst(const SnapshotSource& source, size_t most,
+  absl::Status VerifyAgainst(const SnapshotSource& source, size_t max_differences,
                              std::vector<std::string>* differences) const override;
   absl::StatusOr<IndexStats> Stats() const override;
 
@@ -109,11 +107,11 @@ class OpenIndex final : public SecondaryIndex {
     if (writer_ == nullptr) return IsPinned();
     return Guarded("catching up", [&] { return cairn::CatchUp(source, options, writer_.get()); });
   }
-  absl::Status Merge(const MergeOptions& options) override {
+  absl::Status Compact(const CompactOptions& options) override {
     if (writer_ == nullptr) return IsPinned();
-    return Guarded("merging", [&] { return writer_->Merge(options); });
+    return Guarded("merging", [&] { return writer_->Compact(options); });
   }
-  bool MergePays() const override { return writer_ != nullptr && writer_->MergePays(); }
+  bool ShouldCompact() const override { return writer_ != nullptr && writer_->ShouldCompact(); }
 
   int threads() const { return options_.threads; }
   std::shared_ptr<const IndexVersion> version() const {
@@ -133,13 +131,13 @@ class OpenIndex final : public SecondaryIndex {
 };
 
 absl::Status OpenIndex::Fetch(const SnapshotSource& source, const RangeBatch& ranges,
-                              const QueryOptions& options, FetchedRows* rows) const try {
+                              const QueryOptions& options, FetchResult* rows) const try {
   const auto at = version();
   RETURN_IF_ERROR(CheckSameDatabase(*at->base, source));
-  Matches matches;
+  FindResult matches;
   RETURN_IF_ERROR(ScanDistinctRows(
       absl::MakeConstSpan(&at, 1),
-      [&](const Batch& batch) { return at->Answer(batch, options_.threads); }, ranges, options,
+      [&](const Batch& batch) { return at->Execute(batch, options_.threads); }, ranges, options,
       &matches));
   RETURN_IF_ERROR(FetchRows(*at, source, ranges, matches, rows));
   rows->cursors = std::move(matches.cursors);
@@ -159,12 +157,12 @@ absl::Status OpenIndex::Verify() const try {
   return StatusOfException("verifying an index");
 }
 
-absl::Status OpenIndex::VerifyAgainst(const SnapshotSource& source, size_t most,
+absl::Status OpenIndex::VerifyAgainst(const SnapshotSource& source, size_t max_differences,
                                       std::vector<std::string>* differences) const try {
   const auto at = version();
   RETURN_IF_ERROR(CheckSameDatabase(*at->base, source));
-  return VerifyAgainstSource(*at, source, Topology::Get().Threads(options_.threads), most,
-                             differences);
+  return VerifyAgainstSource(*at, source, Topology::Get().Threads(options_.threads),
+                             max_differences, differences);
 } catch (...) {
   return StatusOfException("comparing an index with its database");
 }
@@ -177,10 +175,10 @@ absl::StatusOr<IndexStats> OpenIndex::Stats() const try {
 
 // Rows as their shards and their ids there.
 struct NarrowRows {
-  explicit NarrowRows(absl::Span<const WideRowId> rows) {
+  explicit NarrowRows(absl::Span<const GlobalRowId> rows) {
     shards.reserve(rows.size());
     row_ids.reserve(rows.size());
-    for (const WideRowId row : rows) {
+    for (const GlobalRowId row : rows) {
       shards.push_back(ShardOf(row));
       row_ids.push_back(RowInShard(row));
     }
@@ -300,13 +298,13 @@ absl::StatusOr<std::unique_ptr<SecondaryIndex>> SecondaryIndex::Open(const std::
   return Open(directory, {});
 }
 
-KeyKind SecondaryIndex::kind() const {
+PhysicalType SecondaryIndex::kind() const {
   return codec().kind();
 }
 
 absl::Status SecondaryIndex::PrimaryKeys(absl::Span<const uint32_t> shards,
                                          absl::Span<const RowId> row_ids,
-                                         PrimaryKeyColumn* primary_keys) const {
+                                         StringList* primary_keys) const {
   RETURN_IF_ERROR(CheckIsShard0(shards, row_ids.size()));
   return PrimaryKeys(row_ids, primary_keys);
 }
@@ -319,15 +317,15 @@ absl::Status SecondaryIndex::Columns(absl::Span<const uint32_t> shards,
   return Columns(row_ids, names, columns);
 }
 
-absl::Status SecondaryIndex::PrimaryKeysOf(absl::Span<const WideRowId> rows,
-                                           PrimaryKeyColumn* primary_keys) const {
+absl::Status SecondaryIndex::PrimaryKeysOf(absl::Span<const GlobalRowId> rows,
+                                           StringList* primary_keys) const {
   return Guarded("reading primary keys", [&] {
     const NarrowRows narrow(rows);
     return PrimaryKeys(narrow.shards, narrow.row_ids, primary_keys);
   });
 }
 
-absl::Status SecondaryIndex::ColumnsOf(absl::Span<const WideRowId> rows,
+absl::Status SecondaryIndex::ColumnsOf(absl::Span<const GlobalRowId> rows,
                                        absl::Span<const std::string> names,
                                        std::vector<ColumnValues>* columns) const {
   return Guarded("reading included columns", [&] {
@@ -336,8 +334,8 @@ absl::Status SecondaryIndex::ColumnsOf(absl::Span<const WideRowId> rows,
   });
 }
 
-absl::Status SecondaryIndex::PrimaryKeysOf(const Matches& matches,
-                                           PrimaryKeyColumn* primary_keys) const {
+absl::Status SecondaryIndex::PrimaryKeysOf(const FindResult& matches,
+                                           StringList* primary_keys) const {
   return PrimaryKeys(matches.shards, matches.row_ids, primary_keys);
 }
 
@@ -345,7 +343,7 @@ absl::StatusOr<CatchUpReport> SecondaryIndex::CatchUp(const SnapshotSource& sour
   return CatchUp(source, {});
 }
 
-absl::Status SecondaryIndex::Merge() {
+absl::Status SecondaryIndex::Compact() {
   return Merge({});
 }
 

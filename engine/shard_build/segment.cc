@@ -80,7 +80,7 @@ absl::Status CheckBelongTogether(const Manifest& first, const Manifest& other) {
 }
 
 absl::StatusOr<std::string> RowKey(const Segment& segment, RowId row) {
-  PrimaryKeyColumn key;
+  StringList key;
   RETURN_IF_ERROR(segment.rows().PrimaryKeys({row}, &key));
   return std::string(key[0]);
 }
@@ -196,7 +196,7 @@ SegmentPositions PositionsOfRank(const Segments& segments, uint64_t rank) {
 
 absl::StatusOr<SegmentPositions> PositionsOfBound(const Segments& segments,
                                                   const ShardBound& bound) {
-  KeyColumn key(segments.kind);
+  EncodedKeys key(segments.kind);
   if (!AppendOrderedKey(bound.key, &key)) {
     return absl::InvalidArgumentError("a bound that is no key of the index");
   }
@@ -218,29 +218,29 @@ absl::StatusOr<SegmentPositions> PositionsOfBound(const Segments& segments,
 
 absl::StatusOr<ShardBound> BoundAt(const Segments& segments, const SegmentPositions& positions) {
   size_t least = segments.size();
-  KeyColumn key(segments.kind), other(segments.kind);
-  std::string least_key;
+  EncodedKeys key(segments.kind), other(segments.kind);
+  std::string min_key;
   for (size_t s = 0; s < segments.size(); ++s) {
     const SortedRun& run = segments[s].run();
     if (positions[s] == run.size()) continue;
     other.Clear(run.kind());
     AppendKey(run, positions[s], &other);
     std::string bytes = OrderedKeyBytes(other, 0);
-    if (least != segments.size() && least_key <= bytes) continue;
+    if (least != segments.size() && min_key <= bytes) continue;
     least = s;
-    least_key = std::move(bytes);
+    min_key = std::move(bytes);
   }
   if (least == segments.size()) return absl::InternalError("no entry behind a bound");
   for (size_t s = 0; s < segments.size(); ++s) {
     if (positions[s] == 0) continue;
     other.Clear(segments.kind);
     AppendKey(segments[s].run(), positions[s] - 1, &other);
-    if (OrderedKeyBytes(other, 0) != least_key) continue;
+    if (OrderedKeyBytes(other, 0) != min_key) continue;
     ASSIGN_OR_RETURN(std::string row,
                      RowKey(segments[least], segments[least].run().row_ids()[positions[least]]));
-    return ShardBound{std::move(least_key), std::move(row)};
+    return ShardBound{std::move(min_key), std::move(row)};
   }
-  return ShardBound{std::move(least_key), ""};
+  return ShardBound{std::move(min_key), ""};
 }
 
 }  // namespace cairn

@@ -35,7 +35,7 @@ struct Segment {
 struct Segments {
   std::vector<Segment> all;
   IndexSpec spec;
-  KeyKind kind = KeyKind::kU32;
+  PhysicalType kind = PhysicalType::kU32;
   uint64_t entries = 0;
 
   size_t size() const { return all.size(); }

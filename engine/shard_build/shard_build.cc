@@ -1,4 +1,5 @@
-#include "cairn/build.h"
+#include "cairn/options.h"
+#include "cairn/sharding.h"
 
 #include <algorithm>
 #include <memory>
@@ -48,7 +49,7 @@ ShardWriterOptions WriterOptions(const BuildOptions& options, FileSystem* files)
   of_writer.threads = Topology::Get().Threads(options.threads);
   of_writer.files = files;
   of_writer.cancelled = options.cancelled;
-  of_writer.store_leaves = options.store_leaves;
+  of_writer.prebuild_search_structure = options.prebuild_search_structure;
   return of_writer;
 }
 
@@ -92,7 +93,7 @@ absl::StatusOr<BuildReport> ExtractSegment(const SnapshotSource& source,
                                            const BuildOptions& options) try {
   const BuildTarget target{spec, directory};
   BuildOptions of_segment = options;
-  of_segment.store_leaves = false;  // nobody searches it
+  of_segment.prebuild_search_structure = false;  // nobody searches it
   absl::StatusOr<std::vector<BuildReport>> reports;
   if (range.lower.empty() && range.open) {
     reports = BuildIndexes(source, absl::MakeConstSpan(&target, 1), of_segment);

@@ -47,7 +47,7 @@ class PlanReader {
 
 absl::Status CheckOneRow(const Segments& segments, const ShardBound& bound) {
   if (!segments.spec.unique || bound.primary_key.empty()) return absl::OkStatus();
-  KeyColumn key(segments.kind);
+  EncodedKeys key(segments.kind);
   AppendOrderedKey(bound.key, &key);
   ASSIGN_OR_RETURN(const KeyCodec codec, segments.spec.Codec());
   ASSIGN_OR_RETURN(const bool has_null, HasNull(codec, key, 0));

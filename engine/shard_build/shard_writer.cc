@@ -74,7 +74,7 @@ class ShardWrite {
     RETURN_IF_ERROR(FindSlices());
     RETURN_IF_ERROR(MarkRows());
     ASSIGN_OR_RETURN(directory_, IndexDirectory::OpenForWrite(directory, options_.files));
-    BaseFiles files(directory_.get(), options_.store_leaves);
+    BaseFiles files(directory_.get(), options_.prebuild_search_structure);
     RETURN_IF_ERROR(WriteRows(&files));
     if (!segments_.spec.include.empty()) {
       RETURN_IF_ERROR(
@@ -83,7 +83,7 @@ class ShardWrite {
     }
     RETURN_IF_ERROR(files.WriteRun(
         segments_.spec, options_.threads,
-        [&](absl::Span<const RowId> rows, PrimaryKeyColumn* primary_keys) {
+        [&](absl::Span<const RowId> rows, StringList* primary_keys) {
           return PrimaryKeys(rows, primary_keys);
         },
         [&](EntrySink* sink) {
@@ -108,7 +108,7 @@ class ShardWrite {
   absl::Status WriteColumns(ColumnFileWriter* file);
   template <typename Key>
   absl::Status MergeSlices(EntrySink* sink);
-  absl::Status PrimaryKeys(absl::Span<const RowId> rows, PrimaryKeyColumn* primary_keys) const;
+  absl::Status PrimaryKeys(absl::Span<const RowId> rows, StringList* primary_keys) const;
   Manifest NewManifest() const;
   absl::Status Stopped() { return absl::CancelledError("building a shard was cancelled"); }
 
@@ -201,7 +201,7 @@ absl::Status ShardWrite::WriteRows(BaseFiles* files) {
 absl::Status ShardWrite::WriteRowPart(size_t segment, uint64_t begin, uint64_t end,
                                       RowTableWriter::Part* to) {
   std::vector<RowId> rows;
-  PrimaryKeyColumn primary_keys;
+  StringList primary_keys;
   for (uint64_t first = begin; first < end; first += kRowsAtATime) {
     rows.clear();
     primary_keys.Clear();
@@ -268,8 +268,7 @@ absl::Status ShardWrite::MergeSlices(EntrySink* sink) {
   return keys.empty() ? absl::OkStatus() : flush();
 }
 
-absl::Status ShardWrite::PrimaryKeys(absl::Span<const RowId> rows,
-                                     PrimaryKeyColumn* primary_keys) const {
+absl::Status ShardWrite::PrimaryKeys(absl::Span<const RowId> rows, StringList* primary_keys) const {
   for (const RowId row : rows) {
     const auto behind = std::upper_bound(first_rows_.begin(), first_rows_.end(), row);
     const auto s = static_cast<size_t>(behind - first_rows_.begin()) - 1;

@@ -6,7 +6,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "cairn/build.h"
+#include "cairn/options.h"
+#include "cairn/sharding.h"
 #include "engine/shard_build/segment.h"
 #include "engine/shard_build/shard_plan.h"
 #include "index/files/file_system.h"
@@ -18,7 +19,7 @@ struct ShardWriterOptions {
   int threads = 1;
   FileSystem* files = FileSystem::Posix();
   const std::atomic<bool>* cancelled = nullptr;
-  bool store_leaves = false;                          // as BuildOptions'
+  bool prebuild_search_structure = false;             // as BuildOptions'
   std::function<void(uint64_t entries)> on_progress;  // entries more; from one thread; may be empty
 };
 

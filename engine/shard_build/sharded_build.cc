@@ -81,7 +81,7 @@ absl::Status ShardedBuild::WriteShards() {
   writer.threads = std::max(1, threads_ / at_once);
   writer.files = files_.get();
   writer.cancelled = options_.build.cancelled;
-  writer.store_leaves = options_.build.store_leaves;
+  writer.prebuild_search_structure = options_.build.prebuild_search_structure;
   writer.on_progress = [&progress](uint64_t entries) { progress.Add(entries); };
   for (size_t i = 0; i < plan_.shards.size(); ++i) {
     shards_.push_back(ShardDirectoryName(static_cast<uint32_t>(i)));

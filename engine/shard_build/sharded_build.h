@@ -6,7 +6,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "cairn/build.h"
+#include "cairn/options.h"
+#include "cairn/sharding.h"
 #include "engine/shard_build/shard_plan.h"
 #include "engine/shards/shard_directory.h"
 #include "index/files/file_system.h"

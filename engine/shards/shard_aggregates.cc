@@ -94,9 +94,11 @@ absl::Status ShardAggregates::Ranges(const ShardedState& state, const RangeBatch
   return absl::OkStatus();
 }
 
-absl::Status ShardAggregates::Groups(const ShardedState& state, const RangeBatch& ranges,
-                                     size_t leading_parts, absl::Span<const Aggregate> aggregates,
-                                     const GroupOptions& options, cairn::Groups* groups) {
+absl::Status ShardAggregates::AggregateGroupsResult(const ShardedState& state,
+                                                    const RangeBatch& ranges, size_t leading_parts,
+                                                    absl::Span<const Aggregate> aggregates,
+                                                    const AggregateGroupsOptions& options,
+                                                    cairn::AggregateGroupsResult* groups) {
   std::vector<const IndexVersion*> versions;
   for (const auto& version : state.versions) versions.push_back(version.get());
   const auto shared = versions.size() > 1 && CountsKeys(aggregates) ? SharedOf(state) : nullptr;

@@ -8,8 +8,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "cairn/columns/aggregate.h"
-#include "cairn/columns/column_values.h"
+#include "cairn/aggregate.h"
+#include "cairn/column.h"
 #include "cairn/query.h"
 #include "engine/aggregates/shared_keys.h"
 #include "engine/shards/shard_batch.h"
@@ -25,9 +25,10 @@ class ShardAggregates {
   // SecondaryIndex's methods AggregateRanges and AggregateGroups.
   absl::Status Ranges(const ShardedState& state, const RangeBatch& ranges,
                       absl::Span<const Aggregate> aggregates, std::vector<ColumnValues>* values);
-  absl::Status Groups(const ShardedState& state, const RangeBatch& ranges, size_t leading_parts,
-                      absl::Span<const Aggregate> aggregates, const GroupOptions& options,
-                      cairn::Groups* groups);
+  absl::Status AggregateGroupsResult(const ShardedState& state, const RangeBatch& ranges,
+                                     size_t leading_parts, absl::Span<const Aggregate> aggregates,
+                                     const AggregateGroupsOptions& options,
+                                     cairn::AggregateGroupsResult* groups);
 
   // What is kept for counts of different keys.
   uint64_t memory_bytes() const;

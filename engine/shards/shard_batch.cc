@@ -37,24 +37,24 @@ void AddExplain(const Explain& slice, Explain* all) {
 void GatheredKeys::Gather(const KeyBatch& keys, absl::Span<const uint32_t> queries) {
   kind_ = keys.kind();
   switch (kind_) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return GatherOf(keys.u32(), queries, &u32_);
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return GatherOf(keys.u64(), queries, &u64_);
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       return GatherOf(keys.bytes(), queries, &bytes_);
   }
 }
 
 void GatheredKeys::Set(size_t i, const KeyBatch& key) {
   switch (kind_) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       u32_[i] = key.u32()[0];
       return;
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       u64_[i] = key.u64()[0];
       return;
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       bytes_[i] = key.bytes()[0];
       return;
   }
@@ -62,11 +62,11 @@ void GatheredKeys::Set(size_t i, const KeyBatch& key) {
 
 KeyBatch GatheredKeys::Batch() const {
   switch (kind_) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return u32_;
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return u64_;
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       break;
   }
   return bytes_;

@@ -10,7 +10,6 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "cairn/query.h"
-#include "cairn/route.h"
 #include "engine/shards/shard_routing.h"
 #include "engine/shards/shard_set.h"
 
@@ -35,7 +34,7 @@ class GatheredKeys {
   KeyBatch Batch() const;
 
  private:
-  KeyKind kind_ = KeyKind::kU32;
+  PhysicalType kind_ = PhysicalType::kU32;
   std::vector<uint32_t> u32_;
   std::vector<uint64_t> u64_;
   std::vector<std::string_view> bytes_;
@@ -76,7 +75,7 @@ absl::Status AnswerInSlices(
     const ShardedState& state, const Batch& batch,
     absl::FunctionRef<absl::Status(const ShardedState&, const Batch&)> answer);
 
-// The parts of SecondaryIndex::Answer for checked batches. May throw std::bad_alloc.
+// The parts of SecondaryIndex::Execute for checked batches. May throw std::bad_alloc.
 absl::Status AnswerShardedPoints(const ShardedState& state, const Batch& batch);
 absl::Status AnswerShardedRanges(const ShardedState& state, const Batch& batch);
 

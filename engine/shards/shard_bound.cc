@@ -23,29 +23,29 @@ std::string OrderedKeyBytes(std::string_view key) {
   return std::string(key);
 }
 
-std::string OrderedKeyBytes(const KeyColumn& keys, size_t i) {
+std::string OrderedKeyBytes(const EncodedKeys& keys, size_t i) {
   switch (keys.kind()) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return OrderedKeyBytes(keys.u32(i));
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return OrderedKeyBytes(keys.u64(i));
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       break;
   }
   return OrderedKeyBytes(keys.bytes(i));
 }
 
-bool AppendOrderedKey(std::string_view bytes, KeyColumn* keys) {
+bool AppendOrderedKey(std::string_view bytes, EncodedKeys* keys) {
   switch (keys->kind()) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       if (bytes.size() != sizeof(uint32_t)) return false;
       keys->AppendU32(static_cast<uint32_t>(ReadBigEndian(bytes)));
       return true;
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       if (bytes.size() != sizeof(uint64_t)) return false;
       keys->AppendU64(ReadBigEndian(bytes));
       return true;
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       break;
   }
   if (bytes.size() > KeyCodec::kMaxKeyBytes) return false;
@@ -54,7 +54,7 @@ bool AppendOrderedKey(std::string_view bytes, KeyColumn* keys) {
 }
 
 std::string BoundText(const KeyCodec& codec, const ShardBound& bound) {
-  KeyColumn key(codec.kind());
+  EncodedKeys key(codec.kind());
   std::string text = AppendOrderedKey(bound.key, &key) ? KeyText(codec, key, 0) : "(no key)";
   if (!bound.primary_key.empty()) {
     absl::StrAppendFormat(&text, " of row '%s'", EscapeBytes(bound.primary_key));

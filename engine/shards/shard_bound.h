@@ -27,10 +27,10 @@ std::string OrderedKeyBytes(uint32_t key);
 std::string OrderedKeyBytes(uint64_t key);
 std::string OrderedKeyBytes(std::string_view key);
 // Key i of a column.
-std::string OrderedKeyBytes(const KeyColumn& keys, size_t i);
+std::string OrderedKeyBytes(const EncodedKeys& keys, size_t i);
 
 // Appends the key that such bytes are to a column of its kind. False where they are none of it.
-bool AppendOrderedKey(std::string_view bytes, KeyColumn* keys);
+bool AppendOrderedKey(std::string_view bytes, EncodedKeys* keys);
 
 // A bound's key for people, with the row if it is within the key's.
 std::string BoundText(const KeyCodec& codec, const ShardBound& bound);

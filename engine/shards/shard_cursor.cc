@@ -11,7 +11,7 @@ std::string SourceCursor::Encode() const {
   return text + entry.Encode();
 }
 
-absl::StatusOr<SourceCursor> SourceCursor::Decode(std::string_view text, KeyKind kind,
+absl::StatusOr<SourceCursor> SourceCursor::Decode(std::string_view text, PhysicalType kind,
                                                   size_t shards) {
   SourceCursor cursor;
   if (text.size() < sizeof cursor.shard) {

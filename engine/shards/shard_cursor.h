@@ -19,7 +19,8 @@ struct SourceCursor {
 
   std::string Encode() const;
   // As ScanCursor::Decode; InvalidArgument for a shard that is not below `shards`, too.
-  static absl::StatusOr<SourceCursor> Decode(std::string_view text, KeyKind kind, size_t shards);
+  static absl::StatusOr<SourceCursor> Decode(std::string_view text, PhysicalType kind,
+                                             size_t shards);
 };
 
 }  // namespace cairn

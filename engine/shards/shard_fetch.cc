@@ -13,8 +13,9 @@ namespace {
 
 // The rows of `matches` that were not returned for their ranges, each once for a range, however
 // many shards have it.
-absl::Status CountStale(const ShardVersions& versions, const Matches& matches, FetchedRows* rows) {
-  PrimaryKeyColumn primary_keys;
+absl::Status CountStale(const ShardVersions& versions, const FindResult& matches,
+                        FetchResult* rows) {
+  StringList primary_keys;
   RETURN_IF_ERROR(ShardedPrimaryKeys(versions, matches.shards, matches.row_ids, &primary_keys));
   std::unordered_set<std::string_view> distinct;  // of the range at hand
   rows->stale = 0;
@@ -31,11 +32,12 @@ absl::Status CountStale(const ShardVersions& versions, const Matches& matches, F
 }  // namespace
 
 absl::Status FetchShardedRows(const ShardVersions& versions, const SnapshotSource& source,
-                              const RangeBatch& ranges, const Matches& matches, FetchedRows* rows) {
-  std::vector<FetchedRows> of_shard(versions.size());
+                              const RangeBatch& ranges, const FindResult& matches,
+                              FetchResult* rows) {
+  std::vector<FetchResult> of_shard(versions.size());
   rows->stale = 0;
   for (uint32_t s = 0; s < versions.size(); ++s) {
-    Matches part;
+    FindResult part;
     part.offsets.assign(1, 0);
     for (size_t i = 0; i < matches.size(); ++i) {
       for (uint64_t j = matches.offsets[i]; j < matches.offsets[i + 1]; ++j) {
@@ -58,7 +60,7 @@ absl::Status FetchShardedRows(const ShardVersions& versions, const SnapshotSourc
     returned.clear();
     for (uint64_t j = matches.offsets[i]; j < matches.offsets[i + 1]; ++j) {
       const uint32_t s = matches.shards[j];
-      const FetchedRows& from = of_shard[s];
+      const FetchResult& from = of_shard[s];
       uint64_t& at = next[s];
       // Those that did not come are stale, or came for the range before.
       if (at == from.offsets[i + 1] || from.row_ids[at] != matches.row_ids[j]) continue;

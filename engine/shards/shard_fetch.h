@@ -2,8 +2,8 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "cairn/fetched_rows.h"
 #include "cairn/query.h"
+#include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
 #include "engine/shards/shard_set.h"
 
@@ -12,6 +12,7 @@ namespace cairn {
 // Reads the rows of `matches`, which answer `ranges` at those versions, from `source`, as FetchRows
 // does. Throws std::bad_alloc.
 absl::Status FetchShardedRows(const ShardVersions& versions, const SnapshotSource& source,
-                              const RangeBatch& ranges, const Matches& matches, FetchedRows* rows);
+                              const RangeBatch& ranges, const FindResult& matches,
+                              FetchResult* rows);
 
 }  // namespace cairn

@@ -8,7 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "cairn/build.h"
+#include "cairn/options.h"
+#include "cairn/sharding.h"
 #include "cairn/types.h"
 #include "engine/shards/shard_bound.h"
 

@@ -1,9 +1,9 @@
-#include "cairn/shards/shard_map.h"
+#include "cairn/sharding.h"
 
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "cairn/open_options.h"
+#include "cairn/options.h"
 #include "cairn/secondary_index.h"
 #include "engine/aggregates/aggregate_part.h"
 #include "engine/aggregates/aggregate_plan.h"
@@ -55,16 +55,17 @@ class PublishedShards final : public ShardMap {
   absl::StatusOr<std::string> AggregateRangesPart(
       const SecondaryIndex& shard, const RangeBatch& ranges,
       absl::Span<const Aggregate> aggregates) const override;
-  absl::StatusOr<std::string> AggregateGroupsPart(const SecondaryIndex& shard,
-                                                  const RangeBatch& ranges, size_t leading_parts,
-                                                  absl::Span<const Aggregate> aggregates,
-                                                  const GroupOptions& options) const override;
+  absl::StatusOr<std::string> AggregateGroupsPart(
+      const SecondaryIndex& shard, const RangeBatch& ranges, size_t leading_parts,
+      absl::Span<const Aggregate> aggregates, const AggregateGroupsOptions& options) const override;
   absl::Status CombineRanges(size_t ranges, absl::Span<const Aggregate> aggregates,
                              absl::Span<const AggregatePart> parts,
                              std::vector<ColumnValues>* values) const override;
   absl::Status CombineGroups(size_t ranges, size_t leading_parts,
-                             absl::Span<const Aggregate> aggregates, const GroupOptions& options,
-                             absl::Span<const AggregatePart> parts, Groups* groups) const override;
+                             absl::Span<const Aggregate> aggregates,
+                             const AggregateGroupsOptions& options,
+                             absl::Span<const AggregatePart> parts,
+                             AggregateGroupsResult* groups) const override;
 
  private:
   // What each shard is asked. Keys are listed as far as others may have them, too.
@@ -156,7 +157,7 @@ absl::StatusOr<std::string> PublishedShards::AggregateRangesPart(
 
 absl::StatusOr<std::string> PublishedShards::AggregateGroupsPart(
     const SecondaryIndex& shard, const RangeBatch& ranges, size_t leading_parts,
-    absl::Span<const Aggregate> aggregates, const GroupOptions& options) const try {
+    absl::Span<const Aggregate> aggregates, const AggregateGroupsOptions& options) const try {
   ASSIGN_OR_RETURN(const AggregatePlan plan, PlanOf(aggregates));
   ASSIGN_OR_RETURN(const auto version, VersionOfShard(shard));
   GroupResults results(plan);
@@ -179,9 +180,9 @@ absl::Status PublishedShards::CombineRanges(size_t ranges, absl::Span<const Aggr
 
 absl::Status PublishedShards::CombineGroups(size_t ranges, size_t leading_parts,
                                             absl::Span<const Aggregate> aggregates,
-                                            const GroupOptions& options,
+                                            const AggregateGroupsOptions& options,
                                             absl::Span<const AggregatePart> parts,
-                                            Groups* groups) const try {
+                                            AggregateGroupsResult* groups) const try {
   RETURN_IF_ERROR(CheckSize(ranges));
   RETURN_IF_ERROR(CheckLeadingParts(codec_, leading_parts));
   ASSIGN_OR_RETURN(const AggregatePlan plan, PlanOf(aggregates));

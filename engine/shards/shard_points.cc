@@ -18,7 +18,7 @@ struct PointPart {
   GatheredKeys keys;
   std::vector<RowId> row_ids;
   std::unique_ptr<bool[]> found;
-  Matches matches;
+  FindResult matches;
 
   // The part as a batch of its own.
   Batch Of(const Batch& whole, absl::Span<const uint32_t> queries) {
@@ -68,7 +68,7 @@ void Combine(const ShardAssignment& assignment, const std::vector<PointPart>& pa
 
 absl::Status CombineMatches(const ShardAssignment& assignment, const std::vector<PointPart>& parts,
                             const Batch& batch) {
-  Matches& all = *batch.matches;
+  FindResult& all = *batch.matches;
   RETURN_IF_ERROR(BeginMatches(batch.keys.kind(), batch.size(), &all));
   std::fill(all.offsets.begin(), all.offsets.end(), 0);
   for (size_t s = 0; s < parts.size(); ++s) {
@@ -105,7 +105,7 @@ absl::Status AnswerInCallerOrder(const ShardedState& state, const Batch& batch) 
     return Guarded("answering a batch of a shard", [&] {
       Batch part = parts[s].Of(batch, assignment.queries(s));
       if (batch.explain != nullptr) part.explain = &explains[s];
-      return state.versions[s]->Answer(part, state.threads);
+      return state.versions[s]->Execute(part, state.threads);
     });
   }));
   if (batch.explain != nullptr) CombineExplains(batch, explains, assignment, state.lanes);

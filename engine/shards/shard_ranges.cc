@@ -25,7 +25,7 @@ absl::Status CountRanges(const ShardedState& state, const Batch& batch) {
       counts[s].resize(assignment.queries(s).size());
       Batch part = Batch::Count(ranges.Batch(), absl::MakeSpan(counts[s]), batch.options);
       if (batch.explain != nullptr) part.explain = &explains[s];
-      return state.versions[s]->Answer(part, state.threads);
+      return state.versions[s]->Execute(part, state.threads);
     });
   }));
   std::fill(batch.counts.begin(), batch.counts.end(), 0);

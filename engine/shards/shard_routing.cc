@@ -65,7 +65,7 @@ class ShardRouting::Cuts {
   const std::vector<uint8_t>& whole_;
 };
 
-bool ShardRouting::Create(const ShardManifest& manifest, KeyKind kind, ShardRouting* routing) {
+bool ShardRouting::Create(const ShardManifest& manifest, PhysicalType kind, ShardRouting* routing) {
   routing->shards_ = manifest.shards.size();
   routing->asks_all_ = manifest.mode == ShardMode::kSource;
   routing->keys_.Clear(kind);
@@ -79,7 +79,7 @@ bool ShardRouting::Create(const ShardManifest& manifest, KeyKind kind, ShardRout
   }
   routing->bytes_.clear();
   routing->views_.clear();
-  for (size_t i = 0; kind == KeyKind::kBytes && i < routing->keys_.size(); ++i) {
+  for (size_t i = 0; kind == PhysicalType::kBytes && i < routing->keys_.size(); ++i) {
     routing->bytes_.emplace_back(routing->keys_.bytes(i));
   }
   routing->views_.assign(routing->bytes_.begin(), routing->bytes_.end());

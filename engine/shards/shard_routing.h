@@ -31,7 +31,7 @@ class ShardRouting {
 
   // Requires that CheckShards has nothing against the manifest. False where a bound's key is none
   // of that kind.
-  static bool Create(const ShardManifest& manifest, KeyKind kind, ShardRouting* routing);
+  static bool Create(const ShardManifest& manifest, PhysicalType kind, ShardRouting* routing);
 
   size_t shards() const { return shards_; }
   // Whether every shard is asked everything (ShardMode::kSource).
@@ -55,7 +55,7 @@ class ShardRouting {
   bool asks_all_ = false;
   // The lower bounds of all shards but the first: keys, rows, and whether all rows of the key are
   // behind.
-  KeyColumn keys_;
+  EncodedKeys keys_;
   std::vector<std::string> primary_keys_;
   std::vector<std::string> bytes_;       // the same where they are bytes,
   std::vector<std::string_view> views_;  // and views of these, which stay where they are

@@ -33,13 +33,13 @@ bool AreOfOne(const ShardVersions& versions, absl::Span<const uint32_t> shards,
 }  // namespace
 
 absl::Status ShardedPrimaryKeys(const ShardVersions& versions, absl::Span<const uint32_t> shards,
-                                absl::Span<const RowId> row_ids, PrimaryKeyColumn* primary_keys) {
+                                absl::Span<const RowId> row_ids, StringList* primary_keys) {
   if (AreOfOne(versions, shards, row_ids)) {
     return versions[0]->delta->PrimaryKeys(row_ids, primary_keys);
   }
   std::vector<std::vector<RowId>> rows;
   RETURN_IF_ERROR(GroupByShard(versions.size(), shards, row_ids, &rows));
-  std::vector<PrimaryKeyColumn> keys(versions.size());
+  std::vector<StringList> keys(versions.size());
   for (size_t s = 0; s < versions.size(); ++s) {
     RETURN_IF_ERROR(versions[s]->delta->PrimaryKeys(rows[s], &keys[s]));
   }

@@ -5,8 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "cairn/columns/column_values.h"
-#include "cairn/string_list.h"
+#include "cairn/column.h"
 #include "cairn/types.h"
 #include "engine/shards/shard_set.h"
 
@@ -17,7 +16,7 @@ namespace cairn {
 
 // SecondaryIndex::PrimaryKeys.
 absl::Status ShardedPrimaryKeys(const ShardVersions& versions, absl::Span<const uint32_t> shards,
-                                absl::Span<const RowId> row_ids, PrimaryKeyColumn* primary_keys);
+                                absl::Span<const RowId> row_ids, StringList* primary_keys);
 
 // SecondaryIndex::Columns.
 absl::Status ShardedColumns(const ShardVersions& versions, absl::Span<const uint32_t> shards,

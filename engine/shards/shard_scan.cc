@@ -65,7 +65,7 @@ absl::Status ShardScan::Route() {
     ranges_[i].shards = batch_.options.limit == 0 ? kNone : intervals[i];
     ranges_[i].left = batch_.options.limit;
   }
-  const KeyKind kind = batch_.ranges.kind();
+  const PhysicalType kind = batch_.ranges.kind();
   prefix_ends_.resize(by_source() ? batch_.ranges.after.size() : 0);
   for (size_t i = 0; i < prefix_ends_.size(); ++i) {
     if (batch_.ranges.upper_bound_of(i) != Bound::kPrefix) continue;
@@ -127,7 +127,7 @@ absl::Status ShardScan::AskRound() {
       scan.options.limit = limit;
       scan.options.with_keys |= limited_ || by_source();
       if (!explains.empty()) scan.explain = &explains[s];
-      return state_.versions[s]->Answer(scan, state_.threads);
+      return state_.versions[s]->Execute(scan, state_.threads);
     });
   }));
   if (!explains.empty()) CombineExplains(batch_, explains, assignment, state_.lanes);
@@ -146,7 +146,8 @@ absl::Status ShardScan::AskRound() {
 }
 
 // Takes what a shard has of one range. By source that is all of it: Write merges and cuts it.
-void ShardScan::TakeByKeyRange(const Matches& matches, size_t shard, size_t i, RangeState* range) {
+void ShardScan::TakeByKeyRange(const FindResult& matches, size_t shard, size_t i,
+                               RangeState* range) {
   const uint64_t begin = matches.offsets[i], entries = matches.offsets[i + 1] - begin;
   const bool has_more = !matches.cursors.empty() && !matches.cursors[i].empty();
   const uint64_t taken = by_source() ? entries : std::min(entries, range->left);
@@ -236,7 +237,7 @@ absl::Status ShardScan::GoOnBySource(size_t shard, absl::Span<const uint32_t> qu
 }
 
 absl::Status ShardScan::Write() {
-  Matches& all = *batch_.matches;
+  FindResult& all = *batch_.matches;
   RETURN_IF_ERROR(BeginMatches(batch_.ranges.kind(), ranges_.size(), &all));
   if (in_pages_) all.cursors.resize(ranges_.size());
   std::vector<Place> last(ranges_.size());
@@ -255,7 +256,7 @@ absl::Status ShardScan::Write() {
 }
 
 void ShardScan::AppendEntries(const ScanPiece& piece, uint64_t begin, uint64_t end) {
-  Matches& all = *batch_.matches;
+  FindResult& all = *batch_.matches;
   const auto rows = piece.matches->row_ids.begin();
   all.row_ids.insert(all.row_ids.end(), rows + static_cast<ptrdiff_t>(begin),
                      rows + static_cast<ptrdiff_t>(end));
@@ -313,8 +314,8 @@ ShardScan::Place ShardScan::Merge(const RangeState& range) {
 }
 
 absl::Status ShardScan::WriteCursors(const std::vector<Place>& last) {
-  Matches& all = *batch_.matches;
-  const KeyKind kind = batch_.ranges.kind();
+  FindResult& all = *batch_.matches;
+  const PhysicalType kind = batch_.ranges.kind();
   std::vector<size_t> which;
   std::vector<RowId> rows;
   for (uint32_t s = 0; s < state_.routing.shards(); ++s) {
@@ -325,17 +326,17 @@ absl::Status ShardScan::WriteCursors(const std::vector<Place>& last) {
       which.push_back(i);
       rows.push_back(last[i].piece->matches->row_ids[last[i].entry]);
     }
-    PrimaryKeyColumn primary_keys;
+    StringList primary_keys;
     RETURN_IF_ERROR(state_.versions[s]->delta->PrimaryKeys(rows, &primary_keys));
     for (size_t j = 0; j < which.size(); ++j) {
       const Place& place = last[which[j]];
-      const KeyColumn& keys = place.piece->matches->keys;
+      const EncodedKeys& keys = place.piece->matches->keys;
       SourceCursor cursor{s, {}};
       cursor.entry.kind = kind;
       cursor.entry.primary_key = primary_keys[j];
-      if (kind == KeyKind::kU32) cursor.entry.number = keys.u32(place.entry);
-      if (kind == KeyKind::kU64) cursor.entry.number = keys.u64(place.entry);
-      if (kind == KeyKind::kBytes) cursor.entry.bytes = keys.bytes(place.entry);
+      if (kind == PhysicalType::kU32) cursor.entry.number = keys.u32(place.entry);
+      if (kind == PhysicalType::kU64) cursor.entry.number = keys.u64(place.entry);
+      if (kind == PhysicalType::kBytes) cursor.entry.bytes = keys.bytes(place.entry);
       all.cursors[which[j]] = by_source() ? cursor.Encode() : cursor.entry.Encode();
     }
   }

@@ -15,7 +15,7 @@ namespace cairn {
 // What one shard has for one range of a scan: entries [begin, end) of its answer.
 struct ScanPiece {
   uint32_t shard;
-  const Matches* matches;
+  const FindResult* matches;
   uint64_t begin, end;
 };
 
@@ -40,7 +40,7 @@ class ShardScan {
   // One shard's part of a round.
   struct Part {
     GatheredRanges ranges;
-    Matches matches;
+    FindResult matches;
   };
 
   bool ascending() const { return batch_.options.order == Order::kAscending; }
@@ -52,7 +52,7 @@ class ShardScan {
   // Has each of the part's ranges begin behind its cursor, in a shard by source.
   absl::Status GoOnBySource(size_t shard, absl::Span<const uint32_t> queries, Part* part);
   void TakeBySource(RangeState* range);
-  void TakeByKeyRange(const Matches& matches, size_t shard, size_t i, RangeState* range);
+  void TakeByKeyRange(const FindResult& matches, size_t shard, size_t i, RangeState* range);
   absl::Status Write();
   // Appends the entries of a range's pieces. Returns the last one's piece and entry.
   struct Place {

@@ -19,9 +19,9 @@ namespace {
 
 // The place of an entry.
 absl::StatusOr<ShardBound> PlaceOf(const ShardContents& contents, size_t entry) {
-  KeyColumn key(contents.run.kind());
+  EncodedKeys key(contents.run.kind());
   AppendKey(contents.run, entry, &key);
-  PrimaryKeyColumn primary_key;
+  StringList primary_key;
   RETURN_IF_ERROR(contents.rows.PrimaryKeys({contents.run.row_ids()[entry]}, &primary_key));
   return ShardBound{OrderedKeyBytes(key, 0), std::string(primary_key[0])};
 }

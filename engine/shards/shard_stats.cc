@@ -13,7 +13,7 @@ namespace {
 // Whether the last key of one base is the first of another.
 bool ShareKey(const Base& before, const Base& after) {
   if (before.run().empty() || after.run().empty()) return false;
-  KeyColumn keys(before.run().kind());
+  EncodedKeys keys(before.run().kind());
   AppendKey(before.run(), before.run().size() - 1, &keys);
   AppendKey(after.run(), 0, &keys);
   return OrderedKeyBytes(keys, 0) == OrderedKeyBytes(keys, 1);

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <string>
 
-#include "cairn/index_stats.h"
 #include "cairn/key_codec.h"
+#include "cairn/secondary_index.h"
 #include "engine/shards/shard_manifest.h"
 #include "engine/shards/shard_set.h"
 

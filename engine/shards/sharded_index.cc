@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "cairn/catch_up.h"
-#include "cairn/columns/aggregate.h"
-#include "cairn/fetched_rows.h"
-#include "cairn/index_stats.h"
+#include "cairn/aggregate.h"
+#include "cairn/options.h"
 #include "cairn/query.h"
+#include "cairn/secondary_index.h"
+#include "cairn/sharding.h"
 #include "engine/serve/catch_up.h"
 #include "engine/serve/open_index.h"
 #include "engine/shards/shard_aggregates.h"
@@ -55,7 +55,7 @@ class ShardedIndex final : public SecondaryIndex {
 
   bool in_shards() const override { return true; }
   OpenShards shards() const { return {routing_->asks_all(), Versions()}; }
-  absl::Status Answer(const Batch& batch) const override {
+  absl::Status Execute(const Batch& batch) const override {
     return Guarded("answering a batch", [&] { return AnswerAt(Versions(), batch); });
   }
   absl::Duration PredictedTime(Operation operation, size_t queries) const override;
@@ -69,12 +69,12 @@ class ShardedIndex final : public SecondaryIndex {
                    });
   }
   absl::Status PrimaryKeys(absl::Span<const RowId> row_ids,
-                           PrimaryKeyColumn* primary_keys) const override {
+                           StringList* primary_keys) const override {
     if (shards_->size() > 1) return NamedAlone();
     return PrimaryKeys({}, row_ids, primary_keys);
   }
   absl::Status PrimaryKeys(absl::Span<const uint32_t> shards, absl::Span<const RowId> row_ids,
-                           PrimaryKeyColumn* primary_keys) const override {
+                           StringList* primary_keys) const override {
     return Guarded("reading primary keys",
                    [&] { return ShardedPrimaryKeys(Versions(), shards, row_ids, primary_keys); });
   }
@@ -97,18 +97,19 @@ class ShardedIndex final : public SecondaryIndex {
     });
   }
   absl::Status AggregateGroups(const RangeBatch& ranges, size_t leading_parts,
-                               absl::Span<const Aggregate> aggregates, const GroupOptions& options,
-                               Groups* groups) const override {
+                               absl::Span<const Aggregate> aggregates,
+                               const AggregateGroupsOptions& options,
+                               AggregateGroupsResult* groups) const override {
     return Guarded("computing aggregates of groups", [&] {
       const ShardVersions versions = Versions();
-      return aggregates_->Groups({*routing_, versions, threads_}, ranges, leading_parts, aggregates,
-                                 options, groups);
+      return aggregates_->AggregateGroupsResult({*routing_, versions, threads_}, ranges,
+                                                leading_parts, aggregates, options, groups);
     });
   }
   absl::Status Fetch(const SnapshotSource& source, const RangeBatch& ranges,
-                     const QueryOptions& options, FetchedRows* rows) const override;
+                     const QueryOptions& options, FetchResult* rows) const override;
   absl::Status Verify() const override;
-  absl::Status VerifyAgainst(const SnapshotSource& source, size_t most,
+  absl::Status VerifyAgainst(const SnapshotSource& source, size_t max_differences,
                              std::vector<std::string>* differences) const override;
   absl::StatusOr<IndexStats> Stats() const override {
     return Guarded("counting what an index holds", [&]() -> absl::StatusOr<IndexStats> {
@@ -124,10 +125,10 @@ class ShardedIndex final : public SecondaryIndex {
                                         const CatchUpOptions& options) override {
     return Guarded("catching up", [&] { return CatchUpShard(source, options); });
   }
-  absl::Status Merge(const MergeOptions& options) override;
-  bool MergePays() const override {
+  absl::Status Compact(const CompactOptions& options) override;
+  bool ShouldCompact() const override {
     bool pays = false;
-    for (size_t s = 0; s < shards_->size(); ++s) pays |= shards_->writer(s)->MergePays();
+    for (size_t s = 0; s < shards_->size(); ++s) pays |= shards_->writer(s)->ShouldCompact();
     return pays && pinned_.empty();
   }
 
@@ -167,7 +168,7 @@ absl::Status ShardedIndex::NamedAlone() {
 }
 
 absl::Status ShardedIndex::AnswerAt(const ShardVersions& versions, const Batch& batch) const {
-  if (static_cast<size_t>(batch.operation) >= kOperations) {
+  if (static_cast<size_t>(batch.operation) >= kIndexOperations) {
     return absl::InvalidArgumentError(
         absl::StrFormat("%s is for an ordered index: a secondary index has no positions",
                         OperationName(batch.operation)));
@@ -178,7 +179,7 @@ absl::Status ShardedIndex::AnswerAt(const ShardVersions& versions, const Batch& 
   Batch entries = batch;
   entries.options.columns.clear();
   RETURN_IF_ERROR(AnswerEntries(versions, entries));
-  Matches& matches = *batch.matches;
+  FindResult& matches = *batch.matches;
   return ShardedColumns(versions, matches.shards, matches.row_ids, batch.options.columns,
                         &matches.columns);
 }
@@ -234,10 +235,10 @@ absl::Status ShardedIndex::CheckIsDatabase(const ShardVersions& versions,
 }
 
 absl::Status ShardedIndex::Fetch(const SnapshotSource& source, const RangeBatch& ranges,
-                                 const QueryOptions& options, FetchedRows* rows) const try {
+                                 const QueryOptions& options, FetchResult* rows) const try {
   const ShardVersions versions = Versions();
   RETURN_IF_ERROR(CheckIsDatabase(versions, source));
-  Matches matches;
+  FindResult matches;
   RETURN_IF_ERROR(ScanDistinctRows(
       versions, [&](const Batch& batch) { return AnswerAt(versions, batch); }, ranges, options,
       &matches));
@@ -269,7 +270,7 @@ absl::Status ShardedIndex::Verify() const try {
   return StatusOfException("verifying an index");
 }
 
-absl::Status ShardedIndex::VerifyAgainst(const SnapshotSource& source, size_t most,
+absl::Status ShardedIndex::VerifyAgainst(const SnapshotSource& source, size_t max_differences,
                                          std::vector<std::string>* differences) const try {
   const ShardVersions versions = Versions();
   RETURN_IF_ERROR(CheckIsDatabase(versions, source));
@@ -281,13 +282,13 @@ absl::Status ShardedIndex::VerifyAgainst(const SnapshotSource& source, size_t mo
   for (const auto& version : versions) pointers.push_back(version.get());
   return VerifyAgainstSource(
       pointers,
-      [&](KeyBatch keys, absl::Span<const uint32_t> row_of_key,
-          const PrimaryKeyColumn& primary_keys, absl::Span<uint32_t> version_of) {
+      [&](KeyBatch keys, absl::Span<const uint32_t> row_of_key, const StringList& primary_keys,
+          absl::Span<uint32_t> version_of) {
         for (size_t i = 0; i < version_of.size(); ++i) {
           version_of[i] = routing_->ShardOfEntry(keys, i, primary_keys[row_of_key[i]]);
         }
       },
-      source, threads_, most, differences);
+      source, threads_, max_differences, differences);
 } catch (...) {
   return StatusOfException("comparing an index with its database");
 }
@@ -319,7 +320,7 @@ absl::StatusOr<CatchUpReport> ShardedIndex::CatchUpShard(const SnapshotSource& s
   return report;
 }
 
-absl::Status ShardedIndex::Merge(const MergeOptions& options) {
+absl::Status ShardedIndex::Compact(const CompactOptions& options) {
   RETURN_IF_ERROR(CheckNotPinned());
   if (shards_->mode() != ShardMode::kSource) {
     return absl::FailedPreconditionError(
@@ -327,7 +328,7 @@ absl::Status ShardedIndex::Merge(const MergeOptions& options) {
   }
   return Guarded("merging", [&] {
     for (size_t s = 0; s < shards_->size(); ++s) {
-      if (absl::Status merged = shards_->writer(s)->Merge(options); !merged.ok()) {
+      if (absl::Status merged = shards_->writer(s)->Compact(options); !merged.ok()) {
         return Named(s, merged);
       }
     }

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "cairn/open_options.h"
+#include "cairn/options.h"
 #include "cairn/secondary_index.h"
 #include "engine/shards/shard_set.h"
 #include "index/files/file_system.h"

@@ -40,7 +40,7 @@ rocksdb::DBOptions ForReading(rocksdb::DBOptions options) {
 
 // How often a database that another process writes to is opened, until that did not flush
 // meanwhile.
-constexpr int kMostOpenings = 20;
+constexpr int kMaxOpenings = 20;
 
 // Which MANIFEST a database has, and how long it is: what changes with every flush.
 absl::StatusOr<std::pair<std::string, uint64_t>> ManifestState(rocksdb::Env* env,
@@ -79,7 +79,7 @@ absl::StatusOr<std::unique_ptr<ReadOnlyDatabase>> ReadOnlyDatabase::Open(
     descriptors.emplace_back(rocksdb::kDefaultColumnFamilyName, ForReading(default_options));
   }
   descriptors.emplace_back(column_family, ForReading(family_options));
-  for (int openings = 0; openings < kMostOpenings; ++openings) {
+  for (int openings = 0; openings < kMaxOpenings; ++openings) {
     ASSIGN_OR_RETURN(const auto before, ManifestState(db_options.env, directory));
     const rocksdb::Status status = rocksdb::DB::OpenForReadOnly(
         db_options, directory, descriptors, &opened->handles_, Into(&opened->db_));
@@ -94,7 +94,7 @@ absl::StatusOr<std::unique_ptr<ReadOnlyDatabase>> ReadOnlyDatabase::Open(
   }
   return absl::UnavailableError(
       absl::StrFormat("'%s' was flushed during each of %d attempts to open it for reading",
-                      directory, kMostOpenings));
+                      directory, kMaxOpenings));
 }
 
 ReadOnlyDatabase::~ReadOnlyDatabase() {

@@ -85,7 +85,7 @@ class EntryCollector {
   // nobody asks.
   bool AddValues(bool has_entries) {
     if (!has_entries || (!plain_ && !ReadTuple(types_, tuple_, absl::MakeSpan(values_)))) {
-      std::fill(values_.begin(), values_.end(), KeyValue());
+      std::fill(values_.begin(), values_.end(), DataValue());
     }
     return columns_->Add(values_);
   }
@@ -101,14 +101,14 @@ class EntryCollector {
   const ScanTarget& target_;
   RunBuilder::Part* const part_;
   BuildReport* const report_;
-  KeyColumn keys_;
+  EncodedKeys keys_;
   std::vector<RowId> rows_;  // of each key
 
   ColumnsBuilder::Part* columns_ = nullptr;  // null: the spec includes none; so are the others
-  std::vector<KeyType> types_;
+  std::vector<DataType> types_;
   bool plain_ = false;  // values_ are read from the row; else from its tuple
   std::string tuple_;
-  std::vector<KeyValue> values_;
+  std::vector<DataValue> values_;
 };
 
 }  // namespace

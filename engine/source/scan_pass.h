@@ -7,8 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "cairn/build.h"
 #include "cairn/index_spec.h"
+#include "cairn/options.h"
 #include "cairn/snapshot_source.h"
 #include "engine/extract/row_extractor.h"
 #include "engine/rows/row_table_writer.h"

@@ -12,14 +12,14 @@ namespace cairn {
 template <typename Table>
 void MakeRoomForOne(Table* table) {
   // Full to 25/32 it grows; below, deleted elements are at most swept out in place.
-  constexpr size_t kLeastCapacity = 31;
+  constexpr size_t kMinCapacity = 31;
   const size_t size = table->size() + 1;
-  if (table->capacity() >= kLeastCapacity && size * 32 <= table->capacity() * 25) [[likely]]
+  if (table->capacity() >= kMinCapacity && size * 32 <= table->capacity() * 25) [[likely]]
     return;
   alignas(Table) std::byte memory[sizeof(Table)];
   // Not destroyed if it fails to grow; it holds nothing then.
   auto* const larger = ::new (memory) Table();
-  larger->reserve(2 * size + kLeastCapacity);
+  larger->reserve(2 * size + kMinCapacity);
   larger->merge(*table);
   *table = std::move(*larger);
   larger->~Table();

@@ -5,7 +5,7 @@
 #include <functional>
 #include <thread>
 
-#include "cairn/progress.h"
+#include "cairn/options.h"
 #include "index/machine/mutex.h"
 
 namespace cairn {

@@ -7,19 +7,19 @@ namespace {
 
 constexpr size_t kHeaderBytes = 5;  // kind and key length
 
-size_t NumberBytes(KeyKind kind) {
-  return kind == KeyKind::kU32 ? 4 : 8;
+size_t NumberBytes(PhysicalType kind) {
+  return kind == PhysicalType::kU32 ? 4 : 8;
 }
 
 }  // namespace
 
 std::string ScanCursor::Encode() const {
-  const size_t key_bytes = kind == KeyKind::kBytes ? bytes.size() : NumberBytes(kind);
+  const size_t key_bytes = kind == PhysicalType::kBytes ? bytes.size() : NumberBytes(kind);
   std::string text;
   text.reserve(kHeaderBytes + key_bytes + primary_key.size());
   text.push_back(static_cast<char>(kind));
   for (int shift = 0; shift < 32; shift += 8) text.push_back(static_cast<char>(key_bytes >> shift));
-  if (kind == KeyKind::kBytes) {
+  if (kind == PhysicalType::kBytes) {
     text.append(bytes);
   } else {
     for (size_t i = key_bytes; i-- > 0;) text.push_back(static_cast<char>(number >> (8 * i)));
@@ -28,23 +28,23 @@ std::string ScanCursor::Encode() const {
   return text;
 }
 
-absl::StatusOr<ScanCursor> ScanCursor::Decode(std::string_view text, KeyKind kind) {
+absl::StatusOr<ScanCursor> ScanCursor::Decode(std::string_view text, PhysicalType kind) {
   const auto byte = [text](size_t i) { return static_cast<uint8_t>(text[i]); };
   if (text.size() < kHeaderBytes || byte(0) != static_cast<uint8_t>(kind)) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("not a cursor over keys of kind %s", KeyKindName(kind)));
+        absl::StrFormat("not a cursor over keys of kind %s", PhysicalTypeName(kind)));
   }
   const size_t key_bytes =
       byte(1) | byte(2) << 8 | byte(3) << 16 | static_cast<size_t>(byte(4)) << 24;
   const std::string_view rest = text.substr(kHeaderBytes);
-  if (key_bytes > rest.size() || (kind != KeyKind::kBytes && key_bytes != NumberBytes(kind))) {
+  if (key_bytes > rest.size() || (kind != PhysicalType::kBytes && key_bytes != NumberBytes(kind))) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "a cursor of %d bytes cannot hold a key of %d bytes", text.size(), key_bytes));
   }
   ScanCursor cursor;
   cursor.kind = kind;
   cursor.primary_key = rest.substr(key_bytes);
-  if (kind == KeyKind::kBytes) {
+  if (kind == PhysicalType::kBytes) {
     cursor.bytes = rest.substr(0, key_bytes);
   } else {
     for (size_t i = 0; i < key_bytes; ++i) {

@@ -11,7 +11,7 @@ namespace cairn {
 namespace {
 
 // What a frame may hold is not known before: room is made as it comes.
-constexpr size_t kLeastRoom = size_t{64} << 10;
+constexpr size_t kMinRoom = size_t{64} << 10;
 
 }  // namespace
 
@@ -29,7 +29,7 @@ absl::StatusOr<std::string_view> ZstdUncompressor::Uncompress(std::string_view f
   size_t size = 0;
   size_t left = 1;
   while (left > 0) {
-    if (size == buffer_.size()) buffer_.resize(std::max(kLeastRoom, 2 * size));
+    if (size == buffer_.size()) buffer_.resize(std::max(kMinRoom, 2 * size));
     ZSTD_outBuffer to{buffer_.data(), buffer_.size(), size};
     left = ZSTD_decompressStream(context_, &to, &from);
     if (ZSTD_isError(left)) return absl::DataLossError(ZSTD_getErrorName(left));

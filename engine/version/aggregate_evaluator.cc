@@ -22,7 +22,7 @@ uint64_t CountBetween(const std::vector<Position>& positions, Position begin, Po
 
 // Appends the first and the last key of a run where these are in the range.
 template <typename Key>
-void ListEnds(const RunRange& range, KeyColumn* keys) {
+void ListEnds(const RunRange& range, EncodedKeys* keys) {
   if (range.begin == range.end) return;
   const auto column = ColumnOf<Key>(*range.run);
   const Key first = column[0], last = column[range.run->size() - 1];
@@ -34,7 +34,7 @@ void ListEnds(const RunRange& range, KeyColumn* keys) {
 
 // Appends the different keys of a range, in order. The runs' positions move on.
 template <typename Key>
-void ListAll(Runs* runs, KeyColumn* keys) {
+void ListAll(Runs* runs, EncodedKeys* keys) {
   while (true) {
     bool any = false;
     Key least = {};
@@ -191,7 +191,7 @@ template <typename Measure>
 absl::Status AggregateEvaluator::FindExtremes(const RunSpans& spans, size_t column,
                                               ColumnValues* extremes) {
   constexpr uint32_t kNone = UINT32_MAX;
-  const KeyType type = version_.delta->base_columns.columns()[column].type;
+  const DataType type = version_.delta->base_columns.columns()[column].type;
   std::vector<ColumnValues> found(runs_.size(), ColumnValues(type));
   std::vector<std::pair<uint32_t, uint32_t>> best(spans.size(), {kNone, 0});  // run, and which
   std::vector<Position> positions;
@@ -209,7 +209,7 @@ absl::Status AggregateEvaluator::FindExtremes(const RunSpans& spans, size_t colu
       if (at[i].position == kNoPosition) continue;
       const uint32_t mine = next++;
       const auto& [of, which] = best[i];
-      const bool better = of == kNone || (Measure::kKind == MeasureKind::kLeast
+      const bool better = of == kNone || (Measure::kKind == MeasureKind::kMin
                                               ? IsValueLess(found[run], mine, found[of], which)
                                               : IsValueLess(found[of], which, found[run], mine));
       if (better) best[i] = {static_cast<uint32_t>(run), mine};
@@ -234,7 +234,7 @@ absl::Status AggregateEvaluator::EvaluateInput(const AggregatePlan::Input& input
       return AddRuns<SumMeasure>(spans, input.column, &result->sums);
     case MeasureKind::kFloatSum:
       return AddRuns<FloatSumMeasure>(spans, input.column, &result->float_sums);
-    case MeasureKind::kLeast:
+    case MeasureKind::kMin:
       return FindExtremes<LeastMeasure>(spans, input.column, &result->extremes);
     case MeasureKind::kGreatest:
       break;

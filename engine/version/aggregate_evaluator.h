@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "cairn/columns/column_values.h"
+#include "cairn/column.h"
 #include "cairn/types.h"
 #include "engine/aggregates/aggregate_plan.h"
 #include "engine/aggregates/aggregate_results.h"

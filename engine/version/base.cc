@@ -55,7 +55,7 @@ bool SearchesLeavesAlone(const SectionFile& file, uint64_t entries, const OpenOp
       options.ordered_indexes.begin(), options.ordered_indexes.end(), [](const std::string& name) {
         return name == "auto" || name == "cpu:auto" || name == "cpu:packed";
       });
-  return packed && entries >= kLeastPackedEntries &&
+  return packed && entries >= kMinPackedEntries &&
          file.Find(static_cast<uint32_t>(RunSection::kLeafProperties)) != nullptr;
 }
 
@@ -108,7 +108,7 @@ absl::StatusOr<std::shared_ptr<const Base>> OpenVersion(const std::shared_ptr<Fi
   if (run->run.kind() != codec.kind()) {
     return absl::DataLossError(
         absl::StrFormat("index '%s': its spec gives %s keys, its run holds %s", directory,
-                        KeyKindName(codec.kind()), KeyKindName(run->run.kind())));
+                        PhysicalTypeName(codec.kind()), PhysicalTypeName(run->run.kind())));
   }
   ASSIGN_OR_RETURN(const std::optional<StoredLeaves> leaves, LeavesOf(*run, options));
   if (!leaves.has_value() && check == ContentCheck::kLater) {  // of another version
@@ -116,7 +116,7 @@ absl::StatusOr<std::shared_ptr<const Base>> OpenVersion(const std::shared_ptr<Fi
     RETURN_IF_ERROR(CheckEntries(*run, options.threads));
     RETURN_IF_ERROR(rows->table.CheckKeys(Topology::Get().Threads(options.threads)));
   }
-  if (options.copy_entries) {
+  if (options.load_into_memory) {
     ASSIGN_OR_RETURN(run->run, Guarded("copying an index's entries", [&] {
                        return absl::StatusOr<SortedRun>(
                            CopyRun(run->run, Topology::Get().Threads(options.threads)));

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "cairn/index_spec.h"
 #include "cairn/key_codec.h"
-#include "cairn/open_options.h"
+#include "cairn/options.h"
 #include "cairn/ordered_index.h"
 #include "cairn/snapshot_source.h"
 #include "cairn/sorted_run.h"

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/string_list.h"
+#include "cairn/column.h"
 #include "engine/version/row_entries.h"
 #include "index/machine/status_macros.h"
 #include "index/query/batch_check.h"
@@ -20,7 +20,7 @@ namespace {
 using Versions = absl::Span<const std::shared_ptr<const IndexVersion>>;
 
 // Entries that are read at a time, at first and at most.
-constexpr uint64_t kFirstStep = 64, kMostStep = 16384;
+constexpr uint64_t kFirstStep = 64, kMaxStep = 16384;
 
 // Finds the entries of a row in all shards of an index.
 template <typename Key>
@@ -79,7 +79,7 @@ template <typename Key>
 class DistinctScan {
  public:
   DistinctScan(Versions versions, absl::FunctionRef<absl::Status(const Batch&)> scan,
-               const RangeBatch& ranges, const QueryOptions& options, Matches* matches)
+               const RangeBatch& ranges, const QueryOptions& options, FindResult* matches)
       : versions_(versions),
         scan_(scan),
         ranges_(ranges),
@@ -99,8 +99,8 @@ class DistinctScan {
     bool more = false;
     std::unordered_set<RowId> seen;
     std::unordered_set<std::string> seen_keys;  // in place of these in several shards
-    for (uint64_t step = std::clamp(limit_, kFirstStep, kMostStep); !more;
-         step = std::min(2 * step, kMostStep)) {
+    for (uint64_t step = std::clamp(limit_, kFirstStep, kMaxStep); !more;
+         step = std::min(2 * step, kMaxStep)) {
       RETURN_IF_ERROR(ScanFrom(i, after, step));
       for (size_t j = 0; j < page_.row_ids.size() && !more; ++j) {
         const RowId row = page_.row_ids[j];
@@ -139,7 +139,7 @@ class DistinctScan {
 
  private:
   absl::Status Scan(size_t i, const std::string& after, const QueryOptions& options,
-                    Matches* matches) {
+                    FindResult* matches) {
     RangeBatch range = ranges_;
     range.after = {};
     range = range.Slice(i, 1);
@@ -151,7 +151,7 @@ class DistinctScan {
     RETURN_IF_ERROR(Scan(i, after, options_, &page_));
     if (versions_.size() == 1) return absl::OkStatus();
     // Shard by shard, then in the order of the page.
-    std::vector<PrimaryKeyColumn> of_shards(versions_.size());
+    std::vector<StringList> of_shards(versions_.size());
     for (size_t s = 0; s < versions_.size(); ++s) {
       std::vector<RowId> rows;
       for (size_t j = 0; j < page_.row_ids.size(); ++j) {
@@ -170,9 +170,9 @@ class DistinctScan {
   const RangeBatch& ranges_;
   const uint64_t limit_;
   QueryOptions options_;
-  Matches& matches_;
-  Matches page_, upto_;
-  PrimaryKeyColumn primary_keys_;  // of the page's rows, in several shards
+  FindResult& matches_;
+  FindResult page_, upto_;
+  StringList primary_keys_;  // of the page's rows, in several shards
   EntriesOfRows<Key> entries_;
 };
 
@@ -188,7 +188,7 @@ bool MayHaveSeveralKeys(const IndexSpec& spec) {
 absl::Status ScanDistinctRows(absl::Span<const std::shared_ptr<const IndexVersion>> versions,
                               absl::FunctionRef<absl::Status(const Batch&)> scan,
                               const RangeBatch& ranges, const QueryOptions& options,
-                              Matches* matches) {
+                              FindResult* matches) {
   const bool in_pages = options.limit != QueryOptions().limit || !ranges.after.empty();
   RangeBatch whole = ranges;
   whole.after = {};

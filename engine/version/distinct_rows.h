@@ -48,6 +48,6 @@ bool IsWithin(const Key& key, const RangeBatch& ranges, size_t i) {
 absl::Status ScanDistinctRows(absl::Span<const std::shared_ptr<const IndexVersion>> versions,
                               absl::FunctionRef<absl::Status(const Batch&)> scan,
                               const RangeBatch& ranges, const QueryOptions& options,
-                              Matches* matches);
+                              FindResult* matches);
 
 }  // namespace cairn

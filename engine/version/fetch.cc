@@ -17,9 +17,9 @@ namespace {
 // Rows as they are in the database now, in the order of their primary keys.
 struct CurrentRows {
   std::vector<RowId> row_ids;       // distinct
-  PrimaryKeyColumn primary_keys;    // one a row
+  StringList primary_keys;          // one a row
   std::vector<std::string> values;  // likewise; empty where the row is gone
-  KeyColumn keys;                   // of all rows, one after the other
+  EncodedKeys keys;                 // of all rows, one after the other
   std::vector<size_t> key_ends;     // row i's keys end at key_ends[i]
   std::vector<bool> found;
 
@@ -63,7 +63,7 @@ absl::StatusOr<CurrentRows> ReadRows(const IndexVersion& version, const Snapshot
   return rows;
 }
 
-bool KeyWithin(const KeyColumn& keys, size_t k, const RangeBatch& ranges, size_t i) {
+bool KeyWithin(const EncodedKeys& keys, size_t k, const RangeBatch& ranges, size_t i) {
   return WithPhysicalKey(keys.kind(), [&](auto type) {
     using Key = typename decltype(type)::type;
     return IsWithin<Key>(KeyAt<Key>(keys, k), ranges, i);
@@ -73,7 +73,7 @@ bool KeyWithin(const KeyColumn& keys, size_t k, const RangeBatch& ranges, size_t
 }  // namespace
 
 absl::Status FetchRows(const IndexVersion& version, const SnapshotSource& source,
-                       const RangeBatch& ranges, const Matches& matches, FetchedRows* rows) {
+                       const RangeBatch& ranges, const FindResult& matches, FetchResult* rows) {
   rows->offsets.assign(1, 0);
   rows->row_ids.clear();
   rows->shards.clear();

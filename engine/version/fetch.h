@@ -1,8 +1,8 @@
 #pragma once
 
 #include "absl/status/status.h"
-#include "cairn/fetched_rows.h"
 #include "cairn/query.h"
+#include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
 #include "engine/version/index_version.h"
 
@@ -12,6 +12,6 @@ namespace cairn {
 // SecondaryIndex::Fetch. A row that matches one range under several keys is returned once for it,
 // where it came first.
 absl::Status FetchRows(const IndexVersion& version, const SnapshotSource& source,
-                       const RangeBatch& ranges, const Matches& matches, FetchedRows* rows);
+                       const RangeBatch& ranges, const FindResult& matches, FetchResult* rows);
 
 }  // namespace cairn

@@ -42,8 +42,8 @@ absl::Status BeginColumns(const Batch& batch) {
       absl::StrFormat("%s returns no columns: find and scan do", OperationName(batch.operation)));
 }
 
-absl::Status IndexVersion::Answer(const Batch& batch, int threads) const {
-  if (static_cast<size_t>(batch.operation) >= kOperations) {
+absl::Status IndexVersion::Execute(const Batch& batch, int threads) const {
+  if (static_cast<size_t>(batch.operation) >= kIndexOperations) {
     return absl::InvalidArgumentError(
         absl::StrFormat("%s is for an ordered index: a secondary index has no positions",
                         OperationName(batch.operation)));
@@ -71,7 +71,7 @@ absl::Status IndexVersion::AnswerEntries(const Batch& batch, int threads) const 
   const bool in_pages =
       batch.operation == Operation::kScan &&
       (batch.options.limit != QueryOptions().limit || !batch.ranges.after.empty());
-  const auto answer_base = [this](const Batch& of_base) { return base->router->Answer(of_base); };
+  const auto answer_base = [this](const Batch& of_base) { return base->router->Execute(of_base); };
   RETURN_IF_ERROR(delta->empty() && !in_pages
                       ? answer_base(batch)
                       : AnswerVersion(*delta, answer_base, batch,

@@ -6,8 +6,8 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "cairn/columns/aggregate.h"
-#include "cairn/columns/column_values.h"
+#include "cairn/aggregate.h"
+#include "cairn/column.h"
 #include "cairn/query.h"
 #include "cairn/types.h"
 #include "engine/delta/delta.h"
@@ -30,23 +30,24 @@ struct IndexVersion {
 
   const IndexSpec& spec() const { return base->spec; }
 
-  // SecondaryIndex::Answer and Columns. Throw std::bad_alloc.
-  absl::Status Answer(const Batch& batch, int threads) const;
+  // SecondaryIndex::Execute and Columns. Throw std::bad_alloc.
+  absl::Status Execute(const Batch& batch, int threads) const;
   absl::Status Columns(absl::Span<const RowId> row_ids, absl::Span<const std::string> names,
                        std::vector<ColumnValues>* columns) const;
   // SecondaryIndex's methods of these names. Throw std::bad_alloc.
   absl::Status AggregateRanges(const RangeBatch& ranges, absl::Span<const Aggregate> aggregates,
                                int threads, std::vector<ColumnValues>* values) const;
   absl::Status AggregateGroups(const RangeBatch& ranges, size_t leading_parts,
-                               absl::Span<const Aggregate> aggregates, const GroupOptions& options,
-                               int threads, Groups* groups) const;
+                               absl::Span<const Aggregate> aggregates,
+                               const AggregateGroupsOptions& options, int threads,
+                               AggregateGroupsResult* groups) const;
   // The results of a plan that is of the index's columns, which several versions' are put together
   // from.
   absl::Status AggregateRanges(const RangeBatch& ranges, const AggregatePlan& plan, int threads,
                                AggregateResults* results) const;
   absl::Status AggregateGroups(const RangeBatch& ranges, size_t leading_parts,
-                               const AggregatePlan& plan, const GroupOptions& options, int threads,
-                               GroupResults* results) const;
+                               const AggregatePlan& plan, const AggregateGroupsOptions& options,
+                               int threads, GroupResults* results) const;
 
   // The same with its delta in the form that is best to ask for so many ranges (CompactDelta).
   IndexVersion ToAsk(size_t ranges) const;
@@ -60,7 +61,8 @@ struct IndexVersion {
 absl::Status AggregateGroupsOf(absl::Span<const IndexVersion* const> versions,
                                const SharedKeys* shared, const RangeBatch& ranges,
                                size_t leading_parts, absl::Span<const Aggregate> aggregates,
-                               const GroupOptions& options, int threads, Groups* groups);
+                               const AggregateGroupsOptions& options, int threads,
+                               AggregateGroupsResult* groups);
 
 // Makes a batch ready for the columns that it asks for. InvalidArgument where its operation returns
 // none.

@@ -29,16 +29,16 @@ namespace {
 // written for each that came.
 constexpr double kShareThatPays = 0.1;
 // But not for less than this, which stays in the cache.
-constexpr uint64_t kLeastThatPays = 10000;
+constexpr uint64_t kMinThatPays = 10000;
 // An index is opened so often, while versions are published.
-constexpr int kMostTries = 4;
+constexpr int kMaxTries = 4;
 // Rows and tuples that came and went are left out once there are more of them than of those that
 // are in use, and than this: their memory is then about a megabyte at most, and each change pays
 // for one row that is numbered again.
-constexpr uint64_t kLeastDead = 10000;
+constexpr uint64_t kMinDead = 10000;
 // Updates wait for as many rows and entries to be numbered again, some milliseconds' work. More are
 // left to Tidy, until so many times as much has come and gone.
-constexpr uint64_t kMostAtOnce = 20000;
+constexpr uint64_t kMaxAtOnce = 20000;
 constexpr uint64_t kPatience = 4;
 
 // Rows and tuples that came and went, and what is left of rows and entries if these are left out.
@@ -56,12 +56,12 @@ constexpr size_t kRowsAtATime = size_t{1} << 16;
 // place: about a millisecond. But what comes faster than it is carried over for so many rounds is
 // waited for, however much it is.
 constexpr uint64_t kRowsToWaitFor = 1000;
-constexpr int kMostRounds = 20;
+constexpr int kMaxRounds = 20;
 // How long a merge waits for the readers of the old base, so that none of them has to free it.
 constexpr absl::Duration kWaitForReaders = absl::Milliseconds(500);
 
 // Has a writer apply changes, some rows at a time.
-absl::Status ApplyChanges(const DeltaChanges& changes, KeyKind kind, DeltaWriter* writer) {
+absl::Status ApplyChanges(const DeltaChanges& changes, PhysicalType kind, DeltaWriter* writer) {
   for (size_t first = 0; first < changes.rows().size(); first += kRowsAtATime) {
     RowUpdates updates(kind);
     const size_t count = std::min(kRowsAtATime, changes.rows().size() - first);
@@ -111,7 +111,7 @@ absl::StatusOr<std::unique_ptr<IndexWriter>> IndexWriter::Open(const std::string
     // The next version may have been published between reading the manifest and opening its files.
     const bool is_gone =
         absl::IsNotFound(status) && ReadManifest(directory, writer->files_.get()).ok();
-    if (!is_gone || tries == kMostTries) return status;
+    if (!is_gone || tries == kMaxTries) return status;
   }
 }
 
@@ -219,7 +219,7 @@ void IndexWriter::OpenDirectoryAgain() {
 absl::Status IndexWriter::Store() {
   size_t delta_files = 0;
   RETURN_IF_ERROR(StoreLatest(&delta_files));
-  if (delta_files < kMostDeltaFiles) return absl::OkStatus();
+  if (delta_files < kMaxDeltaFiles) return absl::OkStatus();
   if (!merge_mutex_.TryLock()) return absl::OkStatus();  // a merge that is at work leaves fewer
   const MutexLock lock(&merge_mutex_, std::adopt_lock);
   return MergeDeltaFiles();
@@ -307,13 +307,13 @@ absl::Status IndexWriter::Tidy() {
 }
 
 bool IndexWriter::RenumberPays(const Delta& delta, uint64_t patience) const {
-  return DeadOf(delta) >= patience * (kLeastDead + InUseOf(delta) + 2 * dead_left_);
+  return DeadOf(delta) >= patience * (kMinDead + InUseOf(delta) + 2 * dead_left_);
 }
 
 void IndexWriter::RenumberIfPays() {
   if (!renumbers_) return;
   const std::shared_ptr<const IndexVersion> latest = version();
-  const uint64_t patience = InUseOf(*latest->delta) <= kMostAtOnce ? 1 : kPatience;
+  const uint64_t patience = InUseOf(*latest->delta) <= kMaxAtOnce ? 1 : kPatience;
   if (!RenumberPays(*latest->delta, patience)) return;
   // Others that wait for updates have locked these before: then another time.
   if (!merge_mutex_.TryLock()) return;
@@ -394,7 +394,7 @@ absl::Status IndexWriter::MergeDeltaFiles() {
   return status;
 }
 
-absl::Status IndexWriter::Merge(const MergeOptions& options) {
+absl::Status IndexWriter::Compact(const CompactOptions& options) {
   const MutexLock merge_lock(&merge_mutex_);
   // What is merged is stored before, so that the files say which of them the merge makes needless.
   size_t delta_files = 0;
@@ -448,7 +448,7 @@ absl::StatusOr<std::shared_ptr<const IndexVersion>> IndexWriter::TakeMergedBase(
   open.verify = VerifyLevel::kMetadata;  // just written
   ASSIGN_OR_RETURN(std::shared_ptr<const Base> opened, Base::Open(merged_.base->directory, open));
   const std::shared_ptr<const Base> base = std::move(opened);
-  const KeyKind kind = base->run().kind();
+  const PhysicalType kind = base->run().kind();
   ASSIGN_OR_RETURN(std::unique_ptr<DeltaWriter> writer,
                    DeltaWriter::Create(base->run(), base->rows(), threads(), base->columns()));
   RETURN_IF_ERROR(base->Prove(threads()));
@@ -473,7 +473,7 @@ absl::StatusOr<std::shared_ptr<const IndexVersion>> IndexWriter::TakeMergedBase(
 absl::StatusOr<std::shared_ptr<const IndexVersion>> IndexWriter::TakeIntoUse(
     std::shared_ptr<const Base> base, std::unique_ptr<DeltaWriter> writer,
     std::shared_ptr<const Delta> carried) {
-  const KeyKind kind = base->run().kind();
+  const PhysicalType kind = base->run().kind();
   const auto carry_to = [&](const std::shared_ptr<const Delta>& delta) -> absl::Status {
     ASSIGN_OR_RETURN(const DeltaChanges changes, DeltaChanges::Since(*carried, delta));
     carried = delta;
@@ -485,7 +485,7 @@ absl::StatusOr<std::shared_ptr<const IndexVersion>> IndexWriter::TakeIntoUse(
     const MutexLock lock(&update_mutex_);
     latest = version();
     ASSIGN_OR_RETURN(const uint64_t left, DeltaChanges::MostRowsSince(*carried, *latest->delta));
-    if (left > kRowsToWaitFor && round < kMostRounds) continue;
+    if (left > kRowsToWaitFor && round < kMaxRounds) continue;
     RETURN_IF_ERROR(carry_to(latest->delta));
     auto next = NewVersion(std::move(base), writer->delta(), latest->sequence);
     dead_left_ = DeadOf(*next->delta);
@@ -495,20 +495,20 @@ absl::StatusOr<std::shared_ptr<const IndexVersion>> IndexWriter::TakeIntoUse(
   }
 }
 
-bool IndexWriter::MergePays() const {
+bool IndexWriter::ShouldCompact() const {
   const std::shared_ptr<const IndexVersion> at = version();
   const DeltaStats stats = at->delta->Stats();
   // What Renumber leaves out need not be merged.
   const uint64_t dead = renumbers_ ? 0 : DeadOf(*at->delta);
   const uint64_t changed = stats.added_entries + stats.removed_entries + dead;
-  if (changed < kLeastThatPays) return false;
+  if (changed < kMinThatPays) return false;
   if (static_cast<double>(changed) >=
       kShareThatPays * static_cast<double>(at->base->run().size())) {
     return true;
   }
   // Before there are no more row ids, or numbers of tuples.
   const uint64_t ids = kMaxEntries - at->base->rows().rows();
-  return stats.new_rows > ids / 2 || at->delta->end_tuple > DeltaTuples::kMost / 2;
+  return stats.new_rows > ids / 2 || at->delta->end_tuple > DeltaTuples::kMax / 2;
 }
 
 }  // namespace cairn

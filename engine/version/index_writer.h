@@ -7,8 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "cairn/catch_up.h"
-#include "cairn/open_options.h"
+#include "cairn/options.h"
 #include "cairn/types.h"
 #include "engine/delta/delta_writer.h"
 #include "engine/delta/row_updates.h"
@@ -111,8 +110,8 @@ class IndexWriter {
   absl::Status Renumber();
 
   // SecondaryIndex's methods of these names.
-  absl::Status Merge(const MergeOptions& options);
-  bool MergePays() const;
+  absl::Status Compact(const CompactOptions& options);
+  bool ShouldCompact() const;
 
  private:
   // What the files hold.

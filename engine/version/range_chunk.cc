@@ -119,10 +119,10 @@ template <typename Key>
 void RangeChunk<Key>::PrefetchRows(size_t i, Order order, uint64_t limit) const {
   // What takes turns among the runs is guessed wrong again and again, and so does not run ahead
   // into the next lines by itself, as a copy would.
-  constexpr uint64_t kMostRows = 256;
+  constexpr uint64_t kMaxRows = 256;
   constexpr uint64_t kLine = 64 / sizeof(RowId);
   if (i >= count_) return;
-  const uint64_t rows = std::min({uint64_t{end(0)[i] - begin(0)[i]}, limit, kMostRows});
+  const uint64_t rows = std::min({uint64_t{end(0)[i] - begin(0)[i]}, limit, kMaxRows});
   const RowId* const first =
       runs_[0].rows + (order == Order::kAscending ? begin(0)[i] : end(0)[i] - rows);
   for (uint64_t row = 0; row < rows + kLine; row += kLine) Prefetch(first + row);

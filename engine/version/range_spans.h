@@ -27,7 +27,7 @@ struct RangePositions {
   absl::Status Find(const Base& base, const RangeBatch& ranges) {
     begin.resize(ranges.size());
     end.resize(ranges.size());
-    return base.router->Answer(
+    return base.router->Execute(
         Batch::Positions(ranges, absl::MakeSpan(begin), absl::MakeSpan(end)));
   }
 };

@@ -36,9 +36,9 @@ AlignedBuffer<Code> Codes(const SortedRun& run, uint64_t rows,
 
 std::shared_ptr<const RowCodes> RowCodes::Build(const SortedRun& run, uint64_t rows) {
   auto built = std::make_shared<RowCodes>();
-  built->begins_ = KeyBegins(run, kMost16);
-  if (built->begins_.size() > kMost16) return nullptr;
-  if (built->begins_.size() <= kMost8) {
+  built->begins_ = KeyBegins(run, kMax16);
+  if (built->begins_.size() > kMax16) return nullptr;
+  if (built->begins_.size() <= kMax8) {
     built->codes8_ = Codes<uint8_t>(run, rows, built->begins_);
   } else {
     built->codes16_ = Codes<uint16_t>(run, rows, built->begins_);

@@ -18,13 +18,13 @@ namespace cairn {
 class RowCodes {
  public:
   // Of a run of `rows` rows of which none has several entries, with row ids less than that; null
-  // where it has more than kMost16 different keys. Throws std::bad_alloc.
+  // where it has more than kMax16 different keys. Throws std::bad_alloc.
   static std::shared_ptr<const RowCodes> Build(const SortedRun& run, uint64_t rows);
 
   // The code of a row without entries, in each width.
   static constexpr uint8_t kNone8 = UINT8_MAX;
   static constexpr uint16_t kNone16 = UINT16_MAX;
-  static constexpr size_t kMost8 = UINT8_MAX - 1, kMost16 = UINT16_MAX - 1;
+  static constexpr size_t kMax8 = UINT8_MAX - 1, kMax16 = UINT16_MAX - 1;
 
   // One a row; the one that is not in use is empty.
   absl::Span<const uint8_t> codes8() const { return codes8_.span(); }

@@ -20,13 +20,13 @@ namespace {
 
 constexpr size_t kChangesAtATime = size_t{1} << 16;
 
-bool KeyLess(const KeyColumn& keys, size_t a, size_t b) {
+bool KeyLess(const EncodedKeys& keys, size_t a, size_t b) {
   switch (keys.kind()) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return keys.u32(a) < keys.u32(b);
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return keys.u64(a) < keys.u64(b);
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       return keys.bytes(a) < keys.bytes(b);
   }
   return false;
@@ -59,12 +59,12 @@ class TouchedRows {
 // The keys of updated rows that no other row may have: those without nulls, which are equal to
 // nothing.
 struct KeysToCheck {
-  KeyColumn keys;
+  EncodedKeys keys;
   std::vector<size_t> row_of;
 
   static absl::StatusOr<KeysToCheck> Of(const IndexVersion& version, const RowUpdates& updates) {
     const KeyCodec& codec = version.base->codec;
-    KeysToCheck all{KeyColumn(updates.keys.kind()), {}};
+    KeysToCheck all{EncodedKeys(updates.keys.kind()), {}};
     const bool keeps_nulls = codec.nulls() != NullPolicy::kSkip;
     if (!keeps_nulls) all.keys = updates.keys;
     for (size_t row = 0, i = 0; row < updates.rows(); ++row) {
@@ -89,7 +89,7 @@ struct KeysToCheck {
 // others.
 absl::Status CheckAmongUpdates(const IndexVersion& version, const KeysToCheck& of,
                                const RowUpdates& updates, const RowHasKey& row_has_key) {
-  const KeyColumn& keys = of.keys;
+  const EncodedKeys& keys = of.keys;
   std::vector<size_t> order(keys.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return KeyLess(keys, a, b); });
@@ -120,13 +120,13 @@ absl::Status CheckUpdates(const IndexVersion& version, const Delta& delta,
   ASSIGN_OR_RETURN(KeysToCheck of, KeysToCheck::Of(version, updates));
   if (of.keys.empty()) return absl::OkStatus();
   RETURN_IF_ERROR(CheckAmongUpdates(version, of, updates, applied ? row_has_key : nullptr));
-  Matches matches;
+  FindResult matches;
   RETURN_IF_ERROR(AnswerVersion(
-      delta, [&](const Batch& batch) { return version.base->router->Answer(batch); },
+      delta, [&](const Batch& batch) { return version.base->router->Execute(batch); },
       Batch::Find(of.keys.Batch(), &matches)));
   if (matches.row_ids.empty()) return absl::OkStatus();
 
-  PrimaryKeyColumn primary_keys;  // of the rows that have these keys
+  StringList primary_keys;  // of the rows that have these keys
   RETURN_IF_ERROR(delta.PrimaryKeys(matches.row_ids, &primary_keys));
   const TouchedRows touched(updates);
   for (size_t key = 0; key < of.row_of.size(); ++key) {

@@ -17,7 +17,7 @@ namespace cairn {
 // database has no more, or that have other keys there, as compaction filters leave no trace in the
 // log.
 using RowHasKey = std::function<absl::StatusOr<bool>(std::string_view primary_key,
-                                                     const KeyColumn& keys, size_t i)>;
+                                                     const EncodedKeys& keys, size_t i)>;
 
 // AlreadyExists, naming a key and two rows, if `version` would have a key twice after `updates`
 // (IndexSpec::unique), and `row_has_key`, unless it is null, returns true for the row that had it

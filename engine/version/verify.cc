@@ -15,11 +15,11 @@ constexpr size_t kKeysAtATime = 4096;
 
 bool SameKey(const SortedRun& run, size_t i, size_t j) {
   switch (run.kind()) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return run.u32()[i] == run.u32()[j];
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return run.u64()[i] == run.u64()[j];
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       return run.bytes()[i] == run.bytes()[j];
   }
   return false;
@@ -28,7 +28,7 @@ bool SameKey(const SortedRun& run, size_t i, size_t j) {
 // Every distinct key's lower and upper bound.
 absl::Status CheckOrderedIndex(const Base& base) {
   const SortedRun& run = base.run();
-  KeyColumn keys(run.kind());
+  EncodedKeys keys(run.kind());
   std::vector<Position> expected_lower, expected_upper, lower, upper;
   for (size_t i = 0; i < run.size();) {
     keys.Clear(run.kind());
@@ -48,7 +48,7 @@ absl::Status CheckOrderedIndex(const Base& base) {
     for (const ResidentIndex& resident : base.resident.indexes) {
       const OrderedIndex& index = *resident.index;
       RETURN_IF_ERROR(
-          index.Answer(Batch::EqualRange(batch, absl::MakeSpan(lower), absl::MakeSpan(upper))));
+          index.Execute(Batch::EqualRange(batch, absl::MakeSpan(lower), absl::MakeSpan(upper))));
       for (size_t k = 0; k < keys.size(); ++k) {
         if (lower[k] == expected_lower[k] && upper[k] == expected_upper[k]) continue;
         return absl::DataLossError(

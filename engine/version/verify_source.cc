@@ -47,7 +47,8 @@ class AtomicBitmap {
 // The differences found so far. Thread-safe.
 class Differences {
  public:
-  Differences(size_t most, std::vector<std::string>* lines) : most_(most), lines_(*lines) {}
+  Differences(size_t max_differences, std::vector<std::string>* lines)
+      : most_(max_differences), lines_(*lines) {}
 
   void Report(std::string line) {
     const MutexLock lock(&mutex_);
@@ -66,8 +67,8 @@ class Differences {
 
 // Rows of the source with their keys, looked up together.
 struct RowBatch {
-  PrimaryKeyColumn primary_keys;
-  KeyColumn keys;
+  StringList primary_keys;
+  EncodedKeys keys;
   std::vector<uint32_t> row_of_key;  // index in primary_keys of each key's row
   StringList tuples;                 // of each row, where the index includes columns
   std::vector<Position> lower, upper;
@@ -273,7 +274,7 @@ absl::Status Comparison::FindInBase(RowBatch* batch, std::vector<size_t>* missin
   const SortedRun& run = base_.run();
   batch->lower.resize(batch->keys.size());
   batch->upper.resize(batch->keys.size());
-  RETURN_IF_ERROR(base_.resident.indexes.front().index->Answer(batch->EqualRanges()));
+  RETURN_IF_ERROR(base_.resident.indexes.front().index->Execute(batch->EqualRanges()));
   for (size_t i = 0; i < batch->keys.size(); ++i) {
     const RowPlace& place = batch->places[batch->row_of_key[i]];
     const RowId* const begin = run.row_ids().data() + batch->lower[i];
@@ -292,7 +293,7 @@ absl::Status Comparison::FindInBase(RowBatch* batch, std::vector<size_t>* missin
 
 absl::Status Comparison::FindInAdded(RowBatch* batch, const std::vector<size_t>& missing) {
   if (added_ != nullptr) {
-    RETURN_IF_ERROR(added_->index().Answer(batch->EqualRanges()));
+    RETURN_IF_ERROR(added_->index().Execute(batch->EqualRanges()));
   }
   for (const size_t i : missing) {
     const size_t row = batch->row_of_key[i];
@@ -320,7 +321,7 @@ absl::Status Comparison::CompareTuples(const RowBatch& batch) {
   if (batch.found.empty()) return absl::OkStatus();
   const absl::Span<const ColumnSchema> schema = delta_.base_columns.columns();
   std::vector<size_t> numbers;
-  std::vector<KeyType> types;
+  std::vector<DataType> types;
   std::vector<ColumnValues> values;
   for (const ColumnSchema& column : schema) {
     numbers.push_back(numbers.size());
@@ -359,9 +360,9 @@ absl::Status Comparison::ReportWhatIsLeft() {
 }
 
 absl::Status Comparison::ReportEntry(const SortedRun& run, size_t i, RowId row) {
-  KeyColumn key(run.kind());
+  EncodedKeys key(run.kind());
   AppendKey(run, i, &key);
-  PrimaryKeyColumn primary_key;
+  StringList primary_key;
   RETURN_IF_ERROR(delta_.PrimaryKeys({row}, &primary_key));
   differences_.Report(absl::StrFormat("the index has key %s for row '%s', the database does not",
                                       KeyText(base_.codec, key, 0), EscapeBytes(primary_key[0])));
@@ -371,19 +372,20 @@ absl::Status Comparison::ReportEntry(const SortedRun& run, size_t i, RowId row) 
 }  // namespace
 
 absl::Status VerifyAgainstSource(const IndexVersion& version, const SnapshotSource& source,
-                                 int threads, size_t most, std::vector<std::string>* differences) {
+                                 int threads, size_t max_differences,
+                                 std::vector<std::string>* differences) {
   const IndexVersion* const versions[] = {&version};
-  const auto place = [](KeyBatch, absl::Span<const uint32_t>, const PrimaryKeyColumn&,
+  const auto place = [](KeyBatch, absl::Span<const uint32_t>, const StringList&,
                         absl::Span<uint32_t>) {};
-  return VerifyAgainstSource(versions, place, source, threads, most, differences);
+  return VerifyAgainstSource(versions, place, source, threads, max_differences, differences);
 }
 
 absl::Status VerifyAgainstSource(absl::Span<const IndexVersion* const> versions, PlaceEntries place,
-                                 const SnapshotSource& source, int threads, size_t most,
+                                 const SnapshotSource& source, int threads, size_t max_differences,
                                  std::vector<std::string>* differences) {
   const IndexSpec& spec = versions[0]->spec();
   ASSIGN_OR_RETURN(RowExtractor extractor, RowExtractor::Create(spec));
-  Differences found(most, differences);
+  Differences found(max_differences, differences);
   std::vector<std::unique_ptr<Comparison>> comparisons;
   for (const IndexVersion* version : versions) {
     RETURN_IF_ERROR(version->base->Prove(threads));

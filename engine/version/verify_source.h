@@ -6,9 +6,9 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "cairn/column.h"
 #include "cairn/query.h"
 #include "cairn/snapshot_source.h"
-#include "cairn/string_list.h"
 #include "engine/version/index_version.h"
 
 namespace cairn {
@@ -19,18 +19,19 @@ namespace cairn {
 // entries are compared too. Differences are appended to `differences`, one line each; the scan ends
 // at the `most`th. Uses `threads` threads.
 absl::Status VerifyAgainstSource(const IndexVersion& version, const SnapshotSource& source,
-                                 int threads, size_t most, std::vector<std::string>* differences);
+                                 int threads, size_t max_differences,
+                                 std::vector<std::string>* differences);
 
 // Says of entries which of several versions should have each: version_of[i] for key i, which is of
 // the row with primary_keys[row_of_key[i]].
 using PlaceEntries =
     absl::FunctionRef<void(KeyBatch keys, absl::Span<const uint32_t> row_of_key,
-                           const PrimaryKeyColumn& primary_keys, absl::Span<uint32_t> version_of)>;
+                           const StringList& primary_keys, absl::Span<uint32_t> version_of)>;
 
 // The same for versions of one spec that have a source's entries together, each in one of them: in
 // one pass over the source. `place` is called by several threads.
 absl::Status VerifyAgainstSource(absl::Span<const IndexVersion* const> versions, PlaceEntries place,
-                                 const SnapshotSource& source, int threads, size_t most,
+                                 const SnapshotSource& source, int threads, size_t max_differences,
                                  std::vector<std::string>* differences);
 
 }  // namespace cairn

@@ -25,7 +25,7 @@
 namespace cairn {
 namespace {
 
-// Groups between two looks at the flag.
+// AggregateGroupsResult between two looks at the flag.
 constexpr size_t kGroupsTogether = 64;
 
 template <typename Prefix>
@@ -49,7 +49,8 @@ class GroupWalk {
   // `threads` is at least 1; all must outlive it. One of `groups` and `results` is null.
   GroupWalk(absl::Span<const IndexVersion* const> versions, const SharedKeys* shared,
             const RangeBatch& ranges, size_t parts, const AggregatePlan& plan,
-            const GroupOptions& options, int threads, Groups* groups, GroupResults* results)
+            const AggregateGroupsOptions& options, int threads, AggregateGroupsResult* groups,
+            GroupResults* results)
       : ranges_(ranges),
         parts_(parts),
         plan_(plan),
@@ -212,7 +213,7 @@ class GroupWalk {
 
   // How many times too often keys of the group are counted.
   uint64_t TakeShared(const Prefix& prefix) {
-    const KeyColumn& keys = shared_->keys();
+    const EncodedKeys& keys = shared_->keys();
     SharedKeys::Stretch group = shared_left_;
     group.begin = FirstBehind(group.begin, group.end, [&](uint64_t i) {
       const Key key = KeyAt<Key>(keys, i);
@@ -274,7 +275,7 @@ class GroupWalk {
   const RangeBatch& ranges_;
   const size_t parts_;
   const AggregatePlan& plan_;
-  const GroupOptions& options_;
+  const AggregateGroupsOptions& options_;
   const KeyPrefixes<Key> prefixes_;
   const SharedKeys* const shared_;
   SharedKeys::Stretch shared_left_;  // of the range
@@ -284,7 +285,7 @@ class GroupWalk {
   std::vector<uint64_t> repeats_;        // of the groups that are pending
   size_t pending_ = 0;                   // groups that are not evaluated yet
   size_t size_ = 0;                      // groups so far
-  Groups* const groups_;
+  AggregateGroupsResult* const groups_;
   GroupResults* const results_;
 };
 
@@ -302,7 +303,8 @@ absl::Status CheckGroups(const IndexVersion& version, const RangeBatch& ranges,
 // Runs a walk, whose question has been checked.
 absl::Status Walk(absl::Span<const IndexVersion* const> versions, const SharedKeys* shared,
                   const RangeBatch& ranges, size_t leading_parts, const AggregatePlan& plan,
-                  const GroupOptions& options, int threads, Groups* groups, GroupResults* results) {
+                  const AggregateGroupsOptions& options, int threads, AggregateGroupsResult* groups,
+                  GroupResults* results) {
   const int all_threads = Topology::Get().Threads(threads);
   for (const IndexVersion* version : versions) RETURN_IF_ERROR(version->base->Prove(all_threads));
   RangeBatch whole = ranges;
@@ -321,7 +323,8 @@ absl::Status Walk(absl::Span<const IndexVersion* const> versions, const SharedKe
 absl::Status AggregateGroupsOf(absl::Span<const IndexVersion* const> versions,
                                const SharedKeys* shared, const RangeBatch& ranges,
                                size_t leading_parts, absl::Span<const Aggregate> aggregates,
-                               const GroupOptions& options, int threads, Groups* groups) {
+                               const AggregateGroupsOptions& options, int threads,
+                               AggregateGroupsResult* groups) {
   const IndexVersion& first = *versions[0];
   RETURN_IF_ERROR(CheckGroups(first, ranges, leading_parts));
   ASSIGN_OR_RETURN(const AggregatePlan plan,
@@ -338,16 +341,17 @@ absl::Status AggregateGroupsOf(absl::Span<const IndexVersion* const> versions,
 
 absl::Status IndexVersion::AggregateGroups(const RangeBatch& ranges, size_t leading_parts,
                                            absl::Span<const Aggregate> aggregates,
-                                           const GroupOptions& options, int threads,
-                                           Groups* groups) const {
+                                           const AggregateGroupsOptions& options, int threads,
+                                           AggregateGroupsResult* groups) const {
   const IndexVersion* const self = this;
   return AggregateGroupsOf(absl::MakeConstSpan(&self, 1), nullptr, ranges, leading_parts,
                            aggregates, options, threads, groups);
 }
 
 absl::Status IndexVersion::AggregateGroups(const RangeBatch& ranges, size_t leading_parts,
-                                           const AggregatePlan& plan, const GroupOptions& options,
-                                           int threads, GroupResults* results) const {
+                                           const AggregatePlan& plan,
+                                           const AggregateGroupsOptions& options, int threads,
+                                           GroupResults* results) const {
   RETURN_IF_ERROR(CheckGroups(*this, ranges, leading_parts));
   const IndexVersion* const self = this;
   *results = GroupResults(plan);

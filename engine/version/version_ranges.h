@@ -79,9 +79,9 @@ class RangeMerge {
 
   // Writes the rows of the first `limit` entries, which must be there, to `out`, and appends their
   // keys to `keys` unless that is null. Returns the last entry. The runs' positions move on.
-  EntryPlace Ascend(uint64_t limit, RowId* out, KeyColumn* keys);
+  EntryPlace Ascend(uint64_t limit, RowId* out, EncodedKeys* keys);
   // The same from the last entry on.
-  EntryPlace Descend(uint64_t limit, RowId* out, KeyColumn* keys);
+  EntryPlace Descend(uint64_t limit, RowId* out, EncodedKeys* keys);
 
  private:
   using Column = decltype(ColumnOf<Key>(SortedRun()));
@@ -140,7 +140,7 @@ std::pair<uint64_t, uint64_t> RangeMerge<Key>::LastOfBase(uint64_t stop, uint64_
 }
 
 template <typename Key>
-EntryPlace RangeMerge<Key>::Ascend(uint64_t limit, RowId* out, KeyColumn* keys) {
+EntryPlace RangeMerge<Key>::Ascend(uint64_t limit, RowId* out, EncodedKeys* keys) {
   EntryPlace last;
   RowId* const out_end = out + limit;
   const auto append_keys = [&](const RunRange& run, uint64_t from, uint64_t to) {
@@ -176,7 +176,7 @@ EntryPlace RangeMerge<Key>::Ascend(uint64_t limit, RowId* out, KeyColumn* keys) 
 }
 
 template <typename Key>
-EntryPlace RangeMerge<Key>::Descend(uint64_t limit, RowId* out, KeyColumn* keys) {
+EntryPlace RangeMerge<Key>::Descend(uint64_t limit, RowId* out, EncodedKeys* keys) {
   EntryPlace last;
   RowId* const out_end = out + limit;
   const auto append_keys = [&](const RunRange& run, uint64_t from, uint64_t to) {

@@ -69,7 +69,7 @@ absl::StatusOr<std::vector<std::string>> CursorsBehind(const Delta& delta,
   for (const EntryPlace& entry : entries) {
     if (entry.run != nullptr) rows.push_back(entry.row);
   }
-  PrimaryKeyColumn primary_keys;
+  StringList primary_keys;
   RETURN_IF_ERROR(delta.PrimaryKeys(rows, &primary_keys));
   std::vector<std::string> cursors(entries.size());
   size_t next = 0;
@@ -163,7 +163,7 @@ class Scan {
     matches_->row_ids.resize(offsets[count]);
   }
   void Fill(RangeChunk<Key>* chunk, size_t first, size_t count) {
-    KeyColumn* const keys = options_.with_keys ? &matches_->keys : nullptr;
+    EncodedKeys* const keys = options_.with_keys ? &matches_->keys : nullptr;
     for (size_t i = 0; i < kAhead; ++i) chunk->PrefetchRows(i, options_.order, options_.limit);
     for (size_t i = 0; i < count; ++i) {
       chunk->PrefetchRows(i + kAhead, options_.order, options_.limit);
@@ -181,7 +181,7 @@ class Scan {
   const BasePositions& base_;
   const RangeBatch& ranges_;
   const QueryOptions& options_;
-  Matches* const matches_;
+  FindResult* const matches_;
   const bool in_pages_;
   RangeCursors cursors_;
   std::vector<uint8_t> goes_on_;  // whether there is more of a range behind its page

@@ -11,7 +11,7 @@
 
 #include "absl/container/fixed_array.h"
 #include "absl/strings/str_format.h"
-#include "cairn/route.h"
+#include "cairn/query.h"
 #include "engine/delta/compact_delta.h"
 #include "engine/version/version_ranges.h"
 #include "index/machine/mutex.h"
@@ -199,7 +199,7 @@ struct ChangedRows {
 // Gives the queries their new rows. The rows of all others move to their places: first those that
 // move back, from the last one on, then those that move forward, from the first one on, so that
 // none is written over before it has moved.
-void Splice(const ChangedRows& changed, Matches* matches) {
+void Splice(const ChangedRows& changed, FindResult* matches) {
   struct Piece {
     uint64_t begin, end;  // rows that stay together
     int64_t shift;
@@ -272,7 +272,7 @@ absl::Status MergeFirst(const Delta& delta, const Batch& batch, const Parallelis
 
 // Likewise of a Find.
 absl::Status MergeAll(const Delta& delta, const Batch& batch, const Parallelism& parallelism) {
-  Matches& matches = *batch.matches;
+  FindResult& matches = *batch.matches;
   Mutex mutex;
   std::vector<std::pair<size_t, ChangedRows>> slices;  // guarded by mutex while there are threads
   absl::Status status = WithPhysicalKey(batch.keys.kind(), [&](auto type) {
@@ -320,8 +320,8 @@ absl::Status MergeAll(const Delta& delta, const Batch& batch, const Parallelism&
 void PrefetchFilter(const KeyFilter& filter, const KeyBatch& keys) {
   WithPhysicalKey(keys.kind(), [&](auto type) {
     using Key = typename decltype(type)::type;
-    constexpr size_t kMostKeys = std::is_integral_v<Key> ? kQueryChunk : 16;
-    if (keys.size() > kMostKeys) return;
+    constexpr size_t kMaxKeys = std::is_integral_v<Key> ? kQueryChunk : 16;
+    if (keys.size() > kMaxKeys) return;
     for (const Key& key : keys.as<Key>()) filter.Prefetch(KeyFilter::Hash(key));
   });
 }
@@ -346,7 +346,7 @@ absl::Status AnswerPoints(const Delta& delta, absl::FunctionRef<absl::Status(con
 
 // For CompactDelta. Who is in a hurry is spared its making.
 uint64_t WorkOf(const Batch& batch) {
-  if (batch.options.max_response_time != absl::InfiniteDuration()) return 0;
+  if (batch.options.latency_target != absl::InfiniteDuration()) return 0;
   return batch.size() *
          (batch.takes_ranges() ? CompactDelta::kRangeWork : CompactDelta::kPointWork);
 }

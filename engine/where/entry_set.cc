@@ -66,10 +66,10 @@ absl::StatusOr<EntrySet> EntrySet::Of(const IndexVersion& version, const RangeBa
   if (ranges.size() == 0) return set;
   std::vector<Position> begin(ranges.size()), end(ranges.size());
   const Batch batch = Batch::Positions(ranges, absl::MakeSpan(begin), absl::MakeSpan(end));
-  RETURN_IF_ERROR(version.base->router->Answer(batch));
+  RETURN_IF_ERROR(version.base->router->Execute(batch));
   set.runs_[0] = FromPositions(begin, end);
   for (size_t i = 0; i < version.delta->parts.size(); ++i) {
-    RETURN_IF_ERROR(version.delta->parts[i].segment->index().Answer(batch));
+    RETURN_IF_ERROR(version.delta->parts[i].segment->index().Execute(batch));
     set.runs_[i + 1] = FromPositions(begin, end);
   }
   return set;

@@ -23,18 +23,18 @@ absl::Status AppendKeyPart(const KeyCodec& codec, const SortedRun& run, Position
                            size_t part, std::string* scratch, ColumnValues* values) {
   std::string packed;
   std::string_view bytes;
-  if (run.kind() == KeyKind::kBytes) {
+  if (run.kind() == PhysicalType::kBytes) {
     bytes = run.bytes()[position];
   } else {
     size_t width = 0;
     for (size_t i = 0; i < codec.parts().size(); ++i) width += PartLayout::Of(codec, i).width();
-    AppendBigEndian(run.kind() == KeyKind::kU32 ? run.u32()[position] : run.u64()[position], width,
-                    &packed);
+    AppendBigEndian(run.kind() == PhysicalType::kU32 ? run.u32()[position] : run.u64()[position],
+                    width, &packed);
     bytes = packed;
   }
   scratch->clear();
   scratch->reserve(bytes.size());
-  KeyValue value;
+  DataValue value;
   for (size_t i = 0; i <= part; ++i) {
     RETURN_IF_ERROR(TakePart(PartLayout::Of(codec, i), &bytes, &value, scratch));
   }
@@ -44,7 +44,7 @@ absl::Status AppendKeyPart(const KeyCodec& codec, const SortedRun& run, Position
 // The values of keys of a base that has few different ones, each decoded once.
 class CodedKeys {
  public:
-  CodedKeys(const GroupMember& member, size_t part, KeyType type)
+  CodedKeys(const GroupMember& member, size_t part, DataType type)
       : member_(member), part_(part), values_(type) {
     if (!member.positions().single().empty()) codes_ = member.version().base->Codes();
     if (codes_ != nullptr) at_.assign(codes_->keys(), kUnknown);
@@ -99,7 +99,7 @@ absl::StatusOr<GroupColumns::Column> GroupColumns::Find(std::string_view name) c
   }
   if (found == 1) return column;
   for (size_t i = 0; i < members_.size() && found == 0; i += members_[i]->shards()) {
-    const absl::Span<const KeyType> parts = members_[i]->codec().parts();
+    const absl::Span<const DataType> parts = members_[i]->codec().parts();
     for (size_t p = 0; p < parts.size(); ++p) {
       const std::string full = parts.size() == 1
                                    ? members_[i]->name()

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "cairn/columns/column_values.h"
+#include "cairn/column.h"
 #include "cairn/types.h"
 #include "engine/where/row_space.h"
 #include "engine/where/where_node.h"
@@ -24,7 +24,7 @@ class GroupColumns {
     size_t member = 0;  // the index's first shard
     bool is_key = false;
     size_t number = 0;  // of the included column, or of the key's part
-    KeyType type = KeyType::kU64;
+    DataType type = DataType::kU64;
   };
 
   GroupColumns(const GroupMembers* members, std::shared_ptr<const RowSpace> space)

@@ -38,7 +38,7 @@ absl::StatusOr<OpenMember> OpenMemberOf(const IndexGroup::Member& member) {
     open.versions.push_back(std::move(version));
   } else {
     return absl::FailedPreconditionError(
-        absl::StrFormat("index '%s' changes with its database: IndexedDB::PinTogether gives a "
+        absl::StrFormat("index '%s' changes with its database: IndexedDB::PinGroup gives a "
                         "state of it",
                         member.name));
   }

@@ -51,7 +51,7 @@ class Group final : public WholeGroup {
                    [&]() -> absl::StatusOr<uint64_t> { return DoCount(where, options, plan); });
   }
   absl::Status Find(const Predicate& where, const WhereOptions& options,
-                    WhereMatches* matches) const override {
+                    WhereResult* matches) const override {
     return Guarded("finding rows", [&] { return DoFind(where, options, matches); });
   }
   absl::Status FindOrdered(const Predicate& where, const WhereOptions& options, bool or_at,
@@ -93,8 +93,8 @@ class Group final : public WholeGroup {
     }
     return absl::OkStatus();
   }
-  absl::Status RowsOf(size_t member, absl::Span<const WideRowId> rows,
-                      absl::Span<WideRowId> member_rows) const override {
+  absl::Status RowsOf(size_t member, absl::Span<const GlobalRowId> rows,
+                      absl::Span<GlobalRowId> member_rows) const override {
     return Guarded("naming rows of an index", [&]() -> absl::Status {
       RETURN_IF_ERROR(CheckRowsOf(member, rows.size(), member_rows.size()));
       const size_t first = first_of_[member];
@@ -102,11 +102,11 @@ class Group final : public WholeGroup {
         const RowId row = RowInShard(rows[i]);
         RETURN_IF_ERROR(ShardOf(rows[i]) != 0 ? NoShard(ShardOf(rows[i]))
                                               : CheckRows(absl::MakeConstSpan(&row, 1)));
-        member_rows[i] = kNoWideRow;
+        member_rows[i] = kNoGlobalRow;
         for (size_t m = first; m < first + group_[first]->shards(); ++m) {
           const RowId local = space_->ToMember(m, row);
           if (local == kNoRow) continue;
-          member_rows[i] = MakeWideRowId(static_cast<uint32_t>(m - first), local);
+          member_rows[i] = MakeGlobalRowId(static_cast<uint32_t>(m - first), local);
           break;
         }
       }
@@ -221,7 +221,7 @@ class Group final : public WholeGroup {
   }
 
   absl::Status DoFind(const Predicate& where, const WhereOptions& given,
-                      WhereMatches* matches) const {
+                      WhereResult* matches) const {
     WhereOptions options = given;
     ASSIGN_OR_RETURN(options.after, PlaceOfCursor(where, given));
     matches->cursor.clear();

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "cairn/column.h"
+#include "cairn/index_group.h"
 #include "cairn/query.h"
-#include "cairn/string_list.h"
-#include "cairn/where/index_group.h"
 #include "engine/where/row_space.h"
 #include "engine/where/where_node.h"
 
@@ -17,7 +17,7 @@ namespace cairn {
 // Rows in an order, and what stands for each in it.
 struct OrderedRows {
   std::vector<RowId> rows;
-  KeyColumn keys;  // in the order of an index: of the first rows, all those that have one
+  EncodedKeys keys;  // in the order of an index: of the first rows, all those that have one
   StringList primary_keys;
   WherePlan plan;
 };

@@ -17,16 +17,16 @@ using Comparison = Predicate::Comparison;
 
 // A list of more ranges is refused: each key that is not to be found is one for every choice of
 // parts that may be null instead.
-constexpr size_t kMostKeyRanges = size_t{1} << 24;
+constexpr size_t kMaxKeyRanges = size_t{1} << 24;
 // Keys that are added between two looks at the flag.
 constexpr size_t kKeysTogether = 4096;
 
-bool IsNull(const KeyValue& value) {
+bool IsNull(const DataValue& value) {
   return std::holds_alternative<std::monostate>(value);
 }
 
 // The parts before the first null.
-absl::Span<const KeyValue> BeforeNull(absl::Span<const KeyValue> parts) {
+absl::Span<const DataValue> BeforeNull(absl::Span<const DataValue> parts) {
   const auto null = std::find_if(parts.begin(), parts.end(), IsNull);
   return parts.first(static_cast<size_t>(null - parts.begin()));
 }
@@ -52,13 +52,13 @@ Comparison Opposite(Comparison comparison) {
   return Comparison::kLess;
 }
 
-void AppendPlaceholder(KeyColumn* keys) {
+void AppendPlaceholder(EncodedKeys* keys) {
   switch (keys->kind()) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return keys->AppendU32(0);
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return keys->AppendU64(0);
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       return keys->AppendBytes("");
   }
 }
@@ -84,7 +84,7 @@ absl::Status KeyRanges::CheckParts(Parts parts) const {
     const absl::Status s = AppendPart(PartLayout::Of(*codec_, i), parts[i], &scratch);
     if (s.ok()) continue;
     return absl::InvalidArgumentError(absl::StrFormat(
-        "part %d (%s): %s", i + 1, KeyTypeName(codec_->parts()[i]), std::string(s.message())));
+        "part %d (%s): %s", i + 1, DataTypeName(codec_->parts()[i]), std::string(s.message())));
   }
   return absl::OkStatus();
 }
@@ -94,18 +94,18 @@ absl::Status KeyRanges::AddKeys(Parts parts, bool is_prefix) {
   RETURN_IF_ERROR(codec_->AppendPrefixRange(parts, is_prefix, &lower_, &upper_, &open));
   lower_bounds_.push_back(Bound::kInclusive);
   upper_bounds_.push_back(open ? Bound::kOpen : Bound::kExclusive);
-  if (lower_bounds_.size() <= kMostKeyRanges) return absl::OkStatus();
+  if (lower_bounds_.size() <= kMaxKeyRanges) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrFormat("expected at most %d ranges of keys, found more", kMostKeyRanges));
+      absl::StrFormat("expected at most %d ranges of keys, found more", kMaxKeyRanges));
 }
 
 absl::Status KeyRanges::AddRange(const End& lower, const End& upper) {
   Bound lower_bound = Bound::kOpen, upper_bound = Bound::kOpen;
-  KeyColumn begin(codec_->kind()), end(codec_->kind()), unused(codec_->kind());
-  const auto append = [&](const End& of, KeyColumn* to) -> absl::StatusOr<bool> {
+  EncodedKeys begin(codec_->kind()), end(codec_->kind()), unused(codec_->kind());
+  const auto append = [&](const End& of, EncodedKeys* to) -> absl::StatusOr<bool> {
     bool open = false;
-    KeyColumn* const first = of.after ? &unused : to;
-    KeyColumn* const after = of.after ? to : &unused;
+    EncodedKeys* const first = of.after ? &unused : to;
+    EncodedKeys* const after = of.after ? to : &unused;
     RETURN_IF_ERROR(codec_->AppendPrefixRange(of.parts, false, first, after, &open));
     return of.after && open;
   };
@@ -152,11 +152,11 @@ absl::Status KeyRanges::AddEqual(Parts parts, bool is_prefix) {
         "their first parts, and does not find them by others alone");
   }
   if (!keeps_nulls()) return AddKeys(parts, is_prefix);
-  std::vector<KeyValue> key;
+  std::vector<DataValue> key;
   for (size_t nulls = 0; nulls < size_t{1} << size; ++nulls) {
     key.assign(parts.begin(), parts.end());
     for (size_t i = 0; i < size; ++i) {
-      if ((nulls >> i & 1) != 0) key[i] = KeyValue();
+      if ((nulls >> i & 1) != 0) key[i] = DataValue();
     }
     RETURN_IF_ERROR(AddKeys(key, is_prefix && !IsNull(key.back())));
   }
@@ -184,7 +184,7 @@ absl::Status KeyRanges::AddOrder(Comparison comparison, Parts parts) {
   // begin with the parts before.
   const bool nulls_first = codec_->nulls() == NullPolicy::kFirst;
   for (size_t i = 0; i < known.size(); ++i) {
-    std::vector<KeyValue> null(known.begin(), known.begin() + static_cast<std::ptrdiff_t>(i));
+    std::vector<DataValue> null(known.begin(), known.begin() + static_cast<std::ptrdiff_t>(i));
     null.emplace_back();
     const bool or_equal = inclusive && i + 1 == known.size();
     if (IsLess(comparison)) {
@@ -207,7 +207,7 @@ absl::Status KeyRanges::AddBetween(const LogicalKey* lower, const LogicalKey* up
       return absl::InvalidArgumentError(
           "of keys of several parts it is not known which one is null");
     }
-    const std::vector<KeyValue> null(1);
+    const std::vector<DataValue> null(1);
     return codec_->nulls() == NullPolicy::kFirst ? AddRange({null, true}, {})
                                                  : AddRange({}, {null, false});
   }

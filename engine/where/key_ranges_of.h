@@ -10,8 +10,8 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "cairn/key_codec.h"
+#include "cairn/predicate.h"
 #include "cairn/query.h"
-#include "cairn/where/predicate.h"
 #include "engine/where/entry_set.h"
 #include "engine/where/group_member.h"
 
@@ -36,7 +36,7 @@ class KeyRanges {
   absl::StatusOr<EntrySet> Of(const IndexVersion& version);
 
  private:
-  using Parts = absl::Span<const KeyValue>;
+  using Parts = absl::Span<const DataValue>;
   // The first key that begins with `parts`, or the first one after all of these. Without parts
   // there is no such end.
   struct End {
@@ -58,7 +58,7 @@ class KeyRanges {
   const KeyCodec* codec_;
   Which which_;
   const std::atomic<bool>* cancelled_;
-  KeyColumn lower_, upper_;
+  EncodedKeys lower_, upper_;
   std::vector<Bound> lower_bounds_, upper_bounds_;
   std::vector<std::pair<KeyRanges, KeyRanges>> both_;  // keys that are in both of a pair
   std::vector<KeyRanges> outside_;                     // keys that are not in one of these

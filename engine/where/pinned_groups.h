@@ -9,15 +9,16 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "cairn/where/index_group.h"
+#include "cairn/index_group.h"
 #include "engine/where/index_group.h"
 #include "index/machine/mutex.h"
 
 namespace cairn {
 
-// Groups that were pinned last, by the names of their indexes: the next one of the same indexes
-// takes over what it knows of their rows, so that it costs what is new. A group is kept, with the
-// versions that it has, until the next one of its names, or of kMost others. Thread-safe.
+// AggregateGroupsResult that were pinned last, by the names of their indexes: the next one of the
+// same indexes takes over what it knows of their rows, so that it costs what is new. A group is
+// kept, with the versions that it has, until the next one of its names, or of kMax others.
+// Thread-safe.
 class PinnedGroups {
  public:
   absl::StatusOr<std::shared_ptr<const IndexGroup>> Create(
@@ -37,7 +38,7 @@ class PinnedGroups {
     const MutexLock lock(&mutex_);
     auto at = std::find_if(pinned_.begin(), pinned_.end(),
                            [&](const Pinned& pinned) { return pinned.names == key; });
-    if (at == pinned_.end() && pinned_.size() == kMost) at = pinned_.begin();
+    if (at == pinned_.end() && pinned_.size() == kMax) at = pinned_.begin();
     if (at != pinned_.end()) {
       gone.push_back(std::move(*at));
       pinned_.erase(at);
@@ -53,7 +54,7 @@ class PinnedGroups {
   }
 
  private:
-  static constexpr size_t kMost = 8;
+  static constexpr size_t kMax = 8;
 
   struct Pinned {
     std::vector<std::string> names;

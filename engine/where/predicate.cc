@@ -1,4 +1,4 @@
-#include "cairn/where/predicate.h"
+#include "cairn/predicate.h"
 
 #include <charconv>
 #include <cmath>
@@ -24,8 +24,8 @@ struct Predicate::Node {
 
   // A key whose bytes are this node's.
   LogicalKey Own(const LogicalKey& key) {
-    std::vector<KeyValue> parts(key.parts().begin(), key.parts().end());
-    for (KeyValue& part : parts) {
+    std::vector<DataValue> parts(key.parts().begin(), key.parts().end());
+    for (DataValue& part : parts) {
       if (const auto* text = std::get_if<std::string_view>(&part)) {
         part = std::string_view(bytes.emplace_back(*text));
       }
@@ -84,7 +84,7 @@ struct ValueText {
 // A key of several parts, or of the first ones of several, stands in parentheses.
 std::string KeyText(const LogicalKey& key, bool leading = false) {
   std::string text;
-  for (const KeyValue& part : key.parts()) {
+  for (const DataValue& part : key.parts()) {
     absl::StrAppend(&text, text.empty() ? "" : ", ", std::visit(ValueText(), part));
   }
   return key.parts().size() == 1 && !leading ? text : "(" + text + ")";

@@ -1,4 +1,4 @@
-// Predicate::Parse: a recursive-descent parser of the grammar in cairn/where/predicate.h.
+// Predicate::Parse: a recursive-descent parser of the grammar in cairn/predicate.h.
 #include <algorithm>
 #include <charconv>
 #include <deque>
@@ -13,7 +13,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "cairn/where/predicate.h"
+#include "cairn/predicate.h"
 #include "engine/where/predicate_names.h"
 #include "index/keys/escaped_text.h"
 #include "index/keys/key_number.h"
@@ -31,7 +31,7 @@ constexpr std::pair<std::string_view, double> kNamedNumbers[] = {
     {"nan", std::numeric_limits<double>::quiet_NaN()},
     {"inf", std::numeric_limits<double>::infinity()},
     {"infinity", std::numeric_limits<double>::infinity()}};
-constexpr int kMostNesting = 200;
+constexpr int kMaxNesting = 200;
 
 // Whether `text` is this word, of lower-case letters, in either case.
 bool IsWord(std::string_view text, std::string_view word) {
@@ -43,7 +43,7 @@ bool IsWord(std::string_view text, std::string_view word) {
 
 // The value of the next '?', which stands in the comparison of `index`, in this part of its key.
 using NextParameter =
-    std::function<absl::StatusOr<KeyValue>(const std::string& index, size_t part)>;
+    std::function<absl::StatusOr<DataValue>(const std::string& index, size_t part)>;
 
 class PredicateParser {
  public:
@@ -77,8 +77,8 @@ class PredicateParser {
   }
 
   absl::StatusOr<Predicate> Unary() {
-    if (++nesting_ > kMostNesting) {
-      return Error(at_, absl::StrFormat("nested deeper than %d", kMostNesting));
+    if (++nesting_ > kMaxNesting) {
+      return Error(at_, absl::StrFormat("nested deeper than %d", kMaxNesting));
     }
     absl::StatusOr<Predicate> predicate = Nested();
     --nesting_;
@@ -173,7 +173,7 @@ class PredicateParser {
   absl::StatusOr<Predicate> Like(const std::string& index, bool negated) {
     SkipBlanks();
     const size_t begin = at_;
-    std::vector<KeyValue> value;
+    std::vector<DataValue> value;
     RETURN_IF_ERROR(TakeValue(&value));
     if (std::holds_alternative<std::monostate>(value[0])) {
       return NegatedIf(negated, Predicate(index, KeyQuery(nullptr)));
@@ -198,7 +198,7 @@ class PredicateParser {
 
   // A key, of views into bytes_.
   absl::StatusOr<LogicalKey> Key() {
-    std::vector<KeyValue> parts;
+    std::vector<DataValue> parts;
     if (!Take('(')) {
       RETURN_IF_ERROR(TakeValue(&parts));
       return LogicalKey::OfParts(parts);
@@ -210,11 +210,11 @@ class PredicateParser {
     return LogicalKey::OfParts(parts);
   }
 
-  absl::Status TakeValue(std::vector<KeyValue>* parts) {
+  absl::Status TakeValue(std::vector<DataValue>* parts) {
     if (TakeWord("null")) return parts->emplace_back(), absl::OkStatus();
     const size_t begin = at_;
     if (Take('?')) {
-      absl::StatusOr<KeyValue> value = next_parameter_(index_, parts->size());
+      absl::StatusOr<DataValue> value = next_parameter_(index_, parts->size());
       if (!value.ok()) return Error(begin, std::string(value.status().message()));
       return parts->push_back(*value), absl::OkStatus();
     }
@@ -227,7 +227,7 @@ class PredicateParser {
     return TakeNumber(parts);
   }
 
-  absl::Status TakeNumber(std::vector<KeyValue>* parts) {
+  absl::Status TakeNumber(std::vector<DataValue>* parts) {
     SkipBlanks();
     const bool negative = at_ < text_.size() && text_[at_] == '-';
     for (const auto& [name, number] : kNamedNumbers) {
@@ -372,7 +372,7 @@ absl::StatusOr<Predicate> Predicate::Parse(std::string_view text,
                                            absl::Span<const PartValue> parameters) {
   return Guarded("reading a predicate", [&]() -> absl::StatusOr<Predicate> {
     size_t used = 0;
-    const auto next = [&](const std::string&, size_t) -> absl::StatusOr<KeyValue> {
+    const auto next = [&](const std::string&, size_t) -> absl::StatusOr<DataValue> {
       if (used == parameters.size()) {
         return absl::InvalidArgumentError(
             absl::StrFormat("expected a value of parameter %d, found %d value%s", used + 1,
@@ -393,9 +393,9 @@ absl::StatusOr<Predicate> Predicate::Parse(std::string_view text,
 absl::StatusOr<std::vector<Predicate::Parameter>> Predicate::ParametersOf(std::string_view text) {
   return Guarded("reading a predicate", [&]() -> absl::StatusOr<std::vector<Parameter>> {
     std::vector<Parameter> parameters;
-    const auto next = [&](const std::string& index, size_t part) -> absl::StatusOr<KeyValue> {
+    const auto next = [&](const std::string& index, size_t part) -> absl::StatusOr<DataValue> {
       parameters.push_back({index, part});
-      return KeyValue();
+      return DataValue();
     };
     RETURN_IF_ERROR(PredicateParser(text, next).Whole().status());
     return parameters;

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "cairn/string_list.h"
+#include "cairn/column.h"
 #include "cairn/types.h"
 #include "engine/version/index_version.h"
 #include "index/machine/mutex.h"

@@ -1,4 +1,5 @@
-// Groups in shards: indexes of several sources, each source asked as a group of its own.
+// AggregateGroupsResult in shards: indexes of several sources, each source asked as a group of its
+// own.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -64,8 +65,8 @@ struct Head {
 
 // Adds what another shard's plan says.
 // `places`: of comparisons in `plan`.
-void AddPlan(WherePlan more, double most_rows, PlanPlaces* places, WherePlan* plan) {
-  if (more.expected_rows > most_rows) plan->strategy = more.strategy;
+void AddPlan(WherePlan more, double max_rows, PlanPlaces* places, WherePlan* plan) {
+  if (more.expected_rows > max_rows) plan->strategy = more.strategy;
   plan->expected_rows += more.expected_rows;
   for (WherePlan::Comparison& comparison : more.comparisons) {
     AddComparison(std::move(comparison), places, plan);
@@ -87,11 +88,11 @@ WherePlan PlanOf(std::vector<WherePlan> plans) {
   WherePlan all;
   all.strategy = plans[0].strategy;
   PlanPlaces places;
-  double most_rows = plans[0].expected_rows;
+  double max_rows = plans[0].expected_rows;
   for (WherePlan& plan : plans) {
     const double rows = plan.expected_rows;
-    AddPlan(std::move(plan), most_rows, &places, &all);
-    most_rows = std::max(most_rows, rows);
+    AddPlan(std::move(plan), max_rows, &places, &all);
+    max_rows = std::max(max_rows, rows);
   }
   std::stable_sort(all.candidates.begin(), all.candidates.end(),
                    [](const auto& a, const auto& b) { return a.nanoseconds < b.nanoseconds; });
@@ -126,7 +127,7 @@ class ShardedGroup final : public IndexGroup {
     });
   }
   absl::Status Find(const Predicate& where, const WhereOptions& options,
-                    WhereMatches* matches) const override {
+                    WhereResult* matches) const override {
     return Guarded("finding rows", [&] { return DoFind(where, options, matches); });
   }
   absl::StatusOr<WherePlan> Explain(const Predicate& where,
@@ -186,8 +187,8 @@ class ShardedGroup final : public IndexGroup {
   absl::Status RowsOf(size_t, absl::Span<const RowId>, absl::Span<RowId>) const override {
     return NamedAlone();
   }
-  absl::Status RowsOf(size_t member, absl::Span<const WideRowId> rows,
-                      absl::Span<WideRowId> member_rows) const override {
+  absl::Status RowsOf(size_t member, absl::Span<const GlobalRowId> rows,
+                      absl::Span<GlobalRowId> member_rows) const override {
     return Guarded("naming rows of an index", [&]() -> absl::Status {
       if (member >= members_.size() || rows.size() != member_rows.size()) {
         return absl::InvalidArgumentError(absl::StrFormat("rows of member %d of %d, %d rows for %d",
@@ -197,11 +198,11 @@ class ShardedGroup final : public IndexGroup {
       for (size_t i = 0; i < rows.size(); ++i) {
         const uint32_t shard = ShardOf(rows[i]);
         if (shard >= shards_.size()) return NoShard(shard);
-        const WideRowId row = MakeWideRowId(0, RowInShard(rows[i]));
+        const GlobalRowId row = MakeGlobalRowId(0, RowInShard(rows[i]));
         RETURN_IF_ERROR(InShard(shard, shards_[shard]->RowsOf(member, absl::MakeConstSpan(&row, 1),
                                                               member_rows.subspan(i, 1))));
-        if (member_rows[i] != kNoWideRow) {
-          member_rows[i] = MakeWideRowId(shard, RowInShard(member_rows[i]));
+        if (member_rows[i] != kNoGlobalRow) {
+          member_rows[i] = MakeGlobalRowId(shard, RowInShard(member_rows[i]));
         }
       }
       return absl::OkStatus();
@@ -231,7 +232,7 @@ class ShardedGroup final : public IndexGroup {
   }
 
   absl::Status DoFind(const Predicate& where, const WhereOptions& given,
-                      WhereMatches* matches) const {
+                      WhereResult* matches) const {
     WhereOptions options = given;
     ASSIGN_OR_RETURN(options.after, PlaceOfCursor(where, given));
     const uint64_t most = options.limit == UINT64_MAX ? UINT64_MAX : options.limit + 1;
@@ -254,7 +255,7 @@ class ShardedGroup final : public IndexGroup {
     matches->rows.clear();
     matches->shards.clear();
     matches->cursor.clear();
-    const KeyKind kind = found[0].keys.kind();
+    const PhysicalType kind = found[0].keys.kind();
     RETURN_IF_ERROR(WithPhysicalKey(kind, [&](auto type) {
       return Merge<typename decltype(type)::type>(found, options, most, matches);
     }));
@@ -288,7 +289,7 @@ class ShardedGroup final : public IndexGroup {
 
   template <typename Key>
   absl::Status Merge(const std::vector<OrderedRows>& found, const WhereOptions& options,
-                     uint64_t most, WhereMatches* matches) const {
+                     uint64_t most, WhereResult* matches) const {
     const bool descending = options.order == Order::kDescending;
     const bool by_key = !options.order_by.empty();
     // Whether b comes first: the heap's top is the first of all.

@@ -22,9 +22,9 @@ using Kind = WhereNode::Kind;
 using Mode = WhereNode::Mode;
 
 // A predicate of more levels is refused: each takes a call.
-constexpr int kMostLevels = 500;
+constexpr int kMaxLevels = 500;
 // Comparisons that a plan lists of those that are looked up as one.
-constexpr size_t kMostTexts = 8;
+constexpr size_t kMaxTexts = 8;
 
 uint64_t CountEntries(const Delta& delta) {
   return delta.base_run.size() - delta.removed.size() + delta.added_entries();
@@ -58,7 +58,7 @@ WhereNode Of(WhereNode::Kind kind, std::vector<WhereNode> nodes, const GroupMemb
 
 // Texts of comparisons as one: the first ones, if there are many.
 std::string Joined(absl::Span<const std::string> texts, const char* separator) {
-  const size_t listed = std::min(texts.size(), kMostTexts);
+  const size_t listed = std::min(texts.size(), kMaxTexts);
   std::string text = absl::StrJoin(texts.first(listed), separator);
   if (listed < texts.size()) {
     absl::StrAppend(&text, separator, "... (", texts.size() - listed, " more)");
@@ -183,9 +183,9 @@ class Resolver {
       : members_(members), rows_(rows), cancelled_(cancelled) {}
 
   absl::StatusOr<WhereNode> Resolve(const Predicate& where, bool negated, int level = 0) {
-    if (level > kMostLevels) {
+    if (level > kMaxLevels) {
       return absl::InvalidArgumentError(
-          absl::StrFormat("a predicate nested deeper than %d levels", kMostLevels));
+          absl::StrFormat("a predicate nested deeper than %d levels", kMaxLevels));
     }
     switch (where.kind()) {
       case Predicate::Kind::kNot:
@@ -285,7 +285,7 @@ class Resolver {
     for (const Predicate* const comparison : comparisons) {
       RETURN_IF_ERROR(CheckNotCancelled(cancelled_));
       RETURN_IF_ERROR(ranges.Add(*comparison, member));
-      texts.push_back(texts.size() < kMostTexts ? comparison->ToString() : std::string());
+      texts.push_back(texts.size() < kMaxTexts ? comparison->ToString() : std::string());
     }
     std::vector<EntrySet> sets;
     for (size_t s = 0; s < member.shards(); ++s) {
@@ -331,8 +331,8 @@ class Resolver {
 
   // The entries of an index of one part whose key is null.
   static absl::StatusOr<EntrySet> Nulls(const GroupMember& member) {
-    const KeyValue null;
-    KeyColumn keys(member.codec().kind());
+    const DataValue null;
+    EncodedKeys keys(member.codec().kind());
     RETURN_IF_ERROR(member.codec().Append(absl::MakeConstSpan(&null, 1), &keys));
     return EntrySet::Of(member.version(), RangeBatch::Equal(keys.Batch()));
   }

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "cairn/where/predicate.h"
+#include "cairn/predicate.h"
 #include "engine/where/entry_set.h"
 #include "engine/where/group_member.h"
 

@@ -17,7 +17,7 @@ namespace {
 using Kind = WhereNode::Kind;
 
 // Entries that are walked before the first are tested, and at most.
-constexpr uint64_t kFirstWalk = 256, kMostWalk = 16384;
+constexpr uint64_t kFirstWalk = 256, kMaxWalk = 16384;
 
 }  // namespace
 
@@ -86,7 +86,7 @@ bool WhereOrder::FirstEntry(RowId row, Entry* first) const {
   return false;
 }
 
-size_t WhereOrder::AppendKeys(absl::Span<const RowId> rows, KeyColumn* keys) const {
+size_t WhereOrder::AppendKeys(absl::Span<const RowId> rows, EncodedKeys* keys) const {
   return WithPhysicalKey(kind(), [&](auto type) {
     using Key = typename decltype(type)::type;
     size_t count = 0;
@@ -188,7 +188,7 @@ absl::Status WhereOrder::WalkEntries(size_t member, const WhereNode& node, uint6
   std::vector<RowId> some;
   bool pass[256];
   for (uint64_t step = kFirstWalk; left > 0 && rows->size() < limit;
-       step = std::min(2 * step, kMostWalk)) {
+       step = std::min(2 * step, kMaxWalk)) {
     RETURN_IF_ERROR(CheckNotCancelled(cancelled_));
     some.resize(std::min(step, left));
     if (descending_) {
@@ -243,24 +243,24 @@ absl::Status WhereOrder::Walk(const WhereNode& node, uint64_t limit,
 absl::StatusOr<std::string> WhereOrder::CursorBehind(RowId row) const {
   StringList primary_keys;
   RETURN_IF_ERROR(search_.space().PrimaryKeys(absl::MakeConstSpan(&row, 1), &primary_keys));
-  KeyColumn keys(kind());
+  EncodedKeys keys(kind());
   AppendKeys(absl::MakeConstSpan(&row, 1), &keys);
   return WhereCursor(keys, 0, primary_keys[0]);
 }
 
-std::string WhereCursor(const KeyColumn& keys, size_t i, std::string_view primary_key) {
+std::string WhereCursor(const EncodedKeys& keys, size_t i, std::string_view primary_key) {
   if (i >= keys.size()) return std::string(1, kOfAbsent).append(primary_key);
   ScanCursor cursor;
   cursor.kind = keys.kind();
   cursor.primary_key = primary_key;
   switch (cursor.kind) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       cursor.number = keys.u32(i);
       break;
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       cursor.number = keys.u64(i);
       break;
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       cursor.bytes = keys.bytes(i);
       break;
   }

@@ -24,7 +24,7 @@ inline constexpr char kByPrimaryKey = 'p', kOfEntry = 'e', kOfAbsent = 'n';
 
 // The cursor behind the row that stands at key i in the order of an index, or, where there is no
 // such key, is among those without one. Throws std::bad_alloc.
-std::string WhereCursor(const KeyColumn& keys, size_t i, std::string_view primary_key);
+std::string WhereCursor(const EncodedKeys& keys, size_t i, std::string_view primary_key);
 
 // Rows in the order of an index's keys: by (key, primary key), or its reverse, of the first of a
 // row's entries in that order; then those without entries, by primary key. Throws std::bad_alloc.
@@ -44,7 +44,7 @@ class WhereOrder {
   absl::Status Walk(const WhereNode& node, uint64_t limit, std::vector<RowId>* rows) const;
   // Appends the keys that rows stand at, of those that have any, which come first, and returns how
   // many these are.
-  size_t AppendKeys(absl::Span<const RowId> rows, KeyColumn* keys) const;
+  size_t AppendKeys(absl::Span<const RowId> rows, EncodedKeys* keys) const;
   // The cursor behind a row.
   absl::StatusOr<std::string> CursorBehind(RowId row) const;
 
@@ -65,7 +65,7 @@ class WhereOrder {
         end_(member + members[member]->shards()),
         descending_(order == Order::kDescending) {}
 
-  KeyKind kind() const { return members_[first_]->codec().kind(); }
+  PhysicalType kind() const { return members_[first_]->codec().kind(); }
   const SortedRun& RunOf(size_t member, uint32_t run) const;
   bool Less(const Entry& a, const Entry& b) const;
   // In the order asked for.

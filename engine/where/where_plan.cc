@@ -105,9 +105,9 @@ class Costs {
  private:
   static double ScanRow(const Base& base) {
     const uint64_t keys = base.run_file.properties.distinct_keys;
-    return keys <= RowCodes::kMost8    ? kScanCode
-           : keys <= RowCodes::kMost16 ? 2 * kScanCode
-                                       : kScanRow;
+    return keys <= RowCodes::kMax8    ? kScanCode
+           : keys <= RowCodes::kMax16 ? 2 * kScanCode
+                                      : kScanRow;
   }
   double Translated(const WhereNode& leaf) const {
     return space_.HasOwnBaseNumbers(leaf.member) ? 0 : kTranslate;

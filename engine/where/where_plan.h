@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "cairn/where/index_group.h"
+#include "cairn/index_group.h"
 #include "engine/where/where_node.h"
 #include "engine/where/where_search.h"
 

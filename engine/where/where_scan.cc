@@ -19,7 +19,7 @@ using Mode = WhereNode::Mode;
 // Rows of a block: bytes of each leaf, which stay in the first-level cache.
 constexpr size_t kBlock = 2048;
 // Of more ranges than this a leaf is made a bitmap first.
-constexpr size_t kMostRanges = 4;
+constexpr size_t kMaxRanges = 4;
 
 // What a block's rows are in ranges of: positions in a run, or codes of keys. pass[i] becomes
 // whether the number of row i is in one of the ranges; loops are of a fixed length, for the
@@ -127,7 +127,7 @@ absl::Status WhereSearch::PrepareScan(const WhereNode& node, std::vector<ScanLea
   ScanLeaf leaf;
   leaf.positions = members_[node.member]->positions().single();
   leaf.ranges = node.set.run(0);
-  if (leaf.ranges.size() > kMostRanges && node.mode != Mode::kAbsent) {
+  if (leaf.ranges.size() > kMaxRanges && node.mode != Mode::kAbsent) {
     leaf.has_bitmap = true;
     RETURN_IF_ERROR(Bitmap(node, &leaf.bitmap, cancelled));
   } else {

@@ -12,15 +12,15 @@ namespace cairn::gpu {
 inline constexpr uint64_t kSignOf64 = uint64_t{1} << 63;
 
 // The value whose number a column's values are compared as, in the low bytes of its type.
-__device__ inline uint64_t ValueOfNumber(KeyType type, uint64_t number) {
+__device__ inline uint64_t ValueOfNumber(DataType type, uint64_t number) {
   switch (type) {
-    case KeyType::kU32:
-    case KeyType::kU64:
+    case DataType::kU32:
+    case DataType::kU64:
       return number;
-    case KeyType::kI32:
-    case KeyType::kI64:
+    case DataType::kI32:
+    case DataType::kI64:
       return number ^ kSignOf64;
-    case KeyType::kF32: {
+    case DataType::kF32: {
       const auto bits = static_cast<uint32_t>(number);
       return (bits & 0x80000000u) != 0 ? bits & 0x7fffffffu : uint32_t{~bits};
     }
@@ -48,7 +48,7 @@ struct AggregateWriter {
   }
   // The sum or mean of integers, of `count` whose codes come to `codes`.
   __device__ void PutSum(WideKey codes, uint64_t count) const {
-    const bool is_signed = output.type == KeyType::kI32 || output.type == KeyType::kI64;
+    const bool is_signed = output.type == DataType::kI32 || output.type == DataType::kI64;
     // What codes count from, as a number of 128 bits, two's complement.
     const uint64_t low = is_signed ? output.base ^ kSignOf64 : output.base;
     const bool below = is_signed && low >= kSignOf64;
@@ -105,8 +105,8 @@ struct AggregateWriter {
     return below ? -value : value;
   }
   __device__ void PutOfType(uint64_t value, DeviceResult result) const {
-    const bool narrow = output.type == KeyType::kU32 || output.type == KeyType::kI32 ||
-                        output.type == KeyType::kF32;
+    const bool narrow = output.type == DataType::kU32 || output.type == DataType::kI32 ||
+                        output.type == DataType::kF32;
     if (!narrow) {
       Put(value, result);
       return;

@@ -28,7 +28,7 @@ namespace cairn::gpu {
 // A block that fills a multiprocessor, of up to so many threads, with the directory's top in shared
 // memory beside the leaves, for large batches; and one for others, which are spread over the
 // device.
-inline constexpr int kLargeAggregateBlock = 1024, kLeastLargeBlock = 256;
+inline constexpr int kLargeAggregateBlock = 1024, kMinLargeBlock = 256;
 inline constexpr int kSmallAggregateBlock = 128;
 inline constexpr size_t kLargeAggregateBatch = size_t{1} << 18;
 
@@ -332,12 +332,12 @@ absl::Status LaunchAggregate(const AggregateView& view, const Directory& directo
       (directory.shared_bytes() + sizeof(uint4) - 1) / sizeof(uint4) * sizeof(uint4);
   int large_block = 0;
   if (ranges.size >= kLargeAggregateBatch) {
-    ASSIGN_OR_RETURN(const size_t most_shared, MostSharedBytes());
-    const size_t room = most_shared > top_bytes ? most_shared - top_bytes : 0;
+    ASSIGN_OR_RETURN(const size_t max_shared, MostSharedBytes());
+    const size_t room = max_shared > top_bytes ? max_shared - top_bytes : 0;
     large_block =
         static_cast<int>(std::min(size_t{kLargeAggregateBlock}, room / leaf_bytes(32) * 32));
   }
-  const bool large = large_block >= kLeastLargeBlock;
+  const bool large = large_block >= kMinLargeBlock;
   LaunchShape shape = {
       static_cast<unsigned>((ranges.size + kSmallAggregateBlock - 1) / kSmallAggregateBlock),
       kSmallAggregateBlock, leaf_bytes(kSmallAggregateBlock)};

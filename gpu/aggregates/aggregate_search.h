@@ -44,7 +44,7 @@ struct RangeEnds {
 // What becomes of what a range's entries come to.
 struct AggregateOutput {
   AggregateFunction function;
-  KeyType type;   // of the column
+  DataType type;  // of the column
   uint64_t base;  // the number that codes count from, or down from: ColumnSurvey
   DeviceAggregateResults results;
 };

@@ -20,7 +20,7 @@ namespace cairn::gpu {
 namespace {
 
 // What a table is of: a column's sums, its least values, or its greatest; or counts alone.
-enum class TableOf : uint8_t { kCounts, kSums, kLeast, kGreatest };
+enum class TableOf : uint8_t { kCounts, kSums, kMin, kGreatest };
 
 TableOf TableFor(AggregateFunction function) {
   switch (function) {
@@ -28,7 +28,7 @@ TableOf TableFor(AggregateFunction function) {
     case AggregateFunction::kAvg:
       return TableOf::kSums;
     case AggregateFunction::kMin:
-      return TableOf::kLeast;
+      return TableOf::kMin;
     case AggregateFunction::kMax:
       return TableOf::kGreatest;
     case AggregateFunction::kCount:
@@ -38,8 +38,8 @@ TableOf TableFor(AggregateFunction function) {
   return TableOf::kCounts;
 }
 
-bool IsFloat(KeyType type) {
-  return type == KeyType::kF32 || type == KeyType::kF64;
+bool IsFloat(DataType type) {
+  return type == DataType::kF32 || type == DataType::kF64;
 }
 
 // Leaves of one kind under a directory that others may share, and what stands beside them.
@@ -72,8 +72,8 @@ template <typename Key>
 class AggregatesOf : public DeviceAggregates {
  public:
   AggregatesOf(size_t size, int device)
-      : DeviceAggregates(std::is_same_v<Key, uint32_t> ? KeyKind::kU32 : KeyKind::kU64, size,
-                         device) {}
+      : DeviceAggregates(std::is_same_v<Key, uint32_t> ? PhysicalType::kU32 : PhysicalType::kU64,
+                         size, device) {}
 
   absl::Status Build(DeviceRun<Key> run, absl::Span<const DeviceColumn> columns,
                      absl::Span<const DeviceAggregate> aggregates, cudaStream_t stream);
@@ -240,7 +240,7 @@ absl::Status AggregatesOf<Key>::BuildTable(const Entries& entries, const DeviceC
                               : BuildSums<uint64_t, WideKey>(entries, column, survey, table);
   }
   const ValueCode code =
-      table->of == TableOf::kLeast ? ValueCode::kAboveLeast : ValueCode::kBelowGreatest;
+      table->of == TableOf::kMin ? ValueCode::kAboveLeast : ValueCode::kBelowGreatest;
   // Where keys repeat their values are brought together in 64 bits.
   return survey.is_narrow() && !entries.repeats()
              ? BuildGroups<uint32_t>(entries, column, survey, code, table)
@@ -316,8 +316,8 @@ absl::Status AggregatesOf<Key>::AnswerRanges(const DeviceRanges& ranges,
       end_of(ranges.lower, ranges.lower_bound), end_of(ranges.upper, ranges.upper_bound),
       ranges.lower_bound == Bound::kExclusive ? Key{1} : Key{0},
       ranges.upper_bound == Bound::kInclusive ? Key{1} : Key{0}, ranges.size()};
-  const KeyType type =
-      columns_.size() > aggregate.column ? columns_[aggregate.column].type() : KeyType::kU64;
+  const DataType type =
+      columns_.size() > aggregate.column ? columns_[aggregate.column].type() : DataType::kU64;
   const AggregateOutput output = {aggregate.function, type, table->base, results};
   if (size() == 0) return AggregateNothing(ends.size, output, stream);
   return table->directory->bitmap.has_value()

@@ -17,7 +17,7 @@ namespace {
 
 // A column as kernels read it.
 struct ColumnReader {
-  KeyType type;
+  DataType type;
   const void* values;
 
   explicit ColumnReader(const DeviceColumn& column) : type(column.type()), values(column.data()) {}
@@ -29,15 +29,15 @@ struct ColumnReader {
   // The number that the value is compared as.
   __device__ uint64_t NumberAt(size_t i) const {
     switch (type) {
-      case KeyType::kU32:
+      case DataType::kU32:
         return At<uint32_t>(i);
-      case KeyType::kU64:
+      case DataType::kU64:
         return At<uint64_t>(i);
-      case KeyType::kI32:
+      case DataType::kI32:
         return static_cast<uint64_t>(int64_t{At<int32_t>(i)}) ^ kSign64;
-      case KeyType::kI64:
+      case DataType::kI64:
         return At<uint64_t>(i) ^ kSign64;
-      case KeyType::kF32: {
+      case DataType::kF32: {
         const float value = At<float>(i);
         const uint32_t bits = value != value ? 0x7fc00000u : __float_as_uint(value);
         return (bits & 0x80000000u) != 0 ? uint32_t{~bits} : bits | 0x80000000u;
@@ -51,7 +51,7 @@ struct ColumnReader {
     }
   }
   __device__ double DoubleAt(size_t i) const {
-    return type == KeyType::kF32 ? double{At<float>(i)} : At<double>(i);
+    return type == DataType::kF32 ? double{At<float>(i)} : At<double>(i);
   }
 
  private:

@@ -17,7 +17,7 @@ absl::Status Unavailable(std::string_view factory) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<Device>> Devices() {
+absl::StatusOr<std::vector<Device>> ListDevices() {
   return absl::UnavailableError(kNoCuda);
 }
 
@@ -48,7 +48,7 @@ absl::StatusOr<std::unique_ptr<UpdatableDeviceIndex>> MakeUpdatableDeviceIndex(
 }
 
 // There is no index to call these on, but a program that does must link.
-absl::Status DeviceIndex::Answer(const DeviceBatch&, DeviceStream) const {
+absl::Status DeviceIndex::Execute(const DeviceBatch&, DeviceStream) const {
   return absl::UnavailableError(kNoCuda);
 }
 absl::Status DeviceIndex::PlanScan(const DeviceRanges&, uint64_t, Order, Position*, uint64_t*,
@@ -81,13 +81,13 @@ absl::Status TrimDeviceMemory(int, uint64_t) {
 absl::Status SetDeviceMemoryResource(int, DeviceMemoryResource*) {
   return absl::UnavailableError(kNoCuda);
 }
-absl::Status Answer(const DeviceIndex&, const DeviceBatch&, const DeviceStrategyOptions&, uint32_t*,
-                    DeviceStream) {
+absl::Status Execute(const DeviceIndex&, const DeviceBatch&, const DeviceStrategyOptions&,
+                     uint32_t*, DeviceStream) {
   return absl::UnavailableError(kNoCuda);
 }
 
-absl::Status DeviceAggregates::Answer(const DeviceRanges&, const DeviceAggregate&,
-                                      const DeviceAggregateResults&, DeviceStream) const {
+absl::Status DeviceAggregates::Execute(const DeviceRanges&, const DeviceAggregate&,
+                                       const DeviceAggregateResults&, DeviceStream) const {
   return absl::UnavailableError(kNoCuda);
 }
 absl::StatusOr<std::unique_ptr<DeviceAggregates>> MakeDeviceAggregates(

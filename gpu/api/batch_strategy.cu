@@ -91,7 +91,7 @@ absl::Status AnswerInOrder(const DeviceIndex& index, const DeviceBatch& batch, c
   const int bits = options.strategy == Strategy::kSortBased ? static_cast<int>(8 * sizeof(Key))
                                                             : options.part_bits;
   absl::Status s = OrderQueries(keys, size, bits, sorted.data(), query_of, stream);
-  if (s.ok()) s = index.Answer(in_order, stream);
+  if (s.ok()) s = index.Execute(in_order, stream);
   if (!s.ok() || !scatter) return s;
   if (finds) return ScatterTo(in_order.found, query_of, size, batch.found, stream);
   s = ScatterTo(in_order.values, query_of, size, batch.values, stream);
@@ -122,20 +122,21 @@ absl::Status CheckOptions(const DeviceBatch& batch, const DeviceStrategyOptions&
 
 }  // namespace
 
-absl::Status Answer(const DeviceIndex& index, const DeviceBatch& batch,
-                    const DeviceStrategyOptions& options, uint32_t* query_of, DeviceStream stream) {
+absl::Status Execute(const DeviceIndex& index, const DeviceBatch& batch,
+                     const DeviceStrategyOptions& options, uint32_t* query_of,
+                     DeviceStream stream) {
   RETURN_IF_ERROR(CheckOptions(batch, options, query_of));
   const DeviceKeys keys = batch.keys;
   // Those whose kind is not the index's are the index's to refuse, and so are operations on rows.
   if (options.strategy == Strategy::kUnbuffered || TakesRanges(batch.operation) ||
       batch.operation == Operation::kFind || keys.empty() || keys.kind() != index.kind()) {
-    return index.Answer(batch, stream);
+    return index.Execute(batch, stream);
   }
-  if (keys.kind() == KeyKind::kBytes) {
+  if (keys.kind() == PhysicalType::kBytes) {
     return absl::UnimplementedError("a GPU puts batches of bytes in no other order");
   }
   const OnDevice on_device(index.device());
-  return keys.kind() == KeyKind::kU32
+  return keys.kind() == PhysicalType::kU32
              ? AnswerInOrder(index, batch, keys.u32(), options, query_of, stream)
              : AnswerInOrder(index, batch, keys.u64(), options, query_of, stream);
 }

@@ -38,7 +38,7 @@ absl::StatusOr<Choice> Choose(FactoryString factory, const SortedRun& run, int t
       return absl::UnimplementedError(absl::StrFormat(
           "ordered index '%s': gpu:packed takes keys of bytes that are of at most %d, and have "
           "numbers of 128 bits; gpu:auto and gpu:partial_key take all",
-          factory.text, TextCode::kMostPositions));
+          factory.text, TextCode::kMaxPositions));
     }
   }
   RETURN_IF_ERROR(factory.CheckAllTaken());
@@ -74,7 +74,7 @@ absl::StatusOr<DeviceBytes> PredictFromBytes(FactoryString factory, const Sorted
     ASSIGN_OR_RETURN(const Choice choice, Choose(std::move(factory), run, threads));
     if (choice.code.has_value()) {
       const PackedBounds bounds = BoundPackedText(run, *choice.code, choice.packed, threads);
-      return DeviceBytes{bounds.most_building, bounds.most_resident};
+      return DeviceBytes{bounds.max_building, bounds.max_resident};
     }
     ASSIGN_OR_RETURN(const StringIndexBytes bytes, BoundStringIndex(run, choice.strings, threads));
     return DeviceBytes{bytes.building, bytes.resident};

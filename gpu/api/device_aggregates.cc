@@ -24,13 +24,13 @@ namespace {
 
 using MadeAggregates = absl::StatusOr<std::unique_ptr<DeviceAggregates>>;
 
-absl::Status CheckAggregatedKeys(KeyKind kind) {
-  if (kind != KeyKind::kBytes) return absl::OkStatus();
+absl::Status CheckAggregatedKeys(PhysicalType kind) {
+  if (kind != PhysicalType::kBytes) return absl::OkStatus();
   return absl::UnimplementedError("aggregates on a device: expected keys of numbers, found bytes");
 }
 
 absl::Status CheckUsableDevice(int device) {
-  ASSIGN_OR_RETURN(const std::vector<Device> devices, Devices());
+  ASSIGN_OR_RETURN(const std::vector<Device> devices, ListDevices());
   if (std::ranges::any_of(devices, [&](const Device& d) { return d.ordinal == device; })) {
     return absl::OkStatus();
   }
@@ -63,9 +63,9 @@ MadeAggregates BuildAndWaitFor(MakeRun make_run, absl::Span<const DeviceColumn> 
 
 }  // namespace
 
-absl::Status DeviceAggregates::Answer(const DeviceRanges& ranges, const DeviceAggregate& aggregate,
-                                      const DeviceAggregateResults& results,
-                                      DeviceStream stream) const {
+absl::Status DeviceAggregates::Execute(const DeviceRanges& ranges, const DeviceAggregate& aggregate,
+                                       const DeviceAggregateResults& results,
+                                       DeviceStream stream) const {
   if (ranges.lower.size() != ranges.upper.size()) {
     return absl::InvalidArgumentError(absl::StrFormat("%d lower keys, but %d upper keys",
                                                       ranges.lower.size(), ranges.upper.size()));
@@ -78,7 +78,7 @@ absl::Status DeviceAggregates::Answer(const DeviceRanges& ranges, const DeviceAg
     if (keys.empty() || bound == Bound::kOpen || keys.kind() == kind_) continue;
     return absl::InvalidArgumentError(
         absl::StrFormat("the batch holds %s keys, the aggregates are of %s keys",
-                        KeyKindName(keys.kind()), KeyKindName(kind_)));
+                        PhysicalTypeName(keys.kind()), PhysicalTypeName(kind_)));
   }
   if (aggregate.function > AggregateFunction::kMax) {
     return absl::InvalidArgumentError(
@@ -102,7 +102,7 @@ MadeAggregates MakeDeviceAggregates(DeviceKeys keys, const RowId* row_ids,
     ASSIGN_OR_RETURN(const int device, gpu::DeviceOfStream(stream));
     RETURN_IF_ERROR(CheckUsableDevice(device));
     const gpu::OnDevice on_device(device);
-    if (keys.kind() == KeyKind::kU32) {
+    if (keys.kind() == PhysicalType::kU32) {
       return BuildAndWaitFor<uint32_t>(
           [&](cudaStream_t s) { return SortForAggregates(keys.u32(), row_ids, keys.size(), s); },
           columns, aggregates, stream);
@@ -126,7 +126,7 @@ MadeAggregates MakeDeviceAggregates(const SortedRun& run, absl::Span<const Devic
       return BuildAndWaitFor<Key>([&](cudaStream_t s) { return gpu::UploadRun<Key>(run, s); },
                                   columns, aggregates, stream.get());
     };
-    return run.kind() == KeyKind::kU32 ? upload(uint32_t{}) : upload(uint64_t{});
+    return run.kind() == PhysicalType::kU32 ? upload(uint32_t{}) : upload(uint64_t{});
   });
 }
 

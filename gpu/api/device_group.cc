@@ -34,24 +34,24 @@ absl::Status GroupError(const std::string& what) {
 }
 
 absl::Status CheckGroup(size_t members, const DeviceGroupOptions& options) {
-  if (members < 1 || members > kMostGroupMembers) {
-    return GroupError(absl::StrFormat("%d members; it has 1 to %d", members, kMostGroupMembers));
+  if (members < 1 || members > kMaxGroupMembers) {
+    return GroupError(absl::StrFormat("%d members; it has 1 to %d", members, kMaxGroupMembers));
   }
-  constexpr size_t kMostChunk = size_t{1} << 30;
-  if (options.chunk_queries > kMostChunk) {
+  constexpr size_t kMaxChunk = size_t{1} << 30;
+  if (options.chunk_queries > kMaxChunk) {
     return GroupError(absl::StrFormat("chunks of %d queries; they have at most %d",
-                                      options.chunk_queries, kMostChunk));
+                                      options.chunk_queries, kMaxChunk));
   }
   return absl::OkStatus();
 }
 
-uint64_t GreatestKey(KeyKind kind) {
-  return kind == KeyKind::kU32 ? std::numeric_limits<uint32_t>::max()
-                               : std::numeric_limits<uint64_t>::max();
+uint64_t GreatestKey(PhysicalType kind) {
+  return kind == PhysicalType::kU32 ? std::numeric_limits<uint32_t>::max()
+                                    : std::numeric_limits<uint64_t>::max();
 }
 
-absl::Status CheckNumbers(KeyKind kind) {
-  if (kind != KeyKind::kBytes) return absl::OkStatus();
+absl::Status CheckNumbers(PhysicalType kind) {
+  if (kind != PhysicalType::kBytes) return absl::OkStatus();
   return absl::UnimplementedError("device group: shards of keys of bytes; replicas take them");
 }
 
@@ -76,7 +76,7 @@ absl::Status BuildMembers(std::string_view factory, const std::vector<SortedRun>
   for (size_t i = 0; i < runs.size(); ++i) {
     ASSIGN_OR_RETURN(auto index, MakeDeviceIndex(factory, runs[i], devices[i]));
     parts->Add(std::move(index), runs[i],
-               parts->wide_rows ? MakeWideRowId(static_cast<uint32_t>(i), 0) : 0);
+               parts->wide_rows ? MakeGlobalRowId(static_cast<uint32_t>(i), 0) : 0);
   }
   return absl::OkStatus();
 }
@@ -93,10 +93,10 @@ absl::Status CheckShardKeys(const DeviceIndex& index, const ShardKeys& keys, siz
   RETURN_IF_ERROR(gpu::Upload(absl::MakeConstSpan(asked), &keys64, stream.get()));
   RETURN_IF_ERROR(gpu::Upload(absl::MakeConstSpan(asked32), &keys32, stream.get()));
   ASSIGN_OR_RETURN(const auto found, gpu::DeviceBuffer<Position>::Allocate(4, stream.get()));
-  const DeviceKeys batch =
-      index.kind() == KeyKind::kU32 ? DeviceKeys(keys32.data(), 2) : DeviceKeys(keys64.data(), 2);
+  const DeviceKeys batch = index.kind() == PhysicalType::kU32 ? DeviceKeys(keys32.data(), 2)
+                                                              : DeviceKeys(keys64.data(), 2);
   RETURN_IF_ERROR(
-      index.Answer(DeviceBatch::EqualRange(batch, found.data(), found.data() + 2), stream.get()));
+      index.Execute(DeviceBatch::EqualRange(batch, found.data(), found.data() + 2), stream.get()));
   Position at[4] = {};
   CAIRN_RETURN_IF_CUDA_FAILS(
       cudaMemcpyAsync(at, found.data(), sizeof at, cudaMemcpyDeviceToHost, stream.get()));
@@ -199,13 +199,14 @@ absl::StatusOr<std::unique_ptr<DeviceGroup>> DeviceGroup::OfShards(
       return GroupError(
           absl::StrFormat("%d shards, but %d devices", shards.size(), devices.size()));
     }
-    const KeyKind kind = shards.front().kind();
+    const PhysicalType kind = shards.front().kind();
     RETURN_IF_ERROR(CheckNumbers(kind));
     std::vector<ShardKeys> keys;
     for (const SortedRun& shard : shards) {
       if (shard.kind() != kind) {
-        return GroupError(absl::StrFormat("shard 0 has %s keys, shard %d %s", KeyKindName(kind),
-                                          keys.size(), KeyKindName(shard.kind())));
+        return GroupError(absl::StrFormat("shard 0 has %s keys, shard %d %s",
+                                          PhysicalTypeName(kind), keys.size(),
+                                          PhysicalTypeName(shard.kind())));
       }
       keys.push_back(gpu::KeysOf(shard));
     }
@@ -222,14 +223,14 @@ absl::StatusOr<std::unique_ptr<DeviceGroup>> DeviceGroup::OfReplicas(
   using Made = absl::StatusOr<std::unique_ptr<DeviceGroup>>;
   return Guarded("making a device group", [&]() -> Made {
     RETURN_IF_ERROR(CheckGroup(replicas.size(), options));
-    const KeyKind kind = replicas.front()->kind();
+    const PhysicalType kind = replicas.front()->kind();
     const size_t size = replicas.front()->size();
     Parts parts;
     for (std::unique_ptr<const DeviceIndex>& replica : replicas) {
       if (replica->kind() != kind || replica->size() != size) {
         return GroupError(absl::StrFormat("replica 0 has %d %s keys, replica %d %d %s keys", size,
-                                          KeyKindName(kind), parts.members.size(), replica->size(),
-                                          KeyKindName(replica->kind())));
+                                          PhysicalTypeName(kind), parts.members.size(),
+                                          replica->size(), PhysicalTypeName(replica->kind())));
       }
       parts.Add(std::move(replica), std::nullopt, 0);
     }
@@ -247,26 +248,27 @@ absl::StatusOr<std::unique_ptr<DeviceGroup>> DeviceGroup::OfShards(
       return GroupError(absl::StrFormat("%d shards, but %d first and %d last keys", shards.size(),
                                         first_keys.size(), last_keys.size()));
     }
-    const KeyKind kind = shards.front()->kind();
+    const PhysicalType kind = shards.front()->kind();
     RETURN_IF_ERROR(CheckNumbers(kind));
     Parts parts;
     parts.wide_rows = true;
     std::vector<ShardKeys> keys;
     for (size_t i = 0; i < shards.size(); ++i) {
       if (shards[i]->kind() != kind) {
-        return GroupError(absl::StrFormat("shard 0 has %s keys, shard %d %s", KeyKindName(kind), i,
-                                          KeyKindName(shards[i]->kind())));
+        return GroupError(absl::StrFormat("shard 0 has %s keys, shard %d %s",
+                                          PhysicalTypeName(kind), i,
+                                          PhysicalTypeName(shards[i]->kind())));
       }
       keys.push_back({shards[i]->size() == 0, first_keys[i], last_keys[i]});
       RETURN_IF_ERROR(CheckShardKeys(*shards[i], keys.back(), i));
-      parts.Add(std::move(shards[i]), std::nullopt, MakeWideRowId(static_cast<uint32_t>(i), 0));
+      parts.Add(std::move(shards[i]), std::nullopt, MakeGlobalRowId(static_cast<uint32_t>(i), 0));
     }
     ASSIGN_OR_RETURN(parts.routing, gpu::RouteShards(keys, GreatestKey(kind)));
     return Host::Make(std::move(parts), options);
   });
 }
 
-KeyKind DeviceGroup::kind() const {
+PhysicalType DeviceGroup::kind() const {
   return state_->kind();
 }
 uint64_t DeviceGroup::size() const {
@@ -275,7 +277,7 @@ uint64_t DeviceGroup::size() const {
 bool DeviceGroup::replicated() const {
   return state_->replicated();
 }
-bool DeviceGroup::has_wide_rows() const {
+bool DeviceGroup::has_global_rows() const {
   return host_->wide_rows();
 }
 size_t DeviceGroup::members() const {
@@ -301,7 +303,7 @@ uint64_t DeviceGroup::memory_bytes() const {
   return bytes;
 }
 
-absl::Status DeviceGroup::Answer(const WideDeviceBatch& batch, DeviceStream stream) const {
+absl::Status DeviceGroup::Execute(const WideDeviceBatch& batch, DeviceStream stream) const {
   return Guarded("asking a device group", [&]() -> absl::Status {
     RETURN_IF_ERROR(gpu::CheckNotCapturing("device group", "answering", stream));
     ASSIGN_OR_RETURN(const int device, gpu::DeviceOfStream(stream));
@@ -325,8 +327,8 @@ absl::StatusOr<const DeviceIndex*> DeviceGroup::On(int device) const {
   return view;
 }
 
-absl::Status DeviceGroup::Answer(const Batch& batch) const {
-  return Guarded("asking a device group", [&] { return host_->batches().Answer(batch); });
+absl::Status DeviceGroup::Execute(const Batch& batch) const {
+  return Guarded("asking a device group", [&] { return host_->batches().Execute(batch); });
 }
 
 }  // namespace cairn

@@ -46,8 +46,8 @@ absl::StatusOr<std::unique_ptr<DeviceGroup>> DeviceGroup::OfShards(
     absl::Span<const uint64_t>, const DeviceGroupOptions&) {
   return absl::UnavailableError(kNoGroups);
 }
-KeyKind DeviceGroup::kind() const {
-  return KeyKind::kU32;
+PhysicalType DeviceGroup::kind() const {
+  return PhysicalType::kU32;
 }
 uint64_t DeviceGroup::size() const {
   return 0;
@@ -55,7 +55,7 @@ uint64_t DeviceGroup::size() const {
 bool DeviceGroup::replicated() const {
   return false;
 }
-bool DeviceGroup::has_wide_rows() const {
+bool DeviceGroup::has_global_rows() const {
   return false;
 }
 size_t DeviceGroup::members() const {
@@ -73,13 +73,13 @@ std::string DeviceGroup::description() const {
 uint64_t DeviceGroup::memory_bytes() const {
   return 0;
 }
-absl::Status DeviceGroup::Answer(const WideDeviceBatch&, DeviceStream) const {
+absl::Status DeviceGroup::Execute(const WideDeviceBatch&, DeviceStream) const {
   return absl::UnavailableError(kNoGroups);
 }
 absl::StatusOr<const DeviceIndex*> DeviceGroup::On(int) const {
   return absl::UnavailableError(kNoGroups);
 }
-absl::Status DeviceGroup::Answer(const Batch&) const {
+absl::Status DeviceGroup::Execute(const Batch&) const {
   return absl::UnavailableError(kNoGroups);
 }
 

@@ -83,19 +83,20 @@ struct RowPlaces {
   }
 };
 
-absl::Status CheckKind(KeyKind index, DeviceKeys keys) {
+absl::Status CheckKind(PhysicalType index, DeviceKeys keys) {
   if (keys.empty() || keys.kind() == index) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrFormat("the batch holds %s keys, the index %s",
-                                                    KeyKindName(keys.kind()), KeyKindName(index)));
+                                                    PhysicalTypeName(keys.kind()),
+                                                    PhysicalTypeName(index)));
 }
 
-absl::Status CheckRanges(KeyKind index, const DeviceRanges& ranges) {
+absl::Status CheckRanges(PhysicalType index, const DeviceRanges& ranges) {
   if (ranges.lower.size() != ranges.upper.size()) {
     return absl::InvalidArgumentError(absl::StrFormat("%d lower keys, but %d upper keys",
                                                       ranges.lower.size(), ranges.upper.size()));
   }
   if (ranges.lower_bound == Bound::kPrefix ||
-      (ranges.upper_bound == Bound::kPrefix && index != KeyKind::kBytes)) {
+      (ranges.upper_bound == Bound::kPrefix && index != PhysicalType::kBytes)) {
     return absl::InvalidArgumentError("a prefix is an upper bound for keys of bytes");
   }
   RETURN_IF_ERROR(CheckKind(index, ranges.lower));
@@ -155,7 +156,7 @@ absl::Status DeviceIndex::FindPositions(const DeviceRanges& ranges, Position* be
   return absl::OkStatus();
 }
 
-absl::Status DeviceIndex::Answer(const DeviceBatch& batch, DeviceStream stream) const {
+absl::Status DeviceIndex::Execute(const DeviceBatch& batch, DeviceStream stream) const {
   const bool takes_ranges = TakesRanges(batch.operation);
   absl::Status s = takes_ranges ? CheckRanges(kind_, batch.ranges) : CheckKind(kind_, batch.keys);
   if (!s.ok() || batch.size() == 0) return s;

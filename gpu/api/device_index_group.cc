@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "cairn/where/device_index_group.h"
+#include "cairn/device/index_group.h"
 #include "gpu/run/device_run.h"
 #include "gpu/runtime/device_memory.h"
 #include "gpu/runtime/devices.h"
@@ -60,16 +60,15 @@ absl::Status CheckGroup(uint64_t rows, size_t columns) {
     return absl::InvalidArgumentError(
         absl::StrFormat("a group of %d rows, more than the %d that it takes", rows, kMaxEntries));
   }
-  if (columns > DeviceIndexGroup::kMostColumns) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("%d columns, more than the %d that a group takes", columns,
-                        DeviceIndexGroup::kMostColumns));
+  if (columns > DeviceIndexGroup::kMaxColumns) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "%d columns, more than the %d that a group takes", columns, DeviceIndexGroup::kMaxColumns));
   }
   return absl::OkStatus();
 }
 
-absl::Status CheckColumnKind(KeyKind kind, size_t number) {
-  if (kind != KeyKind::kBytes) return absl::OkStatus();
+absl::Status CheckColumnKind(PhysicalType kind, size_t number) {
+  if (kind != PhysicalType::kBytes) return absl::OkStatus();
   return absl::UnimplementedError(absl::StrFormat(
       "column %d: a group in device memory takes keys of u32 and u64, not of bytes", number));
 }
@@ -180,7 +179,7 @@ absl::StatusOr<std::unique_ptr<DeviceIndexGroup>> DeviceIndexGroup::Create(
   return Guarded(
       "making a group in device memory",
       [&]() -> absl::StatusOr<std::unique_ptr<DeviceIndexGroup>> {
-        ASSIGN_OR_RETURN(const auto devices, Devices());
+        ASSIGN_OR_RETURN(const auto devices, ListDevices());
         RETURN_IF_ERROR(CheckGroup(rows, columns.size()));
         for (size_t i = 0; i < columns.size(); ++i) {
           RETURN_IF_ERROR(CheckColumnKind(columns[i].keys.kind(), i));
@@ -194,7 +193,7 @@ absl::StatusOr<std::unique_ptr<DeviceIndexGroup>> DeviceIndexGroup::Create(
                                      [&](size_t i) -> absl::StatusOr<WhereColumn> {
                                        const Column& column = columns[i];
                                        const size_t size = column.keys.size();
-                                       return column.keys.kind() == KeyKind::kU32
+                                       return column.keys.kind() == PhysicalType::kU32
                                                   ? ColumnOfEntries(rows, i, column.keys.u32(),
                                                                     column.row_ids, size, stream)
                                                   : ColumnOfEntries(rows, i, column.keys.u64(),
@@ -209,7 +208,7 @@ absl::StatusOr<std::unique_ptr<DeviceIndexGroup>> DeviceIndexGroup::Create(
   return Guarded(
       "making a group in device memory",
       [&]() -> absl::StatusOr<std::unique_ptr<DeviceIndexGroup>> {
-        ASSIGN_OR_RETURN(const auto devices, Devices());
+        ASSIGN_OR_RETURN(const auto devices, ListDevices());
         if (std::none_of(devices.begin(), devices.end(),
                          [&](const Device& d) { return d.ordinal == device; })) {
           return absl::UnavailableError(
@@ -226,7 +225,7 @@ absl::StatusOr<std::unique_ptr<DeviceIndexGroup>> DeviceIndexGroup::Create(
             auto impl,
             Impl::Build(rows, columns.size(), device, stream.get(),
                         [&](size_t i) -> absl::StatusOr<WhereColumn> {
-                          return columns[i].kind() == KeyKind::kU32
+                          return columns[i].kind() == PhysicalType::kU32
                                      ? ColumnOfRun<uint32_t>(rows, i, columns[i], stream.get())
                                      : ColumnOfRun<uint64_t>(rows, i, columns[i], stream.get());
                         }));

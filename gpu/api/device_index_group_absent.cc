@@ -1,6 +1,6 @@
 // What stands in for device_index_group.cc in a build without CUDA.
 
-#include "cairn/where/device_index_group.h"
+#include "cairn/device/index_group.h"
 
 namespace cairn {
 namespace {

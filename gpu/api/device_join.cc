@@ -16,7 +16,7 @@ namespace {
 absl::Status CheckJoinSides(const DeviceEntries& left, const DeviceEntries& right) {
   for (const DeviceEntries* side : {&left, &right}) {
     const char* const name = side == &left ? "left" : "right";
-    if (side->keys.kind() == KeyKind::kBytes && !side->keys.empty()) {
+    if (side->keys.kind() == PhysicalType::kBytes && !side->keys.empty()) {
       return absl::InvalidArgumentError(
           absl::StrFormat("a join on a device: expected numbers as %s keys, found bytes", name));
     }
@@ -30,7 +30,7 @@ absl::Status CheckJoinSides(const DeviceEntries& left, const DeviceEntries& righ
   }
   return absl::InvalidArgumentError(
       absl::StrFormat("a join on a device: left keys of %s, right keys of %s",
-                      KeyKindName(left.keys.kind()), KeyKindName(right.keys.kind())));
+                      PhysicalTypeName(left.keys.kind()), PhysicalTypeName(right.keys.kind())));
 }
 
 template <typename Key>
@@ -57,7 +57,7 @@ absl::Status JoinSides(const DeviceEntries& left, const DeviceEntries& right, ui
       CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(total, 0, sizeof(*total), stream));
       return absl::OkStatus();
     }
-    return left.keys.kind() == KeyKind::kU32
+    return left.keys.kind() == PhysicalType::kU32
                ? enqueue(SideOf<uint32_t>(left), SideOf<uint32_t>(right))
                : enqueue(SideOf<uint64_t>(left), SideOf<uint64_t>(right));
   });

@@ -19,8 +19,9 @@ namespace {
 // What an update needs of its arguments.
 absl::Status CheckUpdate(const DeviceIndex& index, DeviceKeys keys, DeviceStream stream) {
   if (!keys.empty() && keys.kind() != index.kind()) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "keys of %s for an index of %s", KeyKindName(keys.kind()), KeyKindName(index.kind())));
+    return absl::InvalidArgumentError(absl::StrFormat("keys of %s for an index of %s",
+                                                      PhysicalTypeName(keys.kind()),
+                                                      PhysicalTypeName(index.kind())));
   }
   RETURN_IF_ERROR(gpu::CheckNotCapturing("an insertion", "it", stream));
   if (stream == nullptr) return absl::OkStatus();

@@ -84,7 +84,7 @@ absl::StatusOr<BPlusTreeOptions> TakeBPlusTreeOptions(FactoryString* factory) {
   BPlusTreeOptions options;
   options.order = kBestOrder<Key>;
   ASSIGN_OR_RETURN(const int order,
-                   factory->TakeNumber("order", BPlusTreeLayout::kLeastOrder,
+                   factory->TakeNumber("order", BPlusTreeLayout::kMinOrder,
                                        BPlusTreeLayout::kGreatestOrder, options.order));
   options.order = order;
   if (!BPlusTreeLayout::IsOrder(order)) return factory->Bad("order= takes 8, 16, 32 or 64");
@@ -170,7 +170,7 @@ absl::StatusOr<FactoryString> ParseForDevice(std::string_view text) {
 
 // OK if the ordinal is a device's; Unavailable, with the reason, where it is none.
 absl::Status CheckDevice(const FactoryString& factory, int device) {
-  const absl::StatusOr<std::vector<Device>> devices = Devices();
+  const absl::StatusOr<std::vector<Device>> devices = ListDevices();
   std::string reason;
   if (!devices.ok()) {
     reason = std::string(devices.status().message());
@@ -226,7 +226,7 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> Enqueue(FactoryString factory, cons
 // Entries in the memory of the stream's device: checks, and make(factory), with that device
 // current.
 template <typename Make>
-absl::StatusOr<std::unique_ptr<DeviceIndex>> MakeOnStream(std::string_view text, KeyKind kind,
+absl::StatusOr<std::unique_ptr<DeviceIndex>> MakeOnStream(std::string_view text, PhysicalType kind,
                                                           DeviceStream stream, Make make) {
   ASSIGN_OR_RETURN(FactoryString factory, ParseForDevice(text));
   RETURN_IF_ERROR(
@@ -235,7 +235,7 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> MakeOnStream(std::string_view text,
   ASSIGN_OR_RETURN(const int device, DeviceOfStream(stream));
   RETURN_IF_ERROR(CheckDevice(factory, device));
   const OnDevice on_device(device);
-  if (kind == KeyKind::kBytes) {
+  if (kind == PhysicalType::kBytes) {
     return absl::UnimplementedError(absl::StrFormat(
         "ordered index '%s': keys of bytes are indexed from a run on the host", text));
   }
@@ -250,13 +250,13 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildFromStrings(FactoryString fact
 
 absl::StatusOr<std::unique_ptr<DeviceIndex>> MakeOnDevice(FactoryString factory,
                                                           const SortedRun& run, int device) {
-  if (run.kind() == KeyKind::kBytes) RETURN_IF_ERROR(CheckForBytes(factory));
+  if (run.kind() == PhysicalType::kBytes) RETURN_IF_ERROR(CheckForBytes(factory));
   RETURN_IF_ERROR(CheckDevice(factory, device));
   const OnDevice on_device(device);
   const BesideCaptures beside;
-  if (run.kind() == KeyKind::kBytes) return BuildFromStrings(std::move(factory), run);
-  return run.kind() == KeyKind::kU32 ? BuildFromRun<uint32_t>(std::move(factory), run)
-                                     : BuildFromRun<uint64_t>(std::move(factory), run);
+  if (run.kind() == PhysicalType::kBytes) return BuildFromStrings(std::move(factory), run);
+  return run.kind() == PhysicalType::kU32 ? BuildFromRun<uint32_t>(std::move(factory), run)
+                                          : BuildFromRun<uint64_t>(std::move(factory), run);
 }
 
 template <typename Key>
@@ -264,7 +264,7 @@ DeviceBytes PredictPackedBytes(absl::Span<const Key> keys, const PackedIndexOpti
                                int threads) {
   const PackedBounds bounds =
       BoundPackedBytes(keys.size(), SurveyOnHost(keys, Topology::Get().Threads(threads)), options);
-  return {bounds.most_building, bounds.most_resident};
+  return {bounds.max_building, bounds.max_resident};
 }
 
 }  // namespace
@@ -280,7 +280,7 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> MakeDeviceIndex(std::string_view te
                                                              const RowId* row_ids,
                                                              DeviceStream stream) {
   return gpu::MakeOnStream(text, keys.kind(), stream, [&](FactoryString factory) {
-    return keys.kind() == KeyKind::kU32
+    return keys.kind() == PhysicalType::kU32
                ? gpu::BuildFromEntries(std::move(factory), keys.u32(), row_ids, keys.size(), stream)
                : gpu::BuildFromEntries(std::move(factory), keys.u64(), row_ids, keys.size(),
                                        stream);
@@ -301,10 +301,11 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> EnqueueDeviceIndex(std::string_view
               "waits; gpu:fast, gpu:btree, gpu:pivot, gpu:eytzinger and gpu:sorted_array need not",
               text));
         }
-        return keys.kind() == KeyKind::kU32 ? gpu::Enqueue(std::move(factory), keys.u32(), row_ids,
-                                                           keys.size(), rows_ascend, stream)
-                                            : gpu::Enqueue(std::move(factory), keys.u64(), row_ids,
-                                                           keys.size(), rows_ascend, stream);
+        return keys.kind() == PhysicalType::kU32
+                   ? gpu::Enqueue(std::move(factory), keys.u32(), row_ids, keys.size(), rows_ascend,
+                                  stream)
+                   : gpu::Enqueue(std::move(factory), keys.u64(), row_ids, keys.size(), rows_ascend,
+                                  stream);
       });
 }
 
@@ -320,7 +321,7 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> gpu::MakeGpuIndex(FactoryString fa
 
 absl::StatusOr<gpu::DeviceBytes> gpu::PredictDeviceBytes(FactoryString factory,
                                                          const SortedRun& run, int threads) {
-  const bool strings = run.kind() == KeyKind::kBytes;
+  const bool strings = run.kind() == PhysicalType::kBytes;
   if (factory.structure != "auto" && factory.structure != "packed" &&
       !(strings && factory.structure == "partial_key")) {
     return absl::UnimplementedError(absl::StrFormat(
@@ -334,8 +335,9 @@ absl::StatusOr<gpu::DeviceBytes> gpu::PredictDeviceBytes(FactoryString factory,
   ASSIGN_OR_RETURN(const PackedIndexOptions options, TakePackedOptions(&factory));
   RETURN_IF_ERROR(factory.CheckAllTaken());
   if (run.empty()) return DeviceBytes();
-  return run.kind() == KeyKind::kU32 ? PredictPackedBytes<uint32_t>(run.u32(), options, threads)
-                                     : PredictPackedBytes<uint64_t>(run.u64(), options, threads);
+  return run.kind() == PhysicalType::kU32
+             ? PredictPackedBytes<uint32_t>(run.u32(), options, threads)
+             : PredictPackedBytes<uint64_t>(run.u64(), options, threads);
 }
 
 }  // namespace cairn

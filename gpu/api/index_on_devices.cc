@@ -46,7 +46,7 @@ class IndexOnDevices final : public OrderedIndex {
                         lost == 0 ? "" : absl::StrCat(" (", lost, " lost)"));
   }
   uint64_t memory_bytes() const override { return group_->memory_bytes(); }
-  absl::Status Answer(const Batch& batch) const override { return group_->Answer(batch); }
+  absl::Status Execute(const Batch& batch) const override { return group_->Execute(batch); }
 
  private:
   const std::string devices_;

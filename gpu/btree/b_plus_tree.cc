@@ -31,11 +31,11 @@ absl::Status CheckMostEntries(size_t entries, size_t more) {
 }
 
 // Entries that are inserted one by one rather than together.
-constexpr size_t kMostOneByOne = UpdatableDeviceIndex::kMostOneByOne;
+constexpr size_t kMaxOneByOne = UpdatableDeviceIndex::kMaxOneByOne;
 
 // InvalidArgument where one of a few row ids is none. Waits for the stream.
 absl::Status CheckRows(const RowId* row_ids, size_t size, cudaStream_t stream) {
-  std::array<RowId, kMostOneByOne> rows;
+  std::array<RowId, kMaxOneByOne> rows;
   CAIRN_RETURN_IF_CUDA_FAILS(
       cudaMemcpyAsync(rows.data(), row_ids, size * sizeof(RowId), cudaMemcpyDeviceToHost, stream));
   CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
@@ -115,7 +115,7 @@ absl::StatusOr<size_t> BPlusTree<Key>::InsertEntries(DeviceKeys keys, const RowI
   const Key* const added_keys = static_cast<const Key*>(keys.data());
   RETURN_IF_ERROR(CheckMostEntries(this->size(), added));
   if (added == 0) return 0;
-  if (added <= kMostOneByOne) {
+  if (added <= kMaxOneByOne) {
     RETURN_IF_ERROR(CheckRows(row_ids, added, stream));
     RETURN_IF_ERROR(MakeRoom(&pages_, added, stream));
     RETURN_IF_ERROR(InsertOneByOne(&pages_, added_keys, row_ids, added, stream));

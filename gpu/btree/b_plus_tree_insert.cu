@@ -12,7 +12,7 @@ namespace cairn::gpu {
 namespace {
 
 constexpr uint32_t kWhole = 0xffffffffu;
-constexpr int kMostKeys = BPlusTreeLayout::kGreatestOrder;
+constexpr int kMaxKeys = BPlusTreeLayout::kGreatestOrder;
 
 // Linked pages, to be changed.
 template <typename Key>
@@ -40,9 +40,9 @@ struct InsertState {
   BPlusTreeShape shape;
   uint32_t page[BPlusTreeLayout::kMaxLevels];  // on the path, by level
   uint32_t slot[BPlusTreeLayout::kMaxLevels];  // of the child that it goes to
-  Key keys[kMostKeys + 1];
-  RowId rows[kMostKeys + 1];
-  uint32_t children[kMostKeys + 2];
+  Key keys[kMaxKeys + 1];
+  RowId rows[kMaxKeys + 1];
+  uint32_t children[kMaxKeys + 2];
 };
 
 // An entry; or a separator with the page to its right.

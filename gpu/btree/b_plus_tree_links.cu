@@ -145,9 +145,9 @@ struct Room {
       : inner(shape.inner_pages +
               BPlusTreeLayout::SpareInnerPages(layout.order(), shape.pages, inserts)),
         leaves(shape.pages[0] + uint64_t{inserts}) {
-    const auto most_leaves = static_cast<uint32_t>(std::min<uint64_t>(leaves, kMaxEntries));
+    const auto max_leaves = static_cast<uint32_t>(std::min<uint64_t>(leaves, kMaxEntries));
     const auto anew =
-        BPlusTreeLayout::AboveLeaves(most_leaves, layout.order(), layout.fill()).inner_pages();
+        BPlusTreeLayout::AboveLeaves(max_leaves, layout.order(), layout.fill()).inner_pages();
     inner = std::max<uint64_t>(inner, anew);
   }
   // A sixteenth more, so that many inserts do not copy the tree as often.

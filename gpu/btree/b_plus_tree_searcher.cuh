@@ -33,7 +33,7 @@ __device__ Vector LoadFromLeaf(const Vector* from) {
 // behind all.
 template <typename Key, typename Pages>
 struct BPlusTreeSearcher {
-  using KeyType = Key;
+  using DataType = Key;
   struct Slot {
     uint32_t leaf, offset;
   };

@@ -145,7 +145,7 @@ void GroupState::GiveBack(std::unique_ptr<GroupContext> context) const {
   idle_.push_back(std::move(context));
 }
 
-absl::Status GroupState::Answer(const PointQuery& query, int source, cudaStream_t after) {
+absl::Status GroupState::Execute(const PointQuery& query, int source, cudaStream_t after) {
   // Whatever is enqueued is waited for here.
   const WaitsForItsUses waits;
   for (;;) {

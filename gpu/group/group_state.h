@@ -39,7 +39,7 @@ class GroupState {
                                                             std::optional<ShardRouting> routing,
                                                             const DeviceGroupOptions& options);
 
-  KeyKind kind() const { return kind_; }
+  PhysicalType kind() const { return kind_; }
   uint64_t size() const { return size_; }
   bool replicated() const { return !routing_.has_value(); }
   const std::vector<GroupMember>& members() const { return members_; }
@@ -69,7 +69,7 @@ class GroupState {
   // Answers points in memory of `source`, which is a device of the group's, behind the work that
   // `after` has now, a stream of that device. Waits. A member that is lost in between is marked so,
   // and the batch is asked again.
-  absl::Status Answer(const PointQuery& query, int source, cudaStream_t after);
+  absl::Status Execute(const PointQuery& query, int source, cudaStream_t after);
 
  private:
   struct Fallback {
@@ -87,7 +87,7 @@ class GroupState {
   std::vector<GroupMember> members_;
   std::optional<ShardRouting> routing_;
   DeviceGroupOptions options_;
-  KeyKind kind_ = KeyKind::kU32;
+  PhysicalType kind_ = PhysicalType::kU32;
   uint64_t size_ = 0;
   std::vector<std::vector<bool>> reaches_;  // [source device's first member][member]
   std::unique_ptr<std::atomic<bool>[]> lost_;

@@ -47,22 +47,23 @@ absl::Status GroupView::Search(Operation operation, DeviceKeys keys, void* resul
                                DeviceStream stream) const {
   if (AsksOne()) {
     ASSIGN_OR_RETURN(const DeviceIndex* const own, Own());
-    return own->Answer(PointBatch(operation, keys, results), stream);
+    return own->Execute(PointBatch(operation, keys, results), stream);
   }
   RETURN_IF_ERROR(CheckNotCapturing("device group", "answering", stream));
-  return group_.Answer({operation, keys, {results}}, device(), stream);
+  return group_.Execute({operation, keys, {results}}, device(), stream);
 }
 
 absl::Status GroupView::FindPrefixEnds(DeviceKeys prefixes, Position* ends,
                                        DeviceStream stream) const {
-  if (kind() != KeyKind::kBytes) return absl::UnimplementedError("prefixes are of keys of bytes");
+  if (kind() != PhysicalType::kBytes)
+    return absl::UnimplementedError("prefixes are of keys of bytes");
   ASSIGN_OR_RETURN(const DeviceIndex* const own, Own());
   ASSIGN_OR_RETURN(const DeviceBuffer<Position> begin,
                    DeviceBuffer<Position>::Allocate(prefixes.size(), stream));
   DeviceRanges ranges;
   ranges.lower = ranges.upper = prefixes;
   ranges.upper_bound = Bound::kPrefix;
-  return own->Answer(DeviceBatch::Positions(ranges, begin.data(), ends), stream);
+  return own->Execute(DeviceBatch::Positions(ranges, begin.data(), ends), stream);
 }
 
 absl::Status GroupView::GatherRows(const Position* begin, const uint64_t* offsets, size_t queries,

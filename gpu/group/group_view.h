@@ -24,7 +24,7 @@ class GroupView : public DeviceIndex {
   bool has_distinct_keys() const override;
 
  private:
-  bool AsksOne() const { return asks_ == Asks::kOne || kind() == KeyKind::kBytes; }
+  bool AsksOne() const { return asks_ == Asks::kOne || kind() == PhysicalType::kBytes; }
   // The member alone. Unavailable where its device is lost.
   absl::StatusOr<const DeviceIndex*> Own() const;
 

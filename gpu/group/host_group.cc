@@ -18,13 +18,13 @@ namespace cairn::gpu {
 namespace {
 
 // A run without entries, of a kind.
-SortedRun NoEntries(KeyKind kind) {
+SortedRun NoEntries(PhysicalType kind) {
   switch (kind) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return SortedRun::Wrap(absl::Span<const uint32_t>(), {}, nullptr);
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return SortedRun::Wrap(absl::Span<const uint64_t>(), {}, nullptr);
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       break;
   }
   static constexpr uint32_t kNoOffsets[] = {0};
@@ -32,7 +32,7 @@ SortedRun NoEntries(KeyKind kind) {
 }
 
 HostColumn HostColumnOf(const KeyBatch& keys) {
-  const void* const data = keys.kind() == KeyKind::kU32
+  const void* const data = keys.kind() == PhysicalType::kU32
                                ? static_cast<const void*>(keys.u32().data())
                                : static_cast<const void*>(keys.u64().data());
   return {const_cast<void*>(data), KeyBytes(keys.kind())};
@@ -56,7 +56,7 @@ HostGroup::HostGroup(GroupState& group, std::optional<SortedRun> run, bool wide_
     : group_(group), run_(std::move(run)), wide_rows_(wide_rows) {
   if (group.size() > kMaxEntries) return;
   HostBatchPolicy policy;
-  if (!group.replicated()) policy.most_rows_from_run = SIZE_MAX;
+  if (!group.replicated()) policy.max_rows_from_run = SIZE_MAX;
   for (size_t i = 0; i < group.members().size(); ++i) {
     indexes_.push_back(std::make_unique<GpuIndex>(
         run_.has_value() ? *run_ : NoEntries(group.kind()),
@@ -104,7 +104,7 @@ std::vector<size_t> HostGroup::Sources() const {
   return sources;
 }
 
-absl::Status HostGroup::Answer(const Batch& batch) const {
+absl::Status HostGroup::Execute(const Batch& batch) const {
   RETURN_IF_ERROR(Check(batch));
   if (batch.empty()) {
     return batch.gives_matches() ? BeginMatches(group_.kind(), 0, batch.matches) : absl::OkStatus();
@@ -114,7 +114,7 @@ absl::Status HostGroup::Answer(const Batch& batch) const {
   // A part of shards waits for each of its chunks: a second one a device is copied meanwhile.
   size_t parts = group_.replicated() ? sources.size() : 2 * sources.size();
   const size_t turn = turn_.fetch_add(1, std::memory_order_relaxed);
-  if (batch.size() < group_.options().least_split || batch.gives_matches()) parts = 1;
+  if (batch.size() < group_.options().min_split || batch.gives_matches()) parts = 1;
   parts = std::max<size_t>(1, std::min(parts, batch.size()));
   return AskParts(parts, [&](size_t i) {
     constexpr size_t kMultiple = 64;
@@ -144,14 +144,14 @@ absl::Status HostGroup::AnswerPart(const Batch& part, size_t source) const {
     source = *next;
   }
   ASSIGN_OR_RETURN(const OrderedIndex* const fallback, group_.FallbackOfAll(run_));
-  return fallback->Answer(part);
+  return fallback->Execute(part);
 }
 
 absl::Status HostGroup::Ask(const Batch& part, size_t source) const {
   if (indexes_.empty() || (wide_rows_ && part.operation == Operation::kFindFirst)) {
     return AskWide(part, group_.members()[source].device);
   }
-  return indexes_[source]->Answer(part);
+  return indexes_[source]->Execute(part);
 }
 
 absl::Status HostGroup::AskWide(const Batch& part, int device) const {
@@ -192,7 +192,7 @@ absl::Status HostGroup::AskWide(const Batch& part, int device) const {
       *context));
   for (size_t i = 0; i < rows.size(); ++i) {
     part.values[i] = RowInShard(rows[i]);
-    part.shards[i] = rows[i] == kNoWideRow ? 0 : ShardOf(rows[i]);
+    part.shards[i] = rows[i] == kNoGlobalRow ? 0 : ShardOf(rows[i]);
   }
   return absl::OkStatus();
 }

@@ -23,7 +23,7 @@ class HostGroup {
   // `run`: the entries of all, where they are one run.
   HostGroup(GroupState& group, std::optional<SortedRun> run, bool wide_rows);
 
-  absl::Status Answer(const Batch& batch) const;
+  absl::Status Execute(const Batch& batch) const;
 
  private:
   absl::Status Check(const Batch& batch) const;

@@ -34,18 +34,18 @@ struct PointQuery {
 inline size_t AnswerBytes(Operation operation) {
   return operation == Operation::kContains ? sizeof(bool) : sizeof(uint32_t);
 }
-inline size_t KeyBytes(KeyKind kind) {
-  return kind == KeyKind::kU32 ? sizeof(uint32_t) : sizeof(uint64_t);
+inline size_t KeyBytes(PhysicalType kind) {
+  return kind == PhysicalType::kU32 ? sizeof(uint32_t) : sizeof(uint64_t);
 }
 
 // The `count` keys from `first` on.
 inline DeviceKeys SliceOf(DeviceKeys keys, size_t first, size_t count) {
-  return keys.kind() == KeyKind::kU32 ? DeviceKeys(keys.u32() + first, count)
-                                      : DeviceKeys(keys.u64() + first, count);
+  return keys.kind() == PhysicalType::kU32 ? DeviceKeys(keys.u32() + first, count)
+                                           : DeviceKeys(keys.u64() + first, count);
 }
-inline DeviceKeys KeysIn(KeyKind kind, const void* memory, size_t count) {
-  return kind == KeyKind::kU32 ? DeviceKeys(static_cast<const uint32_t*>(memory), count)
-                               : DeviceKeys(static_cast<const uint64_t*>(memory), count);
+inline DeviceKeys KeysIn(PhysicalType kind, const void* memory, size_t count) {
+  return kind == PhysicalType::kU32 ? DeviceKeys(static_cast<const uint32_t*>(memory), count)
+                                    : DeviceKeys(static_cast<const uint64_t*>(memory), count);
 }
 
 // A batch of points with answers as an index gives them.

@@ -38,9 +38,9 @@ __global__ void __launch_bounds__(kPartitionThreads)
     PartitionTile(const Key* __restrict__ keys, uint32_t size, ShardBounds<Key> bounds, int shards,
                   int shard_bits, ShardArrays to, PartitionNotes notes) {
   __shared__ Key ordered[kTileQueries];
-  __shared__ uint32_t counts[kMostGroupMembers];
-  __shared__ uint32_t offsets[kMostGroupMembers];
-  __shared__ uint32_t bases[kMostGroupMembers];
+  __shared__ uint32_t counts[kMaxGroupMembers];
+  __shared__ uint32_t offsets[kMaxGroupMembers];
+  __shared__ uint32_t bases[kMaxGroupMembers];
   const unsigned thread = threadIdx.x, lane = thread % kWarpLanes;
   const uint32_t first = blockIdx.x * kTileQueries;
   const uint32_t queries = min(kTileQueries, size - first);
@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(kPartitionThreads)
 // A row that is none is none of any width.
 template <typename Wide>
 __device__ Wide WithOffset(uint32_t answer, uint64_t offset) {
-  return answer == kNoRow ? static_cast<Wide>(kNoWideRow) : static_cast<Wide>(offset + answer);
+  return answer == kNoRow ? static_cast<Wide>(kNoGlobalRow) : static_cast<Wide>(offset + answer);
 }
 template <typename Wide>
 __device__ Wide WithOffset(bool answer, uint64_t) {
@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(kPartitionThreads)
     ReturnTile(ShardArrays answers, uint32_t size, int shards, ShardOffsets offsets,
                PartitionNotes notes, Places<Wide> to) {
   __shared__ Wide ordered[kTileQueries];
-  __shared__ TilePart parts[kMostGroupMembers];
+  __shared__ TilePart parts[kMaxGroupMembers];
   const unsigned thread = threadIdx.x;
   const uint32_t first = blockIdx.x * kTileQueries;
   const uint32_t queries = min(kTileQueries, size - first);

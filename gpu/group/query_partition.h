@@ -26,17 +26,17 @@ inline constexpr uint32_t TilesOf(uint32_t queries) {
 template <typename Key>
 struct ShardBounds {
   int size = 0;  // less than the number of shards; what is behind has no key
-  Key bounds[kMostGroupMembers - 1] = {};
+  Key bounds[kMaxGroupMembers - 1] = {};
 };
 
 // An array for each shard; the peer's memory if the device reaches it.
 struct ShardArrays {
-  void* of[kMostGroupMembers] = {};
+  void* of[kMaxGroupMembers] = {};
 };
 
 // What is added to the answers of each shard: the positions before it, or its number in wide rows.
 struct ShardOffsets {
-  uint64_t of[kMostGroupMembers] = {};
+  uint64_t of[kMaxGroupMembers] = {};
 };
 
 // A tile's part of a shard: where it begins in the shard's array, and in the tile, where it ends

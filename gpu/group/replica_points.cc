@@ -78,7 +78,7 @@ class ReplicaCall {
       return absl::UnavailableError("device group: every device is lost");
     }
     const size_t size = query_.keys.size();
-    if (size < group_.options().least_split) {
+    if (size < group_.options().min_split) {
       const auto own = std::ranges::find_if(
           living, [&](size_t i) { return group_.members()[i].device == source_; });
       living = {own != living.end() ? *own : living.front()};
@@ -133,13 +133,13 @@ class ReplicaCall {
     const AnswerColumn answers = From(query_.answers, query_.operation, part.first + offset);
     const OnDevice on_member(member.device);
     if (part.in_place) {
-      return member.index->Answer(PointBatch(query_.operation, keys, answers.data), member_stream);
+      return member.index->Execute(PointBatch(query_.operation, keys, answers.data), member_stream);
     }
     char* const far_keys = part.far.data() + slot * (ChunkKeys(part) + ChunkAnswers(part));
     char* const far_answers = far_keys + ChunkKeys(part);
     RETURN_IF_ERROR(CopyBetween(far_keys, member.device, keys.data(), source_,
                                 count * KeyBytes(group_.kind()), member_stream));
-    RETURN_IF_ERROR(member.index->Answer(
+    RETURN_IF_ERROR(member.index->Execute(
         PointBatch(query_.operation, KeysIn(group_.kind(), far_keys, count), far_answers),
         member_stream));
     char* back = static_cast<char*>(answers.data);

@@ -29,15 +29,15 @@ std::vector<SortedRun> CutRun(const SortedRun& run, size_t parts) {
   for (size_t i = 0; i < parts; ++i) {
     const size_t first = CutOf(run.size(), parts, i, kLine);
     const size_t count = CutOf(run.size(), parts, i + 1, kLine) - first;
-    cut.push_back(run.kind() == KeyKind::kU32 ? PartOfRun<uint32_t>(run, first, count)
-                                              : PartOfRun<uint64_t>(run, first, count));
+    cut.push_back(run.kind() == PhysicalType::kU32 ? PartOfRun<uint32_t>(run, first, count)
+                                                   : PartOfRun<uint64_t>(run, first, count));
   }
   return cut;
 }
 
 ShardKeys KeysOf(const SortedRun& run) {
   if (run.empty()) return {};
-  const bool small = run.kind() == KeyKind::kU32;
+  const bool small = run.kind() == PhysicalType::kU32;
   return {false, small ? run.u32().front() : run.u64().front(),
           small ? run.u32().back() : run.u64().back()};
 }

@@ -143,7 +143,7 @@ class ShardCall {
     for (size_t s = 0; s < shards_; ++s) to.of[s] = KeysIn(NearOf(s), slot);
     const size_t count_bytes = shards_ * sizeof(uint32_t);
     CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(NotesOf(slot).counts, 0, count_bytes, stream()));
-    RETURN_IF_ERROR(group_.kind() == KeyKind::kU32
+    RETURN_IF_ERROR(group_.kind() == PhysicalType::kU32
                         ? Partition(query_.keys.u32() + first, size, to, slot)
                         : Partition(query_.keys.u64() + first, size, to, slot));
     CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(CountsOf(slot), NotesOf(slot).counts, count_bytes,
@@ -180,7 +180,7 @@ class ShardCall {
                                     source_, count * KeyBytes(group_.kind()), member_stream));
       }
       const DeviceKeys keys = gpu::KeysIn(group_.kind(), KeysIn(lane.far, slot), count);
-      RETURN_IF_ERROR(member.index->Answer(
+      RETURN_IF_ERROR(member.index->Execute(
           PointBatch(query_.operation, keys, AnswersIn(lane.far, slot)), member_stream));
       if (lane.near.data() != nullptr) {
         RETURN_IF_ERROR(CopyBetween(AnswersIn(lane.near, slot), source_, AnswersIn(lane.far, slot),
@@ -203,13 +203,13 @@ class ShardCall {
                                                cudaMemcpyDeviceToHost, stream()));
     RETURN_IF_ERROR(context_.stream->Wait());
     const KeyBatch batch =
-        group_.kind() == KeyKind::kU32
+        group_.kind() == PhysicalType::kU32
             ? KeyBatch(absl::MakeConstSpan(reinterpret_cast<uint32_t*>(keys.get()), count))
             : KeyBatch(absl::MakeConstSpan(keys.get(), count));
     Batch asked{query_.operation, batch};
     asked.values = absl::MakeSpan(answers.get(), count);
     asked.found = absl::MakeSpan(reinterpret_cast<bool*>(answers.get()), count);
-    RETURN_IF_ERROR(lane.fallback->Answer(asked));
+    RETURN_IF_ERROR(lane.fallback->Execute(asked));
     CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(AnswersIn(lane.near, slot), answers.get(),
                                                count * AnswerBytes(query_.operation),
                                                cudaMemcpyHostToDevice, stream()));

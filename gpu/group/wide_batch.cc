@@ -11,14 +11,15 @@
 namespace cairn::gpu {
 namespace {
 
-absl::Status CheckGroupKeys(KeyKind group, DeviceKeys keys) {
+absl::Status CheckGroupKeys(PhysicalType group, DeviceKeys keys) {
   if (keys.empty() || keys.kind() == group) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrFormat("the batch holds %s keys, the device group %s",
-                                                    KeyKindName(keys.kind()), KeyKindName(group)));
+                                                    PhysicalTypeName(keys.kind()),
+                                                    PhysicalTypeName(group)));
 }
 
 absl::Status CheckWide(const GroupState& group, const WideDeviceBatch& batch) {
-  if (group.kind() == KeyKind::kBytes) {
+  if (group.kind() == PhysicalType::kBytes) {
     return absl::UnimplementedError(
         "device group: of keys of bytes, answers of 64 bits; On(device) has those of 32");
   }
@@ -56,8 +57,8 @@ class WideRangeEnds {
   absl::Status Find(DeviceKeys keys, Bound bound, Operation inclusive, Operation exclusive,
                     uint64_t open, const AnswerColumn& to) const {
     if (bound != Bound::kOpen) {
-      return group_.Answer({bound == Bound::kInclusive ? inclusive : exclusive, keys, to}, device_,
-                           stream_);
+      return group_.Execute({bound == Bound::kInclusive ? inclusive : exclusive, keys, to}, device_,
+                            stream_);
     }
     RETURN_IF_ERROR(EnqueueConstant(open, keys.size(), to, stream_));
     CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream_));
@@ -71,9 +72,9 @@ class WideRangeEnds {
 
 absl::Status CountRanges(const GroupState& group, const WideRangeEnds& ends,
                          const DeviceRanges& ranges, uint64_t* counts, cudaStream_t stream) {
-  constexpr size_t kLeast = size_t{1} << 25;  // where chunks are smaller, several are under way
+  constexpr size_t kMin = size_t{1} << 25;  // where chunks are smaller, several are under way
   const size_t size = ranges.size();
-  const size_t most = std::min(size, std::max(kLeast, group.options().chunk_queries));
+  const size_t most = std::min(size, std::max(kMin, group.options().chunk_queries));
   ASSIGN_OR_RETURN(const DeviceBuffer<uint64_t> begin,
                    DeviceBuffer<uint64_t>::Allocate(most, stream));
   for (size_t first = 0; first < size; first += most) {
@@ -99,7 +100,7 @@ absl::Status AnswerWide(GroupState& group, const WideDeviceBatch& batch, int dev
   const DeviceRanges& ranges = batch.ranges;
   switch (batch.operation) {
     case Operation::kContains:
-      return group.Answer({batch.operation, batch.keys, {batch.found}}, device, stream);
+      return group.Execute({batch.operation, batch.keys, {batch.found}}, device, stream);
     case Operation::kEqualRange:
       RETURN_IF_ERROR(ends.Lower(batch.keys, Bound::kInclusive, batch.values));
       return ends.Upper(batch.keys, Bound::kInclusive, {batch.ends, true});
@@ -110,7 +111,7 @@ absl::Status AnswerWide(GroupState& group, const WideDeviceBatch& batch, int dev
     case Operation::kCount:
       return CountRanges(group, ends, ranges, batch.values, stream);
     default:
-      return group.Answer({batch.operation, batch.keys, {batch.values, true}}, device, stream);
+      return group.Execute({batch.operation, batch.keys, {batch.values, true}}, device, stream);
   }
 }
 

@@ -9,7 +9,7 @@
 namespace cairn::gpu {
 
 // Answers a batch in the memory of `device`, one of the group's, behind the work that `stream` has
-// now, a stream of that device. Waits. InvalidArgument and Unimplemented as DeviceGroup::Answer.
+// now, a stream of that device. Waits. InvalidArgument and Unimplemented as DeviceGroup::Execute.
 // Ranges are two searches for points; for kCount the positions of the first take 8 bytes a query of
 // 2^25, or of a chunk where that has more.
 absl::Status AnswerWide(GroupState& group, const WideDeviceBatch& batch, int device,

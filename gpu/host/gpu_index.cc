@@ -15,17 +15,17 @@
 namespace cairn::gpu {
 namespace {
 
-DeviceKeys KeysAt(KeyKind kind, const void* keys, size_t size) {
-  return kind == KeyKind::kU32 ? DeviceKeys(static_cast<const uint32_t*>(keys), size)
-                               : DeviceKeys(static_cast<const uint64_t*>(keys), size);
+DeviceKeys KeysAt(PhysicalType kind, const void* keys, size_t size) {
+  return kind == PhysicalType::kU32 ? DeviceKeys(static_cast<const uint32_t*>(keys), size)
+                                    : DeviceKeys(static_cast<const uint64_t*>(keys), size);
 }
 
-HostColumn KeyColumnOf(const KeyBatch& keys) {
-  const void* const data = keys.kind() == KeyKind::kU32
+HostColumn EncodedKeysOf(const KeyBatch& keys) {
+  const void* const data = keys.kind() == PhysicalType::kU32
                                ? static_cast<const void*>(keys.u32().data())
                                : static_cast<const void*>(keys.u64().data());
   return {const_cast<void*>(data),
-          keys.kind() == KeyKind::kU32 ? sizeof(uint32_t) : sizeof(uint64_t)};
+          keys.kind() == PhysicalType::kU32 ? sizeof(uint32_t) : sizeof(uint64_t)};
 }
 
 constexpr auto NothingToFill = [](size_t, size_t, size_t, void*) {};
@@ -45,7 +45,7 @@ absl::Status PositionsByOneSearch(const DeviceIndex& index, const RangeBatch& ra
   };
   const auto search = [&](const void* const* in, void* const* out, size_t count,
                           cudaStream_t stream) {
-    return index.Answer(
+    return index.Execute(
         DeviceBatch::LowerBound(KeysAt(index.kind(), in[0], count), static_cast<Position*>(out[0])),
         stream);
   };
@@ -62,7 +62,7 @@ absl::Status PositionsByOneSearch(const DeviceIndex& index, const RangeBatch& ra
 absl::Status PositionsOfRanges(const DeviceIndex& index, const RangeBatch& batch,
                                absl::Span<Position> begin, absl::Span<Position> end,
                                const HostBatchPolicy& policy, QueryContext& context) {
-  const HostColumn inputs[] = {KeyColumnOf(batch.lower), KeyColumnOf(batch.upper)};
+  const HostColumn inputs[] = {EncodedKeysOf(batch.lower), EncodedKeysOf(batch.upper)};
   const size_t distinct = inputs[0].data == inputs[1].data ? 1 : 2;
   const auto search = [&](const void* const* in, void* const* out, size_t count,
                           cudaStream_t stream) {
@@ -71,9 +71,9 @@ absl::Status PositionsOfRanges(const DeviceIndex& index, const RangeBatch& batch
     ranges.upper = KeysAt(index.kind(), in[distinct - 1], count);
     ranges.lower_bound = batch.lower_bound;
     ranges.upper_bound = batch.upper_bound;
-    return index.Answer(DeviceBatch::Positions(ranges, static_cast<Position*>(out[0]),
-                                               static_cast<Position*>(out[1])),
-                        stream);
+    return index.Execute(DeviceBatch::Positions(ranges, static_cast<Position*>(out[0]),
+                                                static_cast<Position*>(out[1])),
+                         stream);
   };
   const HostColumn outputs[] = {{begin.data(), sizeof(Position)}, {end.data(), sizeof(Position)}};
   return RunHostBatch({batch.size(), absl::MakeConstSpan(inputs).first(distinct), outputs, false,
@@ -84,7 +84,7 @@ absl::Status PositionsOfRanges(const DeviceIndex& index, const RangeBatch& batch
 // Of all keys of a run, in bytes.
 size_t LongestKey(const SortedRun& run) {
   size_t longest = 0;
-  if (run.kind() != KeyKind::kBytes) return longest;
+  if (run.kind() != PhysicalType::kBytes) return longest;
   for (size_t i = 0; i < run.size(); ++i) longest = std::max(longest, run.bytes()[i].size());
   return longest;
 }
@@ -112,7 +112,7 @@ absl::Status GpuIndex::StringPoints(const Batch& batch, HostColumn results,
     DeviceBatch some{batch.operation, some_keys};
     some.values = static_cast<uint32_t*>(out);
     some.found = static_cast<bool*>(out);
-    return index_->Answer(some, stream);
+    return index_->Execute(some, stream);
   };
   return RunStringBatch({batch.size(), &strings, longest_key_ + 1, results, search}, policy_,
                         context);
@@ -125,7 +125,7 @@ absl::Status GpuIndex::StringPositions(const RangeBatch& ranges, absl::Span<Posi
   const BoundStrings keys(ranges);
   const StringsOf strings([&keys](size_t i) { return keys(i); }, longest_key_);
   const auto search = [&](DeviceKeys some_keys, void* out, cudaStream_t stream) {
-    return index_->Answer(DeviceBatch::LowerBound(some_keys, static_cast<Position*>(out)), stream);
+    return index_->Execute(DeviceBatch::LowerBound(some_keys, static_cast<Position*>(out)), stream);
   };
   RETURN_IF_ERROR(
       RunStringBatch({bounds, &strings, longest_key_ + 1, {positions, sizeof(Position)}, search},
@@ -135,15 +135,15 @@ absl::Status GpuIndex::StringPositions(const RangeBatch& ranges, absl::Span<Posi
 }
 
 absl::Status GpuIndex::Points(const Batch& batch, HostColumn results, QueryContext& context) const {
-  if (run().kind() == KeyKind::kBytes) return StringPoints(batch, results, context);
+  if (run().kind() == PhysicalType::kBytes) return StringPoints(batch, results, context);
   const auto enqueue = [&](const void* const* in, void* const* out, size_t count,
                            cudaStream_t stream) {
     DeviceBatch some{batch.operation, KeysAt(batch.keys.kind(), in[0], count)};
     some.values = static_cast<uint32_t*>(out[0]);
     some.found = static_cast<bool*>(out[0]);
-    return index_->Answer(some, stream);
+    return index_->Execute(some, stream);
   };
-  const HostColumn inputs[] = {KeyColumnOf(batch.keys)};
+  const HostColumn inputs[] = {EncodedKeysOf(batch.keys)};
   const HostColumn outputs[] = {results};
   return RunHostBatch(
       {batch.size(), inputs, outputs, index_->writes_results_once(), NothingToFill, enqueue},
@@ -152,25 +152,25 @@ absl::Status GpuIndex::Points(const Batch& batch, HostColumn results, QueryConte
 
 absl::Status GpuIndex::Positions(const RangeBatch& ranges, absl::Span<Position> begin,
                                  absl::Span<Position> end, QueryContext& context) const {
-  if (run().kind() == KeyKind::kBytes) return StringPositions(ranges, begin, end, context);
+  if (run().kind() == PhysicalType::kBytes) return StringPositions(ranges, begin, end, context);
   const bool uniform = ranges.lower_bounds.empty() && ranges.upper_bounds.empty();
-  if (uniform && 2 * ranges.size() > policy_.most_zero_copy) {
+  if (uniform && 2 * ranges.size() > policy_.max_zero_copy) {
     return PositionsOfRanges(*index_, ranges, begin, end, policy_, context);
   }
-  return run().kind() == KeyKind::kU32
+  return run().kind() == PhysicalType::kU32
              ? PositionsByOneSearch<uint32_t>(*index_, ranges, begin, end, policy_, context)
              : PositionsByOneSearch<uint64_t>(*index_, ranges, begin, end, policy_, context);
 }
 
-absl::Status GpuIndex::Rows(const RangeBatch& ranges, const QueryOptions& options, Matches* matches,
-                            QueryContext& context) const {
+absl::Status GpuIndex::Rows(const RangeBatch& ranges, const QueryOptions& options,
+                            FindResult* matches, QueryContext& context) const {
   const size_t size = ranges.size();
   ASSIGN_OR_RETURN(auto* positions, context.Positions(2 * size));
   const absl::Span<Position> begin(positions, size), end(positions + size, size);
   absl::Status status = Positions(ranges, begin, end, context);
   if (status.ok()) status = PlanMatches(run().kind(), options, begin, end, matches);
   if (!status.ok()) return status;
-  if (matches->row_ids.size() <= policy_.most_rows_from_run) {
+  if (matches->row_ids.size() <= policy_.max_rows_from_run) {
     CopyRows(run(), options, 0, begin, end, matches);
   } else {
     status = CopyRowsToHost(*index_, begin, end, matches->offsets, options.order,
@@ -180,7 +180,7 @@ absl::Status GpuIndex::Rows(const RangeBatch& ranges, const QueryOptions& option
   return AppendKeys(run(), options, begin, end, matches);
 }
 
-absl::Status GpuIndex::Answer(const Batch& batch) const {
+absl::Status GpuIndex::Execute(const Batch& batch) const {
   RETURN_IF_ERROR(CheckBatch(run().kind(), batch));
   if (batch.empty()) {
     return batch.gives_matches() ? BeginMatches(run().kind(), 0, batch.matches) : absl::OkStatus();

@@ -30,7 +30,7 @@ class GpuIndex : public OrderedIndex {
   // Of memory of the device.
   uint64_t memory_bytes() const override { return index_->memory_bytes(); }
 
-  absl::Status Answer(const Batch& batch) const override;
+  absl::Status Execute(const Batch& batch) const override;
 
  private:
   // All require a batch that has been checked and is not empty.
@@ -43,7 +43,7 @@ class GpuIndex : public OrderedIndex {
   absl::Status StringPoints(const Batch& batch, HostColumn results, QueryContext& context) const;
   absl::Status StringPositions(const RangeBatch& ranges, absl::Span<Position> begin,
                                absl::Span<Position> end, QueryContext& context) const;
-  absl::Status Rows(const RangeBatch& ranges, const QueryOptions& options, Matches* matches,
+  absl::Status Rows(const RangeBatch& ranges, const QueryOptions& options, FindResult* matches,
                     QueryContext& context) const;
 
   const std::unique_ptr<const DeviceIndex> index_;

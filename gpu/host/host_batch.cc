@@ -18,7 +18,7 @@
 namespace cairn::gpu {
 namespace {
 
-constexpr size_t kMostColumns = 4;
+constexpr size_t kMaxColumns = 4;
 constexpr size_t kSlots = QueryContext::kStreams;
 
 // Where the columns of `count` queries lie in one block of memory: inputs, then outputs.
@@ -34,21 +34,21 @@ class Layout {
     for (const HostColumn& column : batch.outputs) add(column);
   }
   size_t bytes() const { return bytes_; }
-  std::array<void*, kMostColumns> Columns(char* block) const {
-    std::array<void*, kMostColumns> columns{};
+  std::array<void*, kMaxColumns> Columns(char* block) const {
+    std::array<void*, kMaxColumns> columns{};
     for (size_t i = 0; i < columns_; ++i) columns[i] = block + offsets_[i];
     return columns;
   }
 
  private:
-  std::array<size_t, kMostColumns> offsets_{};
+  std::array<size_t, kMaxColumns> offsets_{};
   size_t columns_ = 0;
   size_t bytes_ = 0;
 };
 
 // Which columns, inputs then outputs, go by way of pinned memory of ours.
-std::array<bool, kMostColumns> StagedColumns(const HostBatch& batch) {
-  std::array<bool, kMostColumns> staged{};
+std::array<bool, kMaxColumns> StagedColumns(const HostBatch& batch) {
+  std::array<bool, kMaxColumns> staged{};
   size_t columns = 0;
   const auto pinned = [&](const HostColumn& column) {
     return IsPinned(column.data, batch.size * column.element_bytes);
@@ -119,8 +119,8 @@ absl::Status CopyArriving(const void* pinned, size_t size, cudaStream_t stream, 
 absl::Status RunZeroCopy(const HostBatch& batch, bool polled, QueryContext& context) {
   const Layout layout(batch, batch.size);
   ASSIGN_OR_RETURN(auto* pinned, context.Pinned(layout.bytes()));
-  const std::array<bool, kMostColumns> staged = StagedColumns(batch);
-  std::array<void*, kMostColumns> columns = layout.Columns(pinned);
+  const std::array<bool, kMaxColumns> staged = StagedColumns(batch);
+  std::array<void*, kMaxColumns> columns = layout.Columns(pinned);
   const size_t inputs = batch.inputs.size();
   for (size_t i = 0; i < inputs; ++i) {
     if (staged[i]) {
@@ -190,13 +190,13 @@ class ChunkedRun {
   // Whole cache lines of any column.
   size_t ChunkSize(size_t queries, const HostBatchPolicy& policy) const {
     constexpr size_t kMultiple = 64;
-    const size_t most = any_staged_ ? policy.most_staged_chunk : policy.most_chunk;
-    const size_t chunk = std::min(std::max(queries / policy.chunks, policy.least_chunk), most);
+    const size_t most = any_staged_ ? policy.max_staged_chunk : policy.max_chunk;
+    const size_t chunk = std::min(std::max(queries / policy.chunks, policy.min_chunk), most);
     return (std::min(chunk, queries) + kMultiple - 1) / kMultiple * kMultiple;
   }
 
   size_t CountOf(size_t chunk) const { return std::min(chunk_, batch_.size - chunk * chunk_); }
-  std::array<void*, kMostColumns> StagingOf(size_t chunk) const {
+  std::array<void*, kMaxColumns> StagingOf(size_t chunk) const {
     return layout_.Columns(pinned_ + chunk % kSlots * layout_.bytes());
   }
   // Where the chunk's elements of a column of the caller's are.
@@ -245,7 +245,7 @@ class ChunkedRun {
 
   const HostBatch& batch_;
   QueryContext& context_;
-  const std::array<bool, kMostColumns> staged_;
+  const std::array<bool, kMaxColumns> staged_;
   const bool any_staged_;
   const size_t chunk_;
   const Layout layout_;
@@ -261,9 +261,9 @@ absl::Status RunHostBatch(const HostBatch& batch, const HostBatchPolicy& policy,
   const OnDevice on_device(context.device());
   const WaitsForItsUses waits;
   absl::Status status;
-  if (batch.size <= policy.most_zero_copy) {
+  if (batch.size <= policy.max_zero_copy) {
     const bool polled =
-        batch.written_once && batch.outputs.size() == 1 && batch.size <= policy.most_polled;
+        batch.written_once && batch.outputs.size() == 1 && batch.size <= policy.max_polled;
     status = RunZeroCopy(batch, polled, context);
   } else {
     status = ChunkedRun(batch, policy, context).Run();
@@ -275,8 +275,8 @@ absl::Status RunHostBatch(const HostBatch& batch, const HostBatchPolicy& policy,
 
 void CopyOnHost(void* to, const void* from, size_t bytes) {
   // On 16 cores, memory to memory: 256 KB in 28 us by one thread, in 9 by 16; 4 MB in 442 and 48.
-  constexpr size_t kLeastBytes = size_t{256} << 10, kParts = 16;
-  const size_t parts = bytes < kLeastBytes ? 1 : kParts;
+  constexpr size_t kMinBytes = size_t{256} << 10, kParts = 16;
+  const size_t parts = bytes < kMinBytes ? 1 : kParts;
   const auto copy = [&](size_t begin, size_t end) {
     std::memcpy(static_cast<char*>(to) + begin, static_cast<const char*>(from) + begin,
                 end - begin);

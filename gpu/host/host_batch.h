@@ -16,21 +16,21 @@ namespace cairn::gpu {
 struct HostBatchPolicy {
   // Up to so many queries the kernel reads keys and writes results in pinned memory of the host,
   // the caller's own if it is; larger batches are copied in chunks, several under way at a time.
-  size_t most_zero_copy = size_t{1} << 18;
+  size_t max_zero_copy = size_t{1} << 18;
   // Up to so many the calling thread does not wait for the kernel's end, but for each result.
-  size_t most_polled = size_t{1} << 10;
+  size_t max_polled = size_t{1} << 10;
   // A chunk is about this part of its batch, within these bounds: for memory of the caller that is
   // pinned, and for other, which goes by way of pinned memory of ours.
   size_t chunks = 4;
-  size_t least_chunk = size_t{1} << 16;
-  size_t most_chunk = size_t{1} << 20;
-  size_t most_staged_chunk = size_t{1} << 21;
+  size_t min_chunk = size_t{1} << 16;
+  size_t max_chunk = size_t{1} << 20;
+  size_t max_staged_chunk = size_t{1} << 21;
   // Of strings: so few that a chunk stays in the caches between being measured, put together and
   // copied.
-  size_t most_string_chunk = size_t{1} << 19;
+  size_t max_string_chunk = size_t{1} << 19;
   // Up to so many rows of a scan are copied by the calling thread from the run, once their
   // positions are known; more by the device, in pieces of so many ranges and rows.
-  size_t most_rows_from_run = size_t{1} << 20;
+  size_t max_rows_from_run = size_t{1} << 20;
   size_t piece_ranges = size_t{1} << 18;
   size_t piece_rows = size_t{1} << 20;
 };

@@ -15,7 +15,7 @@
 namespace cairn::gpu {
 namespace {
 
-constexpr size_t kLeastPositions = size_t{1} << 14;  // enough for a small batch
+constexpr size_t kMinPositions = size_t{1} << 14;  // enough for a small batch
 
 // The contexts of one device that no thread holds; the last one returned goes out first.
 struct IdleContexts {
@@ -25,7 +25,7 @@ struct IdleContexts {
 
 // Never destroyed: at the end of the process CUDA may be gone before it.
 IdleContexts& IdleOf(int device) {
-  static auto& all = *new std::array<IdleContexts, kMostDevices>;
+  static auto& all = *new std::array<IdleContexts, kMaxDevices>;
   return all[static_cast<size_t>(device)];
 }
 
@@ -64,7 +64,7 @@ absl::StatusOr<char*> QueryContext::Pinned(size_t bytes) {
 
 absl::StatusOr<Position*> QueryContext::Positions(size_t size) {
   if (size <= positions_size_) return positions_.get();
-  size = std::max(size, kLeastPositions);
+  size = std::max(size, kMinPositions);
   positions_size_ = 0;
   positions_.reset();
   positions_.reset(new (std::nothrow) Position[size]);

@@ -11,8 +11,8 @@
 namespace cairn::gpu {
 
 // The ranges of a batch, the positions [begin[i], end[i]), and where the rows go that each gives
-// (Matches::offsets): all of them, or as many as a limit leaves, from the end that `order` starts
-// at.
+// (FindResult::offsets): all of them, or as many as a limit leaves, from the end that `order`
+// starts at.
 struct RangesOfBatch {
   absl::Span<const Position> begin, end;
   absl::Span<const uint64_t> offsets;

@@ -19,9 +19,9 @@ namespace {
 constexpr size_t kChunksInFlight = QueryContext::kStreams;
 constexpr size_t kBlockAlignment = 256;
 // Of the strings of a chunk, at most, unless one alone is longer.
-constexpr size_t kMostChunkBytes = size_t{32} << 20;
+constexpr size_t kMaxChunkBytes = size_t{32} << 20;
 // Strings are put together on several threads where there are so many.
-constexpr size_t kLeastForThreads = size_t{1} << 12, kParts = 16;
+constexpr size_t kMinForThreads = size_t{1} << 12, kParts = 16;
 
 constexpr size_t Aligned(size_t bytes) {
   return (bytes + kBlockAlignment - 1) / kBlockAlignment * kBlockAlignment;
@@ -47,9 +47,9 @@ class ChunkedStrings {
       : batch_(batch),
         context_(context),
         chunk_(ChunkSize(batch, policy)),
-        string_bytes_(std::max(batch.longest, std::min(kMostChunkBytes, chunk_ * batch.longest))),
+        string_bytes_(std::max(batch.longest, std::min(kMaxChunkBytes, chunk_ * batch.longest))),
         block_bytes_(StringsAt(chunk_) + Aligned(string_bytes_ + sizeof(uint64_t))),
-        zero_copy_(batch.size <= std::min(chunk_, policy.most_zero_copy)) {}
+        zero_copy_(batch.size <= std::min(chunk_, policy.max_zero_copy)) {}
 
   // Where this fails, chunks may be in flight.
   absl::Status Run() {
@@ -73,8 +73,8 @@ class ChunkedStrings {
   };
 
   static size_t ChunkSize(const StringBatch& batch, const HostBatchPolicy& policy) {
-    const size_t wanted = std::min(std::max(batch.size / policy.chunks, policy.least_chunk),
-                                   policy.most_string_chunk);
+    const size_t wanted =
+        std::min(std::max(batch.size / policy.chunks, policy.min_chunk), policy.max_string_chunk);
     return std::max<size_t>(1, std::min(wanted, batch.size));
   }
 
@@ -102,7 +102,7 @@ class ChunkedStrings {
     Parts all;
     all.chunk = {first, std::min(next_count_, batch_.size - first)};
     for (;; all.chunk.count = (all.chunk.count + 1) / 2) {
-      all.parts = all.chunk.count < kLeastForThreads ? 1 : kParts;
+      all.parts = all.chunk.count < kMinForThreads ? 1 : kParts;
       RunParts(all.parts, [&](size_t part) {
         all.begins[part + 1] = batch_.strings->Bytes(first + all.BeginOf(part), all.CountOf(part));
       });

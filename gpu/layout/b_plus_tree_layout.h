@@ -69,14 +69,14 @@ class BPlusTreeLevel {
 // Levels count from the leaves, 0. Inner pages are numbered from the root, 0, level by level.
 class BPlusTreeLayout {
  public:
-  static constexpr int kLeastOrder = 8;
+  static constexpr int kMinOrder = 8;
   static constexpr int kGreatestOrder = 64;
   // Enough for kMaxEntries entries in half-full pages of the least order.
   static constexpr int kMaxLevels = 14;
 
   // Orders are powers of two, so that pages align with the vectors that they are read in.
   static constexpr bool IsOrder(int order) {
-    return order >= kLeastOrder && order <= kGreatestOrder && (order & (order - 1)) == 0;
+    return order >= kMinOrder && order <= kGreatestOrder && (order & (order - 1)) == 0;
   }
 
   // The tree over `entries` entries, at most kMaxEntries, of order `order` (IsOrder), with `fill`

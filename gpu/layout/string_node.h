@@ -15,7 +15,7 @@ namespace cairn::gpu {
 
 // A node of a tree of partial keys on the GPU, as a CPU's PartialKeyNode half as large: a line of
 // 64 bytes that four lanes read, 16 bytes each, its *chunks*. A node looks at up to 15 bits of a
-// key, each within kMostSpan of the first of them, and tells up to 20 pieces apart by sparse
+// key, each within kMaxSpan of the first of them, and tells up to 20 pieces apart by sparse
 // partial keys (index/strings/sparse_key.h).
 //
 //   word 0 of chunk c   for places 4c to 4c + 3 of a partial key, a byte each: how far behind the
@@ -29,9 +29,9 @@ namespace cairn::gpu {
 //   chunk c, words 1-3  slots 6c - 4 to 6c - 2 in their low halves, the next three in their high
 struct alignas(64) StringNode {
   static constexpr uint32_t kSlots = 20;
-  static constexpr uint32_t kMostSpan = 255;
+  static constexpr uint32_t kMaxSpan = 255;
   // Keys that differ first behind this bit are ties: those of more than 16 MB.
-  static constexpr uint32_t kMostBit = (uint32_t{1} << 27) - 1;
+  static constexpr uint32_t kMaxBit = (uint32_t{1} << 27) - 1;
 
   static constexpr uint32_t kLeaf = uint32_t{1} << 31;
   static constexpr uint32_t kStarts = (uint32_t{1} << 20) - 1;

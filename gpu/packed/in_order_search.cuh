@@ -39,7 +39,7 @@ inline constexpr int kInOrderBlock = 256;
 // Batches of so many queries are sampled, if there is a query for so many keys: fewer share no
 // leaves, and are done before a sample pays.
 inline constexpr size_t kSampledBatch = size_t{1} << 22;
-inline constexpr size_t kMostKeysApart = 128;
+inline constexpr size_t kMaxKeysApart = 128;
 // A lane has two queries in flight where there is one for so many keys, so that most leaves are
 // read by several lanes; else one, for more warps.
 inline constexpr size_t kFewKeysApart = 4;
@@ -48,7 +48,7 @@ inline constexpr size_t kFewKeysApart = 4;
 // a batch in a few ordered pieces some windows may not be. The same for all threads; by a block.
 template <typename Queries>
 __device__ bool IsInOrder(const QueryReader<Queries>& reader, size_t size) {
-  constexpr int kWarps = kInOrderBlock / 32, kWindows = 4, kLeast = 4 * kWarps * kWindows / 5;
+  constexpr int kWarps = kInOrderBlock / 32, kWindows = 4, kMin = 4 * kWarps * kWindows / 5;
   const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
   typename Queries::Key keys[kWindows];
 #pragma unroll
@@ -67,7 +67,7 @@ __device__ bool IsInOrder(const QueryReader<Queries>& reader, size_t size) {
   __syncthreads();
   if (lane == 0) atomicAdd(&total, ordered);
   __syncthreads();
-  return total >= kLeast;
+  return total >= kMin;
 }
 
 template <int kBits, PackedAnswer kAnswer, int kQueries, typename Queries, typename Directory>
@@ -152,7 +152,7 @@ absl::Status LaunchInOrderSearch(const PackedView& view, const Directory& direct
 // Whether a batch is to be tried so.
 template <typename Queries>
 bool IsWorthSampling(const PackedView& view, const PackedBatch<Queries>& batch) {
-  return batch.size >= std::max<size_t>(kSampledBatch, view.distinct / kMostKeysApart);
+  return batch.size >= std::max<size_t>(kSampledBatch, view.distinct / kMaxKeysApart);
 }
 
 }  // namespace cairn::gpu

@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(kFindThreads)
 }
 
 // Under fewer, a layout of 2^32 separators would need another level.
-constexpr size_t kLeastTopSlots = 256;
+constexpr size_t kMinTopSlots = 256;
 
 size_t CountNodes(const Layout& layout) {
   size_t nodes = 0;
@@ -77,8 +77,8 @@ size_t CountSeparatorsAbove(const Layout& layout) {
 }  // namespace
 
 template <typename Key>
-size_t KaryDirectory<Key>::PredictBytes(size_t separators, size_t most_in_top) {
-  const Layout layout(separators, most_in_top);
+size_t KaryDirectory<Key>::PredictBytes(size_t separators, size_t max_in_top) {
+  const Layout layout(separators, max_in_top);
   return CountNodes(layout) * sizeof(Node) +
          (separators + CountSeparatorsAbove(layout) + layout.top_slots()) * sizeof(Key);
 }
@@ -89,12 +89,12 @@ absl::StatusOr<KaryDirectory<Key>> KaryDirectory<Key>::Build(DeviceBuffer<Key> s
   ASSIGN_OR_RETURN(const size_t shared, MostSharedBytes());
   // A slot more than separators, and a power of two of them.
   const size_t slots = std::bit_floor(std::min(kTopBytes, shared) / sizeof(Key));
-  const size_t most_in_top = std::max(slots, kLeastTopSlots) - 1;
-  const size_t more = PredictBytes(separators.size(), most_in_top) - separators.bytes();
+  const size_t max_in_top = std::max(slots, kMinTopSlots) - 1;
+  const size_t more = PredictBytes(separators.size(), max_in_top) - separators.bytes();
   RETURN_IF_ERROR(CheckDeviceMemory(more, "a K-ary directory"));
   KaryDirectory directory;
   KaryDirectoryLevels<Key>& levels = directory.levels_;
-  levels.layout = Layout(separators.size(), most_in_top);
+  levels.layout = Layout(separators.size(), max_in_top);
   levels.separators[0] = separators.data();
   const Layout& layout = levels.layout;
   RETURN_IF_ERROR(Resize(&directory.nodes_, CountNodes(layout), stream));

@@ -50,13 +50,13 @@ class KaryDirectory {
   // 2^26 and 2^28, and lookups take an eighth longer.
   // Of keys of 128 bits two blocks are to fit a multiprocessor.
   static constexpr size_t kTopBytes = sizeof(Key) == 16 ? 64 << 10 : 128 << 10;
-  static constexpr size_t kMostInTop = kTopBytes / sizeof(Key) - 1;
+  static constexpr size_t kMaxInTop = kTopBytes / sizeof(Key) - 1;
 
   // The directory over ascending separators, less than 2^32 - 1 of them, which it keeps. Waits for
   // the stream. ResourceExhausted if memory does not suffice.
   static absl::StatusOr<KaryDirectory> Build(DeviceBuffer<Key> separators, cudaStream_t stream);
   // What memory_bytes() will be with so many separators in the top at most.
-  static size_t PredictBytes(size_t separators, size_t most_in_top = kMostInTop);
+  static size_t PredictBytes(size_t separators, size_t max_in_top = kMaxInTop);
 
   KaryDirectoryView<Key> view() const;
   // Bytes of shared memory that a kernel takes which stages the top.

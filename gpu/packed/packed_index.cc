@@ -44,7 +44,7 @@ bool HasChainsOfRuns(const LeafCut& cut, size_t keys) {
 // From so many leaves on such chains are better than a tree, which has separators in the midst of
 // runs: they hardly differ from the keys beside them, so that nearly every query reads some in full
 // besides its leaf, past caches that are too small for them.
-constexpr size_t kLeastLeavesOfRuns = size_t{1} << 24;
+constexpr size_t kMinLeavesOfRuns = size_t{1} << 24;
 
 // Bits of a key in leaves of so many.
 template <typename Key>
@@ -57,7 +57,8 @@ template <typename Key>
 class NumbersThemselves {
  public:
   using Queries = NumberQueries<Key>;
-  static constexpr KeyKind kKind = std::is_same_v<Key, uint32_t> ? KeyKind::kU32 : KeyKind::kU64;
+  static constexpr PhysicalType kKind =
+      std::is_same_v<Key, uint32_t> ? PhysicalType::kU32 : PhysicalType::kU64;
 
   Queries QueriesFor(DeviceKeys keys, TextEdge edge) const {
     return {static_cast<const Key*>(keys.data()), edge == TextEdge::kLower ? Key{0} : Key{1}};
@@ -70,7 +71,7 @@ template <typename Key>
 class NumbersOfText {
  public:
   using Queries = TextQueries<Key>;
-  static constexpr KeyKind kKind = KeyKind::kBytes;
+  static constexpr PhysicalType kKind = PhysicalType::kBytes;
 
   // Waits.
   absl::Status SetCode(const TextCode& code, cudaStream_t stream) {
@@ -126,9 +127,9 @@ class PackedIndex : public DeviceIndex {
 
  private:
   // Cuts leaves under a bitmap, into *cut; false where the keys do not suit one. Chains of runs are
-  // for `least_of_runs` leaves and more.
+  // for `min_of_runs` leaves and more.
   absl::StatusOr<bool> CutUnderBitmap(const DistinctKeys<Key>& keys, const KeySurvey<Key>& survey,
-                                      int bits, size_t least_of_runs, LeafCut* cut,
+                                      int bits, size_t min_of_runs, LeafCut* cut,
                                       cudaStream_t stream);
   // Cuts leaves under a tree, into *cut; false where keys repeat too often for leaves of entries.
   absl::StatusOr<bool> CutUnderTree(const DistinctKeys<Key>& keys, int bits, LeafCut* cut,
@@ -168,7 +169,7 @@ class PackedIndex : public DeviceIndex {
 template <typename Key, typename Numbers>
 absl::StatusOr<bool> PackedIndex<Key, Numbers>::CutUnderBitmap(const DistinctKeys<Key>& keys,
                                                                const KeySurvey<Key>& survey,
-                                                               int bits, size_t least_of_runs,
+                                                               int bits, size_t min_of_runs,
                                                                LeafCut* cut, cudaStream_t stream) {
   const size_t size = keys.size();
   // A node for every 96 cells, were all regions alike, and one a region.
@@ -183,7 +184,7 @@ absl::StatusOr<bool> PackedIndex<Key, Numbers>::CutUnderBitmap(const DistinctKey
   ASSIGN_OR_RETURN(LeafCut leaves,
                    CutLeaves(keys.keys.data(), size, bits, marks, view_.repeats, stream));
   if (!HasShortChains(leaves, size) &&
-      !(leaves.leaves() >= least_of_runs && HasChainsOfRuns(leaves, size))) {
+      !(leaves.leaves() >= min_of_runs && HasChainsOfRuns(leaves, size))) {
     return false;
   }
   RETURN_IF_ERROR(bitmap.SetLeaves(keys.keys.data(), size, leaves, stream));
@@ -217,7 +218,7 @@ absl::StatusOr<bool> PackedIndex<Key, Numbers>::Cut(const DistinctKeys<Key>& key
     ASSIGN_OR_RETURN(
         const bool suits,
         CutUnderBitmap(keys, survey, view_.bits,
-                       directory == LeafDirectory::kBitmap ? 0 : kLeastLeavesOfRuns, cut, stream));
+                       directory == LeafDirectory::kBitmap ? 0 : kMinLeavesOfRuns, cut, stream));
     if (suits || directory == LeafDirectory::kBitmap) return suits;
   }
   return CutUnderTree(keys, view_.bits, cut, stream);
@@ -242,8 +243,8 @@ absl::Status PackedIndex<Key, Numbers>::Build(DeviceRun<Key> run, const PackedIn
                        : SurveyKeys(run.keys.data(), run.row_ids.data(), run.size(), stream));
   const size_t run_bytes = run.keys.bytes() + run.row_ids.bytes();
   const PackedBounds bounds = BoundPackedBytes(run.size(), survey, options);
-  RETURN_IF_ERROR(CheckLeafCount(bounds.least_leaves, LeafBits(run.size(), survey, options)));
-  RETURN_IF_ERROR(CheckDeviceMemory(bounds.least_building - run_bytes, "building packed leaves"));
+  RETURN_IF_ERROR(CheckLeafCount(bounds.min_leaves, LeafBits(run.size(), survey, options)));
+  RETURN_IF_ERROR(CheckDeviceMemory(bounds.min_building - run_bytes, "building packed leaves"));
 
   DistinctKeys<Key> distinct;
   LeafCut cut;
@@ -318,7 +319,7 @@ absl::Status PackedIndex<Key, Numbers>::FindEqualRanges(DeviceKeys keys, Positio
 template <typename Key, typename Numbers>
 absl::Status PackedIndex<Key, Numbers>::FindPrefixEnds(DeviceKeys prefixes, Position* ends,
                                                        DeviceStream stream) const {
-  if (Numbers::kKind != KeyKind::kBytes) {
+  if (Numbers::kKind != PhysicalType::kBytes) {
     return absl::UnimplementedError("prefixes are of keys of bytes");
   }
   if (size() == 0) return Search(Operation::kUpperBound, prefixes, ends, stream);

@@ -27,7 +27,7 @@ __global__ void WriteSamples(const Position* first, size_t primary, uint32_t* sa
 
 // A warp takes so many items (range_items.cuh): the more, the seldomer it looks for its first
 // range; fewer where there are not enough for many warps.
-constexpr uint64_t kMostWarpItems = 1024, kLeastWarpItems = 64;
+constexpr uint64_t kMaxWarpItems = 1024, kMinWarpItems = 64;
 constexpr uint64_t kWarpsWanted = 32768;
 // Up to so many rows of a range are copied by four lanes, eight ranges at a time; more by the warp.
 constexpr uint32_t kShortRows = 32;
@@ -39,7 +39,7 @@ struct RowCopy {
   const Position* begin;
   const uint64_t* offsets;
   size_t ranges;
-  uint64_t most_items, warp_items;
+  uint64_t max_items, warp_items;
   bool descending;
   RowId* row_ids;
 };
@@ -215,7 +215,7 @@ __global__ void __launch_bounds__(kCopyThreads)
 
 template <int kBits>
 absl::Status LaunchCopyRows(const RowCopy& copy, cudaStream_t stream) {
-  const uint64_t warps = (copy.most_items + copy.warp_items - 1) / copy.warp_items;
+  const uint64_t warps = (copy.max_items + copy.warp_items - 1) / copy.warp_items;
   const uint64_t blocks = (warps * 32 + kCopyThreads - 1) / kCopyThreads;
   CAIRN_RETURN_IF_LAUNCH_FAILS("CopyRowsKernel",
                                LaunchShape{static_cast<unsigned>(blocks), kCopyThreads}, stream,
@@ -239,7 +239,7 @@ absl::Status CopyRowsFromLeaves(const PackedView& view, const uint32_t* samples,
                                 const Position* begin, const uint64_t* offsets, size_t queries,
                                 uint64_t rows, Order order, RowId* row_ids, cudaStream_t stream) {
   const uint64_t most = queries + rows;
-  const uint64_t warp_items = std::clamp(most / kWarpsWanted, kLeastWarpItems, kMostWarpItems);
+  const uint64_t warp_items = std::clamp(most / kWarpsWanted, kMinWarpItems, kMaxWarpItems);
   const RowCopy copy = {view.leaves, samples, begin,      offsets,
                         queries,     most,    warp_items, order == Order::kDescending,
                         row_ids};

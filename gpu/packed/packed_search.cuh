@@ -200,8 +200,8 @@ absl::Status LaunchPackedSearch(const PackedView& view, const Directory& directo
       BehindDirectory(directory) + QueryReader<Queries>(batch.queries).shared_bytes();
   bool staged = batch.size >= kLargeBatch<Queries>;
   if (staged) {
-    ASSIGN_OR_RETURN(const size_t most_shared, MostSharedBytes());
-    staged = shared <= most_shared;
+    ASSIGN_OR_RETURN(const size_t max_shared, MostSharedBytes());
+    staged = shared <= max_shared;
   }
   if (!staged) {
     constexpr size_t kPerBlock = size_t{kSmallBlock} * kPackedQueries<Queries>;

@@ -128,7 +128,7 @@ class Sizes {
             MostChainedKeys(keys_) / 2 + chained()};
   }
   uint64_t bitmap_bytes() const {
-    return RankBitmapView<Key>::kMostRegions * sizeof(uint32_t) +
+    return RankBitmapView<Key>::kMaxRegions * sizeof(uint32_t) +
            MostBitmapNodes(keys_) * sizeof(RankNode);
   }
   uint64_t CutUnderBitmap() const {
@@ -136,8 +136,8 @@ class Sizes {
     MostLeaves leaves = leaves_under_bitmap();
     leaves.linked = keys_ / (capacity_ - 1) + chained();
     const uint64_t planning =
-        RankBitmapView<Key>::kMostRegions * (sizeof(uint8_t) + sizeof(uint64_t)) +
-        ScanBytes(RankBitmapView<Key>::kMostRegions);
+        RankBitmapView<Key>::kMaxRegions * (sizeof(uint8_t) + sizeof(uint64_t)) +
+        ScanBytes(RankBitmapView<Key>::kMaxRegions);
     const uint64_t ranking =
         MostBitmapNodes(keys_) * sizeof(uint32_t) + ScanBytes(MostBitmapNodes(keys_));
     return base() + bitmap_bytes() + leaves.cut_bytes() + planning + cutting() + ranking;
@@ -174,10 +174,10 @@ PackedBounds BoundPackedBytes(size_t entries, const KeySurvey<Key>& survey,
   if (of_entries) {
     // It is one or the other, as they suit the bitmap.
     const Sizes<Key> all(entries, survey, options, true);
-    bounds.least_building = std::min(bounds.least_building, all.LeastBuilding());
-    bounds.most_building = std::max(bounds.most_building, all.MostBuilding(options.directory));
-    bounds.most_resident = std::max(bounds.most_resident, all.MostResident(options.directory));
-    bounds.least_leaves = std::min(bounds.least_leaves, all.LeastLeaves());
+    bounds.min_building = std::min(bounds.min_building, all.LeastBuilding());
+    bounds.max_building = std::max(bounds.max_building, all.MostBuilding(options.directory));
+    bounds.max_resident = std::max(bounds.max_resident, all.MostResident(options.directory));
+    bounds.min_leaves = std::min(bounds.min_leaves, all.LeastLeaves());
   }
   return bounds;
 }
@@ -193,17 +193,17 @@ PackedBounds BoundPackedText(const SortedRun& run, const TextCode& code,
                                     options);
   }
   const uint64_t table = code.table_bytes();
-  bounds.least_building += table;
-  bounds.most_building += table;
-  bounds.most_resident += table;
+  bounds.min_building += table;
+  bounds.max_building += table;
+  bounds.max_resident += table;
   return bounds;
 }
 
 absl::Status CheckLeafCount(uint64_t leaves, int bits) {
-  if (leaves <= kMostLeaves) return absl::OkStatus();
+  if (leaves <= kMaxLeaves) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrFormat("the keys take %d packed leaves of %d bits, more than the %d there can be",
-                      leaves, bits, kMostLeaves));
+                      leaves, bits, kMaxLeaves));
 }
 
 template PackedBounds BoundPackedBytes(size_t, const KeySurvey<uint32_t>&,

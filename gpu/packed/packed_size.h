@@ -35,19 +35,19 @@ bool MayHoldEntries(size_t entries, const KeySurvey<Key>& survey) {
 }
 
 // The most leaves of an index: they are numbered by 32 bits, and a chain's last number is none.
-inline constexpr uint64_t kMostLeaves = UINT32_MAX;
+inline constexpr uint64_t kMaxLeaves = UINT32_MAX;
 
-// InvalidArgument, with both numbers, beyond kMostLeaves: leaves of fewer bits than the keys are
+// InvalidArgument, with both numbers, beyond kMaxLeaves: leaves of fewer bits than the keys are
 // for keys that are dense, and each stretch of others takes two.
 absl::Status CheckLeafCount(uint64_t leaves, int bits);
 
 // Bounds of device memory, in bytes, the run that the leaves are built from included while they
 // are.
 struct PackedBounds {
-  uint64_t least_building = 0;  // at the peak: with less the build fails
-  uint64_t most_building = 0;   // with so much it does not
-  uint64_t most_resident = 0;   // then: DeviceIndex::memory_bytes
-  uint64_t least_leaves = 0;    // however they are cut
+  uint64_t min_building = 0;  // at the peak: with less the build fails
+  uint64_t max_building = 0;  // with so much it does not
+  uint64_t max_resident = 0;  // then: DeviceIndex::memory_bytes
+  uint64_t min_leaves = 0;    // however they are cut
 };
 
 // For a run of `entries` entries, at least one. What is not known of keys is how they fall into a

@@ -149,7 +149,7 @@ __global__ void WriteRanks(const uint32_t* up_to, size_t size, uint32_t first_le
 template <typename Key>
 absl::StatusOr<RankBitmap<Key>> RankBitmap<Key>::Plan(const Key* keys, size_t size,
                                                       const KeySurvey<Key>& survey, int bits,
-                                                      double load, size_t most_nodes,
+                                                      double load, size_t max_nodes,
                                                       cudaStream_t stream) {
   using View = RankBitmapView<Key>;
   RankBitmap bitmap;
@@ -160,7 +160,7 @@ absl::StatusOr<RankBitmap<Key>> RankBitmap<Key>::Plan(const Key* keys, size_t si
   bitmap.limit_ = static_cast<Key>((survey.greatest | in_block) - bitmap.base_);
   const uint32_t regions =
       std::clamp(static_cast<uint32_t>(std::bit_ceil(size / View::kKeysOfRegion)),
-                 View::kLeastRegions, View::kMostRegions);
+                 View::kMinRegions, View::kMaxRegions);
   while ((bitmap.limit_ >> bitmap.region_shift_) >= regions) ++bitmap.region_shift_;
 
   const RegionPlan<Key> plan = {keys,    size, bitmap.base_, bitmap.limit_, bitmap.region_shift_,
@@ -170,13 +170,13 @@ absl::StatusOr<RankBitmap<Key>> RankBitmap<Key>::Plan(const Key* keys, size_t si
   RETURN_IF_ERROR(Resize(&shifts, regions, stream));
   RETURN_IF_ERROR(Resize(&nodes, regions, stream));
   constexpr int kThreads = 64;  // little work, and each thread waits for memory
-  static_assert(View::kLeastRegions % kThreads == 0);
+  static_assert(View::kMinRegions % kThreads == 0);
   CAIRN_RETURN_IF_LAUNCH_FAILS("PlanRegions", LaunchShape{regions / kThreads, kThreads}, stream,
                                PlanRegions<Key>, plan, shifts.data(), nodes.data());
   RETURN_IF_ERROR(
       InclusiveScan(nodes.data(), nodes.data(), regions, ::cuda::std::plus<uint64_t>(), stream));
   ASSIGN_OR_RETURN(const uint64_t total, ReadBack(nodes.data() + regions - 1, stream));
-  if (total > std::min(most_nodes, size_t{1} << View::kNodeBits)) return bitmap;
+  if (total > std::min(max_nodes, size_t{1} << View::kNodeBits)) return bitmap;
   RETURN_IF_ERROR(Resize(&bitmap.regions_, regions, stream));
   RETURN_IF_ERROR(Resize(&bitmap.nodes_, total, stream));
   CAIRN_RETURN_IF_LAUNCH_FAILS("WriteRegions", SimpleShape(regions), stream, WriteRegions<Key>,

@@ -24,7 +24,7 @@ struct alignas(16) RankNode {
 template <typename Key>
 struct RankBitmapView {
   // Regions: a power of two of them, for kKeysOfRegion keys each, but no more.
-  static constexpr uint32_t kLeastRegions = 64, kMostRegions = uint32_t{1} << 14;
+  static constexpr uint32_t kMinRegions = 64, kMaxRegions = uint32_t{1} << 14;
   static constexpr size_t kKeysOfRegion = 256;
   // A region's word: its first node, and above that its shift.
   static constexpr int kNodeBits = sizeof(Key) == 16 ? 25 : 26;
@@ -57,9 +57,9 @@ class RankBitmap {
  public:
   // Lays out cells for at least one key, in blocks of `bits` bits, so that a region's hold at most
   // `load` keys on average. No nodes, and nothing to search, where they would be more than
-  // `most_nodes`: the keys' blocks are too small for how they are spread.
+  // `max_nodes`: the keys' blocks are too small for how they are spread.
   static absl::StatusOr<RankBitmap> Plan(const Key* keys, size_t size, const KeySurvey<Key>& survey,
-                                         int bits, double load, size_t most_nodes,
+                                         int bits, double load, size_t max_nodes,
                                          cudaStream_t stream);
 
   bool planned() const { return nodes_.size() != 0; }

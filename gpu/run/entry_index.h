@@ -14,8 +14,8 @@
 namespace cairn::gpu {
 
 template <typename Key>
-constexpr KeyKind KindOf() {
-  return sizeof(Key) == 4 ? KeyKind::kU32 : KeyKind::kU64;
+constexpr PhysicalType KindOf() {
+  return sizeof(Key) == 4 ? PhysicalType::kU32 : PhysicalType::kU64;
 }
 
 // What a factory string says of a layout.

@@ -30,8 +30,8 @@ inline constexpr int kRangesAtOnce = 1024;  // of a tile, whose bounds are in sh
 inline constexpr int kGroups = 2;
 inline constexpr int kGroupRows = 4;
 inline constexpr int kUnitRows = 32 * kGroups * kGroupRows;
-inline constexpr uint64_t kMostTileItems = 8192;
-inline constexpr uint64_t kLeastTileItems = 2048;
+inline constexpr uint64_t kMaxTileItems = 8192;
+inline constexpr uint64_t kMinTileItems = 2048;
 inline constexpr uint64_t kTilesWanted = 1024;  // enough to fill a large device
 inline constexpr unsigned kWholeWarp = 0xffffffff;
 
@@ -41,7 +41,7 @@ struct RowBatch {
   const Position* begin;
   const uint64_t* offsets;
   size_t queries;
-  uint64_t most_items;
+  uint64_t max_items;
   uint64_t tile_items;
   RowId* out;
 };
@@ -217,9 +217,9 @@ absl::Status CopyRowsOfRanges(const Rows& source, const Position* begin, const u
   using namespace range_rows;
   RowBatch<Rows> batch{source, begin, offsets, queries, queries + rows, 0, out};
   batch.tile_items =
-      std::clamp((batch.most_items / kTilesWanted + kUnitRows) / kUnitRows * kUnitRows,
-                 kLeastTileItems, kMostTileItems);
-  const size_t tiles = (batch.most_items + batch.tile_items - 1) / batch.tile_items;
+      std::clamp((batch.max_items / kTilesWanted + kUnitRows) / kUnitRows * kUnitRows,
+                 kMinTileItems, kMaxTileItems);
+  const size_t tiles = (batch.max_items + batch.tile_items - 1) / batch.tile_items;
   const auto kernel = order == Order::kAscending ? CopyTiles<Order::kAscending, Rows>
                                                  : CopyTiles<Order::kDescending, Rows>;
   CAIRN_RETURN_IF_LAUNCH_FAILS("CopyTiles", LaunchShape{static_cast<unsigned>(tiles), kThreads},

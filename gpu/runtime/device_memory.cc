@@ -31,7 +31,7 @@ struct Pool {
 };
 
 Pool& PoolOf(int device) {
-  static std::array<Pool, kMostDevices>& pools = *new std::array<Pool, kMostDevices>;
+  static std::array<Pool, kMaxDevices>& pools = *new std::array<Pool, kMaxDevices>;
   return pools[device];
 }
 
@@ -49,10 +49,10 @@ absl::Status MakePool(int device, Pool& pool) {
   properties.location.type = cudaMemLocationTypeDevice;
   properties.location.id = device;
   cudaMemPool_t made = nullptr;
-  ASSIGN_OR_RETURN(const size_t most_kept, MostKeptBytes());
+  ASSIGN_OR_RETURN(const size_t max_kept, MostKeptBytes());
   const BesideCaptures beside;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemPoolCreate(&made, &properties));
-  if (absl::Status status = SetKept(made, most_kept); !status.ok()) {
+  if (absl::Status status = SetKept(made, max_kept); !status.ok()) {
     (void)cudaMemPoolDestroy(made);
     return status;
   }
@@ -63,9 +63,9 @@ absl::Status MakePool(int device, Pool& pool) {
 absl::StatusOr<Pool*> CurrentPool() {
   int device = 0;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&device));
-  if (device >= kMostDevices) {
+  if (device >= kMaxDevices) {
     return absl::UnavailableError(
-        absl::StrFormat("CUDA device %d: beyond the first %d devices", device, kMostDevices));
+        absl::StrFormat("CUDA device %d: beyond the first %d devices", device, kMaxDevices));
   }
   Pool& pool = PoolOf(device);
   if (pool.pool.load(std::memory_order_acquire) == nullptr) {
@@ -117,7 +117,7 @@ absl::StatusOr<void*> TakeMemory(const Pool& pool, size_t bytes, cudaStream_t st
 absl::Status CheckOrdinal(int device) {
   int devices = 0;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDeviceCount(&devices));
-  if (device >= 0 && device < std::min(devices, kMostDevices)) return absl::OkStatus();
+  if (device >= 0 && device < std::min(devices, kMaxDevices)) return absl::OkStatus();
   return absl::UnavailableError(
       absl::StrFormat("no usable CUDA device %d; there are %d", device, devices));
 }
@@ -125,10 +125,10 @@ absl::Status CheckOrdinal(int device) {
 }  // namespace
 
 absl::StatusOr<size_t> MostKeptBytes() {
-  constexpr size_t kMost = size_t{1} << 30, kPart = 16;
+  constexpr size_t kMax = size_t{1} << 30, kPart = 16;
   size_t free = 0, total = 0;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemGetInfo(&free, &total));
-  return std::min(total / kPart, kMost);
+  return std::min(total / kPart, kMax);
 }
 
 KeepsFreedMemory::KeepsFreedMemory() {
@@ -148,8 +148,8 @@ KeepsFreedMemory::~KeepsFreedMemory() {
   const std::lock_guard<std::mutex> lock(pool.keeping);
   if (--pool.keepers != 0) return;
   const OnDevice on_device(device_);
-  const absl::StatusOr<size_t> most_kept = MostKeptBytes();
-  (void)SetKept(pool.pool, most_kept.value_or(0));
+  const absl::StatusOr<size_t> max_kept = MostKeptBytes();
+  (void)SetKept(pool.pool, max_kept.value_or(0));
 }
 
 absl::StatusOr<size_t> ReservedDeviceBytes() {

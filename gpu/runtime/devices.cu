@@ -15,9 +15,9 @@ namespace gpu {
 
 absl::Status CheckCapability(std::string_view name, int major, int minor,
                              absl::Span<const int> built_for) {
-  constexpr int kLeast = 800;  // __reduce_add_sync (key_survey.cu)
-  int least = built_for.empty() ? kLeast : *std::min_element(built_for.begin(), built_for.end());
-  least = std::max(least, kLeast);
+  constexpr int kMin = 800;  // __reduce_add_sync (key_survey.cu)
+  int least = built_for.empty() ? kMin : *std::min_element(built_for.begin(), built_for.end());
+  least = std::max(least, kMin);
   if (100 * major + 10 * minor >= least) return absl::OkStatus();
   return absl::UnavailableError(absl::StrFormat(
       "%s has compute capability %d.%d, and this build of Cairn is for %d.%d and newer", name,
@@ -38,7 +38,7 @@ absl::StatusOr<int> DeviceOfStream(cudaStream_t stream) {
 
 }  // namespace gpu
 
-absl::StatusOr<std::vector<Device>> Devices() {
+absl::StatusOr<std::vector<Device>> ListDevices() {
   constexpr int kBuiltFor[] = {__CUDA_ARCH_LIST__};
   int count = 0;
   if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess || count == 0) {

@@ -12,7 +12,7 @@
 namespace cairn::gpu {
 
 // A process uses devices with lower ordinals alone.
-inline constexpr int kMostDevices = 64;
+inline constexpr int kMaxDevices = 64;
 
 // OK if a build for the architectures `built_for` (900 is compute capability 9.0) can run on a
 // device of this capability; Unavailable, naming both, if not: the kernels themselves need 8.0.

@@ -23,9 +23,9 @@ struct LaunchShape {
 // makes faster: enough threads to fill any device, in a grid-stride loop (ForEachIndex).
 inline constexpr int kSimpleThreads = 256;
 inline int SimpleBlocks(size_t elements) {
-  constexpr size_t kMost = 4096;
+  constexpr size_t kMax = 4096;
   return static_cast<int>(
-      std::max<size_t>(1, std::min(kMost, (elements + kSimpleThreads - 1) / kSimpleThreads)));
+      std::max<size_t>(1, std::min(kMax, (elements + kSimpleThreads - 1) / kSimpleThreads)));
 }
 inline LaunchShape SimpleShape(size_t elements) {
   return {static_cast<unsigned>(SimpleBlocks(elements)), kSimpleThreads};

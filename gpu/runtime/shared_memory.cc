@@ -29,9 +29,9 @@ absl::StatusOr<size_t> MostSharedBytes() {
 absl::Status SharedMemoryOfKernel::AllowMost(const void* kernel) {
   int device = 0, bytes = 0;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&device));
-  if (device >= kMostDevices) {
+  if (device >= kMaxDevices) {
     return absl::UnavailableError(
-        absl::StrFormat("CUDA device %d: beyond the first %d devices", device, kMostDevices));
+        absl::StrFormat("CUDA device %d: beyond the first %d devices", device, kMaxDevices));
   }
   const uint64_t bit = uint64_t{1} << device;
   if ((allowed_.load(std::memory_order_acquire) & bit) != 0) return absl::OkStatus();
@@ -51,7 +51,7 @@ absl::StatusOr<unsigned> ResidentBlocks::Count(const void* kernel, int threads,
   constexpr int kBlockBits = 32;
   int device = 0;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&device));
-  static_assert(kMostDevices <= std::tuple_size_v<decltype(known_)>);
+  static_assert(kMaxDevices <= std::tuple_size_v<decltype(known_)>);
   std::atomic<uint64_t>& known = known_[static_cast<size_t>(device)];
   const uint64_t last = known.load(std::memory_order_relaxed);
   if (last != 0 && last >> kBlockBits == shared_bytes) return static_cast<unsigned>(last);

@@ -20,7 +20,7 @@ namespace cairn::gpu {
 // full pinning, as much as fits of what step m + 1 reads besides: odd multiples of half of that.
 template <typename Key, EntryLayout kLayout>
 struct ArraySearcher {
-  using KeyType = Key;
+  using DataType = Key;
   using Slot = uint32_t;  // a position
   static constexpr int kLanes = 1;
 

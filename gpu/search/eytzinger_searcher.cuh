@@ -25,7 +25,7 @@ struct EytzingerSearcher {
     uint32_t slot;  // kNoSlot behind the last entry
     uint32_t rank;
   };
-  using KeyType = Key;
+  using DataType = Key;
   using Layout = EytzingerLayout<kFanOut>;
   using Node = NodeSearch<Key, kFanOut - 1, kLaneCount>;
   static constexpr int kLanes = kLaneCount;

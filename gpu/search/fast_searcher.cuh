@@ -21,7 +21,7 @@ namespace cairn::gpu {
 // finds the child by a table in shared memory; fewer lanes take more keys each.
 template <typename Key, int kLaneCount, PageBlocking kPage>
 struct FastSearcher {
-  using KeyType = Key;
+  using DataType = Key;
   using Slot = uint32_t;  // a position
   using Layout = TreeLayout<Key>;
   static constexpr int kLineKeys = static_cast<int>(Layout::kLineKeys);

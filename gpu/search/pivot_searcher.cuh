@@ -16,7 +16,7 @@ namespace cairn::gpu {
 // sections 3.3 and 3.4. What is pinned is the first so many nodes (section 4.2).
 template <typename Key, int kFanOut, EntryLayout kLayout, int kLaneCount>
 struct PivotSearcher {
-  using KeyType = Key;
+  using DataType = Key;
   using Slot = uint32_t;  // a position
   using Layout = PivotLayout<kFanOut>;
   using Node = NodeSearch<Key, kFanOut - 1, kLaneCount>;

@@ -21,7 +21,7 @@
 // value:
 //
 //   template <typename Key> struct XSearcher {
-//     using KeyType = Key;
+//     using DataType = Key;
 //     using Slot = uint32_t;  // a place in the structure
 //     // Lanes, a power of two up to 32, that answer a query together.
 //     static constexpr int kLanes = 1;
@@ -149,7 +149,7 @@ class QueryTile {
 };
 
 template <typename Searcher>
-concept FindsRows = requires(const Searcher& searcher, const typename Searcher::KeyType (&keys)[1],
+concept FindsRows = requires(const Searcher& searcher, const typename Searcher::DataType (&keys)[1],
                              RowId (&row_ids)[1]) {
   searcher.template FirstRows<1>(keys, row_ids, nullptr);
 };
@@ -157,9 +157,9 @@ concept FindsRows = requires(const Searcher& searcher, const typename Searcher::
 // The positions of lower bounds, or, where `upper`, upper bounds.
 template <typename Searcher, int kQueries>
 __device__ inline void FindPositions(const Searcher& searcher, uint32_t entries, bool upper,
-                                     const typename Searcher::KeyType (&keys)[kQueries],
+                                     const typename Searcher::DataType (&keys)[kQueries],
                                      uint32_t (&positions)[kQueries], const void* pinned) {
-  using Key = typename Searcher::KeyType;
+  using Key = typename Searcher::DataType;
   constexpr Key kGreatest = std::numeric_limits<Key>::max();
   Key bounds[kQueries];  // an upper bound is the lower bound of the next key
 #pragma unroll
@@ -175,7 +175,7 @@ __device__ inline void FindPositions(const Searcher& searcher, uint32_t entries,
 // The first rows of keys, or kNoRow; for a question of whether there are any, maybe 0 instead.
 template <typename Searcher, int kQueries>
 __device__ inline void FindRows(const Searcher& searcher, bool any,
-                                const typename Searcher::KeyType (&keys)[kQueries],
+                                const typename Searcher::DataType (&keys)[kQueries],
                                 RowId (&row_ids)[kQueries], const void* pinned) {
   if constexpr (FindsRows<Searcher>) {
     searcher.template FirstRows<kQueries>(keys, row_ids, pinned);
@@ -195,7 +195,7 @@ __device__ inline void FindRows(const Searcher& searcher, bool any,
 // The answers, as 32-bit numbers, to queries that all lanes of a group have.
 template <typename Searcher, int kQueries>
 __device__ inline void AnswerTogether(const Searcher& searcher, uint32_t entries, Operation query,
-                                      const typename Searcher::KeyType (&keys)[kQueries],
+                                      const typename Searcher::DataType (&keys)[kQueries],
                                       uint32_t (&answers)[kQueries], const void* pinned) {
   if (query == Operation::kLowerBound || query == Operation::kUpperBound) {
     FindPositions<Searcher, kQueries>(searcher, entries, query == Operation::kUpperBound, keys,
@@ -210,11 +210,11 @@ __device__ inline void AnswerTogether(const Searcher& searcher, uint32_t entries
   }
 }
 
-// The answers to each thread's queries. Groups of lanes answer those of one lane after the other,
-// all of a query while what it has read is still near.
+// The answers to each thread's queries. AggregateGroupsResult of lanes answer those of one lane
+// after the other, all of a query while what it has read is still near.
 template <typename Searcher, int kQueries>
 __device__ inline void AnswerQueries(const Searcher& searcher, uint32_t entries, Operation query,
-                                     const typename Searcher::KeyType (&keys)[kQueries],
+                                     const typename Searcher::DataType (&keys)[kQueries],
                                      uint32_t (&answers)[kQueries], const void* pinned) {
   if constexpr (Searcher::kLanes == 1) {
     AnswerTogether<Searcher, kQueries>(searcher, entries, query, keys, answers, pinned);
@@ -223,7 +223,7 @@ __device__ inline void AnswerQueries(const Searcher& searcher, uint32_t entries,
     const int lane = static_cast<int>(threadIdx.x) % kLanes;
 #pragma unroll 1
     for (int owner = 0; owner < kLanes; ++owner) {
-      typename Searcher::KeyType shared_keys[kQueries];
+      typename Searcher::DataType shared_keys[kQueries];
       uint32_t found[kQueries];
 #pragma unroll
       for (int i = 0; i < kQueries; ++i) {
@@ -241,8 +241,8 @@ __device__ inline void AnswerQueries(const Searcher& searcher, uint32_t entries,
 template <typename Searcher, typename Policy>
 __global__ void __launch_bounds__(Policy::kThreads)
     SearchKernel(const __grid_constant__ Searcher searcher, uint32_t entries, Operation query,
-                 const typename Searcher::KeyType* queries, size_t size, void* results) {
-  using Key = typename Searcher::KeyType;
+                 const typename Searcher::DataType* queries, size_t size, void* results) {
+  using Key = typename Searcher::DataType;
   using Tile = QueryTile<Key, Policy>;
   constexpr int kInFlight = Policy::kInFlight;
   extern __shared__ __align__(16) unsigned char pinned_memory[];
@@ -304,7 +304,7 @@ absl::Status SearchBatch(const Searcher& searcher, size_t entries, Operation que
   CAIRN_RETURN_IF_LAUNCH_FAILS(
       "SearchKernel", LaunchShape{static_cast<unsigned>(blocks), Policy::kThreads, pinned_bytes},
       stream, SearchKernel<Searcher, Policy>, searcher, static_cast<uint32_t>(entries), query,
-      static_cast<const typename Searcher::KeyType*>(keys.data()), keys.size(), results);
+      static_cast<const typename Searcher::DataType*>(keys.data()), keys.size(), results);
   return absl::OkStatus();
 }
 

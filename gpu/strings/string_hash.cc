@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kKeysATask = size_t{1} << 16;
 // Of a table of 10^9 keys one seed in some forty is none.
-constexpr uint64_t kMostSeeds = 4;
+constexpr uint64_t kMaxSeeds = 4;
 
 uint64_t HashOf(std::string_view key, uint64_t seed) {
   uint64_t sum = 0;
@@ -36,7 +36,7 @@ absl::StatusOr<std::optional<StringHash>> StringHash::Build(const DistinctString
                                                             absl::Span<const uint32_t> begins,
                                                             int threads, cudaStream_t stream) {
   AlignedBuffer<uint64_t> hashes(keys.size());
-  for (uint64_t seed = 1; seed <= kMostSeeds; ++seed) {
+  for (uint64_t seed = 1; seed <= kMaxSeeds; ++seed) {
     ParallelFor(threads, (keys.size() + kKeysATask - 1) / kKeysATask, [&](size_t task) {
       const size_t last = std::min((task + 1) * kKeysATask, keys.size());
       for (size_t i = task * kKeysATask; i < last; ++i) hashes[i] = HashOf(keys[i], seed);

@@ -93,7 +93,7 @@ absl::Status SearchStringHash(const StringHashView& hash, StringAnswer answer, D
                               void* results, cudaStream_t stream) {
   return SearchInParts(keys, answer, results, nullptr, [&](const StringQueries& batch) {
     return hash.longest <= kFewChunkBytes ? Search<kFewChunks>(hash, batch, stream)
-                                          : Search<kMostChunks>(hash, batch, stream);
+                                          : Search<kMaxChunks>(hash, batch, stream);
   });
 }
 

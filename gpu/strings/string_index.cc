@@ -22,7 +22,7 @@ namespace {
 class StringIndex : public DeviceIndex {
  public:
   StringIndex(size_t size, int device, bool hash)
-      : DeviceIndex(KeyKind::kBytes, size, device), wants_hash_(hash) {}
+      : DeviceIndex(PhysicalType::kBytes, size, device), wants_hash_(hash) {}
 
   absl::Status Build(const SortedRun& run, int threads, cudaStream_t stream);
 

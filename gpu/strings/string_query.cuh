@@ -11,16 +11,17 @@
 
 namespace cairn::gpu {
 
-// A query of bytes, searched by four lanes of a warp that all hold it, its *group*. Groups of a
-// warp go on together, so whatever says "by a warp" is called by all its lanes.
+// A query of bytes, searched by four lanes of a warp that all hold it, its *group*.
+// AggregateGroupsResult of a warp go on together, so whatever says "by a warp" is called by all its
+// lanes.
 inline constexpr int kGroupLanes = 4;
 inline constexpr int kStringThreads = 256;  // of a block
 inline constexpr unsigned kAllLanes = 0xffffffffu;
 
 // Chunks of 32 bytes of a record, row id and length included, that are read at once.
-inline constexpr int kFewChunks = 1, kMostChunks = 3;
+inline constexpr int kFewChunks = 1, kMaxChunks = 3;
 inline constexpr size_t kFewChunkBytes = kFewChunks * 32 - 8;  // of the key
-inline constexpr size_t kMostChunkBytes = kMostChunks * 32 - 8;
+inline constexpr size_t kMaxChunkBytes = kMaxChunks * 32 - 8;
 
 // Which bits of a ballot are the group's, from `shift` on.
 __device__ inline uint32_t OfGroup(uint32_t ballot, int shift) {
@@ -113,10 +114,10 @@ struct StringQueries {
 template <typename Search>
 absl::Status SearchInParts(DeviceKeys keys, StringAnswer answer, void* results, Position* ends,
                            Search search) {
-  constexpr size_t kMostAtOnce = size_t{1} << 30;
+  constexpr size_t kMaxAtOnce = size_t{1} << 30;
   const size_t result_bytes = answer == StringAnswer::kFound ? sizeof(bool) : sizeof(uint32_t);
-  for (size_t first = 0; first < keys.size(); first += kMostAtOnce) {
-    const auto size = static_cast<uint32_t>(std::min(kMostAtOnce, keys.size() - first));
+  for (size_t first = 0; first < keys.size(); first += kMaxAtOnce) {
+    const auto size = static_cast<uint32_t>(std::min(kMaxAtOnce, keys.size() - first));
     RETURN_IF_ERROR(search(StringQueries{keys.bytes(), keys.offsets() + first, size, answer,
                                          static_cast<char*>(results) + first * result_bytes,
                                          ends == nullptr ? nullptr : ends + first}));

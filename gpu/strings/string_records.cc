@@ -63,11 +63,11 @@ uint64_t AllUnits(const DistinctStrings& keys) {
 }  // namespace
 
 absl::Status StringRecords::CheckKeys(const DistinctStrings& keys) {
-  if (keys.longest() <= kMostKeyBytes && AllUnits(keys) <= kMostUnits) return absl::OkStatus();
+  if (keys.longest() <= kMaxKeyBytes && AllUnits(keys) <= kMaxUnits) return absl::OkStatus();
   return absl::UnimplementedError(absl::StrFormat(
       "a GPU takes keys of up to %d bytes, and with 8 bytes each 32 GiB of them; the longest has "
       "%d, all have %d",
-      kMostKeyBytes, keys.longest(), AllUnits(keys) * sizeof(uint64_t)));
+      kMaxKeyBytes, keys.longest(), AllUnits(keys) * sizeof(uint64_t)));
 }
 
 uint64_t StringRecords::BytesFor(const DistinctStrings& keys) {

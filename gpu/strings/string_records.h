@@ -27,8 +27,8 @@ struct StringRecordsView {
 class StringRecords {
  public:
   // Keys may have so many bytes, and all records together so many units.
-  static constexpr uint64_t kMostKeyBytes = (uint64_t{1} << 28) - 1;
-  static constexpr uint64_t kMostUnits = UINT32_MAX;
+  static constexpr uint64_t kMaxKeyBytes = (uint64_t{1} << 28) - 1;
+  static constexpr uint64_t kMaxUnits = UINT32_MAX;
   // Units that may be read behind the last record, and say nothing.
   static constexpr size_t kReadableBehind = 32;
 

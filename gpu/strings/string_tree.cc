@@ -25,7 +25,7 @@ class BitSet {
     uint32_t* const end = bits_ + size_;
     uint32_t* const at = std::lower_bound(bits_, end, bit);
     if (at != end && *at == bit) return true;
-    if (size_ == most_ || bit > StringNode::kMostBit) return false;
+    if (size_ == most_ || bit > StringNode::kMaxBit) return false;
     if (size_ > 0 && std::max(bit, end[-1]) - std::min(bit, bits_[0]) > span_) return false;
     std::copy_backward(at, end, end + 1);
     *at = bit;
@@ -46,7 +46,7 @@ class BitSet {
   size_t most_;
   uint32_t span_;
   size_t size_ = 0;
-  uint32_t bits_[StringTree::kMostRootBits];
+  uint32_t bits_[StringTree::kMaxRootBits];
 };
 
 // What PartialKeyBuilder asks of a tree's nodes.
@@ -59,11 +59,11 @@ struct Shape {
   static constexpr size_t kInnerFanOut = 12;
   static constexpr size_t kLargestLowestInner = 400;
   static constexpr size_t kWellFilled = 13;
-  static constexpr size_t kMostBytesPerKey = 16;
-  static constexpr size_t kMostRootBits = StringTree::kMostRootBits;
+  static constexpr size_t kMaxBytesPerKey = 16;
+  static constexpr size_t kMaxRootBits = StringTree::kMaxRootBits;
   static constexpr size_t kKeysPerRootElement = 8;
 
-  static Bits NodeBits() { return {static_cast<size_t>(kMostNodeBits), StringNode::kMostSpan}; }
+  static Bits NodeBits() { return {static_cast<size_t>(kMaxNodeBits), StringNode::kMaxSpan}; }
   static Bits RootBits(size_t most) { return {most, UINT32_MAX}; }
 
   static Node Pack(const PlannedNode<Shape>& planned) {
@@ -160,9 +160,9 @@ StringTree BuildStringTree(const DistinctStrings& keys, int threads) {
 }
 
 uint64_t MostStringTreeBytes(size_t keys) {
-  // What the root leads to takes no more than kMostBytesPerKey, or one node.
+  // What the root leads to takes no more than kMaxBytesPerKey, or one node.
   const uint64_t root = uint64_t{1} << PartialKeyBuilder<Shape>::RootBits(keys);
-  return keys * Shape::kMostBytesPerKey + root * (sizeof(StringNode) + sizeof(uint32_t)) +
+  return keys * Shape::kMaxBytesPerKey + root * (sizeof(StringNode) + sizeof(uint32_t)) +
          sizeof(StringNode) + sizeof(StringTree::root_bits);
 }
 

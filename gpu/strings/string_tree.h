@@ -47,7 +47,7 @@ class DistinctStrings {
 
 // A tree of partial keys with nodes for the GPU, in memory of the host.
 struct StringTree {
-  static constexpr int kMostRootBits = 20;
+  static constexpr int kMaxRootBits = 20;
   // Stands for no bit: behind any key's end.
   static constexpr uint32_t kNoRootBit = UINT32_MAX;
 

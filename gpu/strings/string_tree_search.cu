@@ -253,12 +253,12 @@ absl::Status SearchStringTree(const StringTreeView& tree, StringAnswer answer, D
       return tree.ties ? Search<kFewChunks, StagedBits, true>(tree, batch, stream)
                        : Search<kFewChunks, StagedBits, false>(tree, batch, stream);
     }
-    if (tree.longest <= kMostChunkBytes) {
-      return tree.ties ? Search<kMostChunks, StagedBits, true>(tree, batch, stream)
-                       : Search<kMostChunks, StagedBits, false>(tree, batch, stream);
+    if (tree.longest <= kMaxChunkBytes) {
+      return tree.ties ? Search<kMaxChunks, StagedBits, true>(tree, batch, stream)
+                       : Search<kMaxChunks, StagedBits, false>(tree, batch, stream);
     }
-    return tree.ties ? Search<kMostChunks, QueryBits, true>(tree, batch, stream)
-                     : Search<kMostChunks, QueryBits, false>(tree, batch, stream);
+    return tree.ties ? Search<kMaxChunks, QueryBits, true>(tree, batch, stream)
+                     : Search<kMaxChunks, QueryBits, false>(tree, batch, stream);
   });
 }
 

@@ -12,12 +12,12 @@
 namespace cairn::gpu {
 namespace {
 
-constexpr size_t kLeastForATask = size_t{1} << 16, kMostTasks = 64;
+constexpr size_t kMinForATask = size_t{1} << 16, kMaxTasks = 64;
 
 // Which symbols some keys have: bytes by position, and how long the keys are.
 struct SymbolsSeen {
-  std::array<std::array<bool, 256>, TextCode::kMostPositions> bytes{};
-  std::array<bool, TextCode::kMostPositions + 1> lengths{};
+  std::array<std::array<bool, 256>, TextCode::kMaxPositions> bytes{};
+  std::array<bool, TextCode::kMaxPositions + 1> lengths{};
 
   void Add(std::string_view key) {
     for (size_t p = 0; p < key.size(); ++p) bytes[p][static_cast<unsigned char>(key[p])] = true;
@@ -35,14 +35,14 @@ struct SymbolsSeen {
 
 // Of all keys; none where one is too long.
 std::optional<SymbolsSeen> FindSymbols(const BytesColumn& keys, int threads) {
-  const size_t tasks = std::clamp<size_t>(keys.size() / kLeastForATask, 1, kMostTasks);
+  const size_t tasks = std::clamp<size_t>(keys.size() / kMinForATask, 1, kMaxTasks);
   std::vector<SymbolsSeen> seen(tasks);
   std::atomic<bool> too_long = false;
   const auto look = [&](size_t task) {
     const size_t end = keys.size() * (task + 1) / tasks;
     for (size_t i = keys.size() * task / tasks; i < end; ++i) {
       const std::string_view key = keys[i];
-      if (key.size() > TextCode::kMostPositions) too_long = true;
+      if (key.size() > TextCode::kMaxPositions) too_long = true;
       if (too_long.load(std::memory_order_relaxed)) return;
       seen[task].Add(key);
     }
@@ -76,7 +76,7 @@ std::optional<TextCode> TextCode::Of(const BytesColumn& keys, int threads) {
   const std::optional<SymbolsSeen> seen = FindSymbols(keys, threads);
   if (!seen.has_value()) return std::nullopt;
   TextCode code;
-  size_t longest = kMostPositions;
+  size_t longest = kMaxPositions;
   while (longest > 0 && !seen->lengths[longest]) --longest;
   WideKey greatest = 0;
   bool has_end = false;

@@ -17,7 +17,7 @@ namespace cairn::gpu {
 class TextCode {
  public:
   // Bytes of a key at most.
-  static constexpr size_t kMostPositions = 64;
+  static constexpr size_t kMaxPositions = 64;
 
   // Reads all keys, on up to `threads` threads. None where a key is longer, or 128 bits do not hold
   // the numbers. Throws std::bad_alloc.

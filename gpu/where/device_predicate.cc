@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/where/device_index_group.h"
+#include "cairn/device/index_group.h"
 
 namespace cairn {
 

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "cairn/device/index_group.h"
 #include "cairn/types.h"
-#include "cairn/where/device_index_group.h"
 
 namespace cairn::gpu {
 
@@ -21,13 +21,13 @@ struct EntryEstimate {
 // host tells how many lie in a range without asking the device.
 class KeySample {
  public:
-  static constexpr uint64_t kMostKeys = 4096;
+  static constexpr uint64_t kMaxKeys = 4096;
   static constexpr uint64_t SizeFor(uint64_t entries) {
-    return entries < kMostKeys ? entries : kMostKeys;
+    return entries < kMaxKeys ? entries : kMaxKeys;
   }
   // Which entry the sample's key i is.
   static constexpr uint64_t PositionOf(uint64_t i, uint64_t entries) {
-    return entries <= kMostKeys ? i : i * (entries - 1) / (kMostKeys - 1);
+    return entries <= kMaxKeys ? i : i * (entries - 1) / (kMaxKeys - 1);
   }
 
   KeySample() = default;  // of no entries

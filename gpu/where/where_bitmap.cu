@@ -20,9 +20,9 @@ constexpr int kSortThreads = 512;
 constexpr int kSortedRows = 16;                              // of a thread at once
 constexpr uint32_t kSortChunk = kSortThreads * kSortedRows;  // of a block
 constexpr int kPartThreads = 1024;
-constexpr unsigned kMostChunks = 4096;  // blocks of a set
-constexpr int kPartsOfThread = kMostParts / kSortThreads;
-static_assert(kMostParts % kSortThreads == 0);
+constexpr unsigned kMaxChunks = 4096;  // blocks of a set
+constexpr int kPartsOfThread = kMaxParts / kSortThreads;
+static_assert(kMaxParts % kSortThreads == 0);
 
 // The rows of a chunk of a set's entries, of each thread every kSortThreads-th; kNoRow behind the
 // last.
@@ -52,7 +52,7 @@ __device__ inline void LoadChunk(const WhereView& where, uint32_t set, uint32_t 
 __global__ void __launch_bounds__(kSortThreads)
     CountParts(const __grid_constant__ WhereView where, int part_bits, uint32_t parts,
                uint32_t* counts) {
-  __shared__ uint32_t histogram[kMostParts];
+  __shared__ uint32_t histogram[kMaxParts];
   const uint32_t set = blockIdx.y;
   const uint32_t chunks = (where.states[set].rows + uint64_t{kSortChunk} - 1) / kSortChunk;
   if (blockIdx.x >= chunks) return;
@@ -79,14 +79,14 @@ __global__ void __launch_bounds__(kSortThreads)
               uint32_t* next, RowId* sorted) {
   using Scan = cub::BlockScan<uint32_t, kSortThreads>;
   __shared__ typename Scan::TempStorage scratch;
-  __shared__ uint32_t starts[kMostParts];
+  __shared__ uint32_t starts[kMaxParts];
   extern __shared__ RowId staged[];  // [kSortChunk], then for each part what its rows go before
   uint32_t* const shifts = staged + kSortChunk;
   const uint32_t set = blockIdx.y;
   const uint32_t entries = where.states[set].rows;
   const uint32_t chunks = (entries + uint64_t{kSortChunk} - 1) / kSortChunk;
   for (uint32_t chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
-    for (uint32_t i = threadIdx.x; i < kMostParts; i += kSortThreads) starts[i] = 0;
+    for (uint32_t i = threadIdx.x; i < kMaxParts; i += kSortThreads) starts[i] = 0;
     __syncthreads();
     RowId rows[kSortedRows];
     uint32_t ranks[kSortedRows];
@@ -211,7 +211,7 @@ absl::Status BitmapWhere(const WhereView& where, size_t stack,
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(ends.data(), 0, ends.bytes(), stream));
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(next.data(), 0, sizeof(uint32_t), stream));
   const auto chunks = static_cast<unsigned>(
-      std::clamp<uint64_t>((most + kSortChunk - 1) / kSortChunk, 1, kMostChunks));
+      std::clamp<uint64_t>((most + kSortChunk - 1) / kSortChunk, 1, kMaxChunks));
   const dim3 grid(chunks, where.set_count);
   CAIRN_RETURN_IF_LAUNCH_FAILS("CountParts", {grid, kSortThreads}, stream, CountParts, where,
                                part_bits, parts, ends.data());
@@ -221,7 +221,7 @@ absl::Status BitmapWhere(const WhereView& where, size_t stack,
                                              cudaMemcpyDeviceToDevice, stream));
   RETURN_IF_ERROR(sort_memory.AllowMost(reinterpret_cast<const void*>(SortParts)));
   CAIRN_RETURN_IF_LAUNCH_FAILS(
-      "SortParts", {grid, kSortThreads, (kSortChunk + kMostParts) * sizeof(uint32_t)}, stream,
+      "SortParts", {grid, kSortThreads, (kSortChunk + kMaxParts) * sizeof(uint32_t)}, stream,
       SortParts, where, part_bits, parts, next.data(), sorted.data());
   RETURN_IF_ERROR(combine_memory.AllowMost(reinterpret_cast<const void*>(CombineParts)));
   CAIRN_RETURN_IF_LAUNCH_FAILS(

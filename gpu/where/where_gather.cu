@@ -69,8 +69,8 @@ absl::Status GatherWhere(const WhereView& where, uint32_t driver, uint64_t most,
                                  where.states + driver, count);
     return absl::OkStatus();
   }
-  constexpr uint64_t kStep = kGatherThreads * kGatheredRows, kMostBlocks = 1 << 16;
-  const uint64_t blocks = std::clamp<uint64_t>((most + kStep - 1) / kStep, 1, kMostBlocks);
+  constexpr uint64_t kStep = kGatherThreads * kGatheredRows, kMaxBlocks = 1 << 16;
+  const uint64_t blocks = std::clamp<uint64_t>((most + kStep - 1) / kStep, 1, kMaxBlocks);
   CAIRN_RETURN_IF_LAUNCH_FAILS("GatherRows", {static_cast<unsigned>(blocks), kGatherThreads},
                                stream, GatherRows, where, driver, count, bitmap);
   return absl::OkStatus();

@@ -151,13 +151,13 @@ class WhereCosts {
   const WhereDecision& decision_;
 };
 
-// The smallest set that a row must be in, whatever else is asked; kMostSets where there is none.
+// The smallest set that a row must be in, whatever else is asked; kMaxSets where there is none.
 size_t DriverOf(const WhereTree& tree, const WhereDecision& decision) {
   if (tree.kind == TreeKind::kSet) return 0;
-  size_t driver = kMostSets, set = 0;
+  size_t driver = kMaxSets, set = 0;
   for (const WhereTree& child : tree.children) {
     if (tree.kind == TreeKind::kAnd && child.kind == TreeKind::kSet &&
-        (driver == kMostSets ||
+        (driver == kMaxSets ||
          decision.entries[set].expected < decision.entries[driver].expected)) {
       driver = set;
     }
@@ -170,11 +170,11 @@ size_t DriverOf(const WhereTree& tree, const WhereDecision& decision) {
 int PartBits(const WhereGroupFacts& group, const WhereProgram& program) {
   // The value, the stack, and room for one set.
   const size_t bitmaps = program.stack + 2;
-  int bits = kLeastPartBits;
-  while (bits < kMostPartBits && (group.rows >> bits) > 512) ++bits;
-  while (bits > kLeastPartBits && bitmaps << (bits - 3) > group.shared_bytes) --bits;
+  int bits = kMinPartBits;
+  while (bits < kMaxPartBits && (group.rows >> bits) > 512) ++bits;
+  while (bits > kMinPartBits && bitmaps << (bits - 3) > group.shared_bytes) --bits;
   const bool fits = bitmaps << (bits - 3) <= group.shared_bytes;
-  return fits && group.rows <= kMostParts << bits ? bits : 0;
+  return fits && group.rows <= kMaxParts << bits ? bits : 0;
 }
 
 EntryEstimate EstimateSet(const WhereSet& set, const WhereGroupFacts& group) {
@@ -209,17 +209,17 @@ absl::StatusOr<WhereDecision> DecideWhere(const DevicePredicate& where,
   ASSIGN_OR_RETURN(const WhereTree tree, MakeWhereTree(where, group.columns.size()));
   WhereDecision decision;
   for (const WhereSet* set : SetsOf(tree)) decision.sets.push_back(*set);
-  if (decision.sets.size() > kMostSets) {
+  if (decision.sets.size() > kMaxSets) {
     return absl::InvalidArgumentError(
         absl::StrFormat("a predicate of %d comparisons, more than the %d that are taken",
-                        decision.sets.size(), kMostSets));
+                        decision.sets.size(), kMaxSets));
   }
   std::vector<double> rows;
-  uint64_t most_entries = 0;
+  uint64_t max_entries = 0;
   for (const WhereSet& set : decision.sets) {
     decision.entries.push_back(EstimateSet(set, group));
     rows.push_back(decision.entries.back().expected);
-    most_entries += decision.entries.back().most;
+    max_entries += decision.entries.back().most;
     decision.plan.comparisons.push_back({set.column, set.ranges.size(), set.null, rows.back()});
   }
   decision.program = CompileWhere(tree);
@@ -230,7 +230,7 @@ absl::StatusOr<WhereDecision> DecideWhere(const DevicePredicate& where,
   decision.plan.expected_rows = share.expected * static_cast<double>(group.rows);
   auto& candidates = decision.plan.candidates;
   decision.driver = DriverOf(tree, decision);
-  if (decision.driver != kMostSets) {
+  if (decision.driver != kMaxSets) {
     decision.rest = CompileRest(tree, decision.driver, rows);
     const bool counted = only_count && decision.rest.ops.empty();
     candidates.push_back(
@@ -238,7 +238,7 @@ absl::StatusOr<WhereDecision> DecideWhere(const DevicePredicate& where,
          counted ? kStart : costs.Gather(decision.driver, decision.rest, only_count)});
   }
   decision.part_bits = PartBits(group, decision.program);
-  if (decision.part_bits != 0 && most_entries <= kMaxEntries) {
+  if (decision.part_bits != 0 && max_entries <= kMaxEntries) {
     candidates.push_back({DeviceWhereStrategy::kBitmap, costs.Bitmap()});
   }
   candidates.push_back({DeviceWhereStrategy::kScan, costs.Scan(share)});

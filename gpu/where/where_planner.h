@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "cairn/where/device_index_group.h"
+#include "cairn/device/index_group.h"
 #include "gpu/where/key_sample.h"
 #include "gpu/where/where_program.h"
 #include "gpu/where/where_tree.h"
@@ -21,8 +21,8 @@ struct WhereGroupFacts {
 };
 
 // Rows of a part that kBitmap looks at at once, as bits; a part has 2^bits rows.
-inline constexpr int kLeastPartBits = 13, kMostPartBits = 19;
-inline constexpr uint64_t kMostParts = 2048;
+inline constexpr int kMinPartBits = 13, kMaxPartBits = 19;
+inline constexpr uint64_t kMaxParts = 2048;
 
 // All that the host decides about a predicate.
 struct WhereDecision {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "cairn/where/device_index_group.h"
+#include "cairn/device/index_group.h"
 #include "gpu/where/where_tree.h"
 
 namespace cairn::gpu {
@@ -30,11 +30,11 @@ struct WhereOp {
   }
 };
 
-inline constexpr size_t kMostSets = DeviceIndexGroup::kMostComparisons;
+inline constexpr size_t kMaxSets = DeviceIndexGroup::kMaxComparisons;
 // A load or combination for each set, and a push and a pop for each inner node but the root.
-inline constexpr size_t kMostOps = 3 * kMostSets;
+inline constexpr size_t kMaxOps = 3 * kMaxSets;
 // What the stack holds at most: of n sets, log2 n values.
-inline constexpr size_t kMostStack = 6;
+inline constexpr size_t kMaxStack = 6;
 
 struct WhereProgram {
   std::vector<WhereOp> ops;
@@ -45,7 +45,7 @@ struct WhereProgram {
 std::vector<const WhereSet*> SetsOf(const WhereTree& tree);
 
 // The program of a tree: subtrees before sets, what needs the larger stack first, so that the stack
-// stays as small as it can. Requires at most kMostSets sets. Throws std::bad_alloc.
+// stays as small as it can. Requires at most kMaxSets sets. Throws std::bad_alloc.
 WhereProgram CompileWhere(const WhereTree& tree);
 
 // The program that a row which is in `driver`, one of the sets that are children of a root of kAnd,

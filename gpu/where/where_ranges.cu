@@ -19,7 +19,7 @@ struct RangeChunk {
   uint64_t first[kRanges], last[kRanges];
   uint8_t column[kRanges];
 };
-static_assert(DeviceIndexGroup::kMostColumns <= RangeChunk::kPositions);
+static_assert(DeviceIndexGroup::kMaxColumns <= RangeChunk::kPositions);
 static_assert(sizeof(RangeChunk) + 64 <= 4096);
 static_assert(sizeof(WhereView) + 64 <= 4096);
 

@@ -51,7 +51,7 @@ template <int kRows>
 __device__ inline uint32_t RowsThatPass(const WhereView& where, const RowId (&rows)[kRows],
                                         uint32_t alive) {
   constexpr uint32_t kAll = (uint32_t{1} << kRows) - 1;
-  static_assert(kRows * (kMostStack + 1) <= 32);
+  static_assert(kRows * (kMaxStack + 1) <= 32);
   uint32_t value = kAll, stack = 0;
   // Those of `asked` that are in a set. Loads are independent, so that they are under way together.
   const auto in_set = [&](uint32_t set, uint32_t asked) {

@@ -142,10 +142,10 @@ std::vector<DeviceKeyRange> OtherKeys(absl::Span<const DeviceKeyRange> ranges) {
 }
 
 absl::StatusOr<WhereTree> MakeWhereTree(const DevicePredicate& where, size_t columns) {
-  if (where.depth() > DeviceIndexGroup::kMostDepth) {
+  if (where.depth() > DeviceIndexGroup::kMaxDepth) {
     return absl::InvalidArgumentError(
         absl::StrFormat("a predicate nested %d deep, more than the %d that are taken",
-                        where.depth(), DeviceIndexGroup::kMostDepth));
+                        where.depth(), DeviceIndexGroup::kMaxDepth));
   }
   return TreeOf(where, false, columns);
 }

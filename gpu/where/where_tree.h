@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "cairn/where/device_index_group.h"
+#include "cairn/device/index_group.h"
 
 namespace cairn::gpu {
 
@@ -33,7 +33,7 @@ std::vector<DeviceKeyRange> SortedRanges(absl::Span<const DeviceKeyRange> ranges
 std::vector<DeviceKeyRange> OtherKeys(absl::Span<const DeviceKeyRange> ranges);
 
 // InvalidArgument for a column that is not among `columns`, a list of no predicates, and one nested
-// deeper than DeviceIndexGroup::kMostDepth. Throws std::bad_alloc.
+// deeper than DeviceIndexGroup::kMaxDepth. Throws std::bad_alloc.
 absl::StatusOr<WhereTree> MakeWhereTree(const DevicePredicate& where, size_t columns);
 
 }  // namespace cairn::gpu

@@ -47,8 +47,8 @@ struct WhereSetView {
 };
 
 struct WhereView {
-  WhereSetView sets[kMostSets];
-  WhereOp ops[kMostOps];
+  WhereSetView sets[kMaxSets];
+  WhereOp ops[kMaxOps];
   uint32_t set_count;
   uint32_t op_count;
   uint32_t rows;

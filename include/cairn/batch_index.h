@@ -3,18 +3,14 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cairn/absl_forward.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "cairn/query.h"
 #include "cairn/types.h"
 
 namespace cairn {
-
-class KeyBatch;
-enum class Operation : uint8_t;
-struct Batch;
-struct Explain;
-struct Matches;
-struct QueryOptions;
-struct RangeBatch;
 
 // What answers batches and predicts how long they take: a SecondaryIndex, of which a Batcher asks
 // no more than this. Thread-safe. Include cairn/query.h for the types that are named here.
@@ -23,27 +19,27 @@ class BatchIndex {
   virtual ~BatchIndex() = default;
 
   // The kind of the keys that it is asked for.
-  virtual KeyKind kind() const = 0;
+  virtual PhysicalType kind() const = 0;
 
-  // Whether rows are named with a shard (build.h): a RowId alone is then ambiguous.
+  // Whether rows are named with a shard (sharding.h): a RowId alone is then ambiguous.
   virtual bool in_shards() const { return false; }
 
   // Answers a batch, of one of the first five operations, which have methods of their own below.
   // With a limit, a scan's matches->cursors says where to go on (RangeBatch::after).
-  virtual absl::Status Answer(const Batch& batch) const = 0;
+  virtual absl::Status Execute(const Batch& batch) const = 0;
 
   // All rows of each key.
-  absl::Status Find(KeyBatch keys, Matches* matches) const;
-  absl::Status Find(KeyBatch keys, Matches* matches, const QueryOptions& options) const;
+  absl::Status Find(KeyBatch keys, FindResult* matches) const;
+  absl::Status Find(KeyBatch keys, FindResult* matches, const QueryOptions& options) const;
   // The lowest row of each key, or kNoRow.
   absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const;
   absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids,
                          const QueryOptions& options) const;
-  // The same as numbers of 64 bits, or kNoWideRow: of every index, and the one way that an index in
-  // shards (build.h) has besides Batch::shards. `explain` as Batch's.
-  absl::Status FindFirstWide(KeyBatch keys, absl::Span<WideRowId> rows) const;
-  absl::Status FindFirstWide(KeyBatch keys, absl::Span<WideRowId> rows, const QueryOptions& options,
-                             Explain* explain = nullptr) const;
+  // The same as numbers of 64 bits, or kNoGlobalRow: of every index, and the one way that an index
+  // in shards (sharding.h) has besides Batch::shards. `explain` as Batch's.
+  absl::Status FindFirstGlobal(KeyBatch keys, absl::Span<GlobalRowId> rows) const;
+  absl::Status FindFirstGlobal(KeyBatch keys, absl::Span<GlobalRowId> rows,
+                               const QueryOptions& options, Explain* explain = nullptr) const;
   // Whether any row has each key.
   absl::Status Contains(KeyBatch keys, absl::Span<bool> found) const;
   absl::Status Contains(KeyBatch keys, absl::Span<bool> found, const QueryOptions& options) const;
@@ -52,8 +48,9 @@ class BatchIndex {
   absl::Status Count(const RangeBatch& ranges, absl::Span<uint64_t> counts,
                      const QueryOptions& options) const;
   // The rows of each range by (key, primary key), ascending or descending.
-  absl::Status Scan(const RangeBatch& ranges, Matches* matches) const;
-  absl::Status Scan(const RangeBatch& ranges, Matches* matches, const QueryOptions& options) const;
+  absl::Status Scan(const RangeBatch& ranges, FindResult* matches) const;
+  absl::Status Scan(const RangeBatch& ranges, FindResult* matches,
+                    const QueryOptions& options) const;
 
   // The time that a batch of so many queries is predicted to take on the route that it would be
   // given, and the least batch, in queries, whose predicted throughput is nine tenths of the

@@ -16,7 +16,6 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "cairn/query.h"
-#include "cairn/route.h"
 #include "cairn/types.h"
 
 namespace cairn {
@@ -37,7 +36,7 @@ class BatcherClock {
 
 struct BatcherOptions {
   // Requests that name no deadline are answered within this time.
-  std::chrono::nanoseconds response_time = std::chrono::milliseconds(1);
+  std::chrono::nanoseconds default_deadline = std::chrono::milliseconds(1);
 
   // Queries that may wait at a time, of all threads; and what becomes of a request for which there
   // is no room.
@@ -50,9 +49,9 @@ struct BatcherOptions {
 
   // Who runs batches, and so calls receivers, beside the batcher's own threads.
   enum class Callers : uint8_t {
-    kHelp,     // and the thread whose request completes a batch, comes too late to wait, or finds
-               // no room, and one that waits (Group::Wait): no other thread need wake up for them
-    kOnlyAsk,  // nobody
+    kHelp,   // and the thread whose request completes a batch, comes too late to wait, or finds
+             // no room, and one that waits (Group::Wait): no other thread need wake up for them
+    kNever,  // nobody
   };
   Callers callers = Callers::kHelp;
   // The batcher's own threads, which see to deadlines. 0: none; someone calls Poll.
@@ -64,7 +63,7 @@ struct BatcherOptions {
   // no model.
   size_t best_batch = 0;
   // The longest that a batch is predicted to take, unless it is a single query: as long at most
-  // another operation waits for its turn. 0: a sixteenth of response_time.
+  // another operation waits for its turn. 0: a sixteenth of default_deadline.
   std::chrono::nanoseconds max_batch_time = std::chrono::nanoseconds(0);
 
   // Places to submit to, so that threads seldom meet. 0: one for each hardware thread, 64 at most.
@@ -97,12 +96,12 @@ struct BatcherStats {
       return batches == 0 ? 0 : static_cast<double>(queries) / static_cast<double>(batches);
     }
   };
-  std::array<Requests, kOperations> operations;  // by Operation
-  uint64_t rejected = 0;                         // queries refused for want of room
-  size_t waiting = 0;                            // queries that wait now
+  std::array<Requests, kIndexOperations> operations;  // by Operation
+  uint64_t rejected = 0;                              // queries refused for want of room
+  size_t waiting = 0;                                 // queries that wait now
   // What a batch takes beyond its time in the index, as measured, 99 times of 100: the batcher's
   // thread wakes up late, keys are gathered, answers are handed out. Deadlines are served by so
-  // much earlier, or by half of response_time if that is less.
+  // much earlier, or by half of default_deadline if that is less.
   std::chrono::nanoseconds dispatch_overhead{0};
 };
 
@@ -111,7 +110,7 @@ struct BatcherStats {
 // SecondaryIndex: a batch goes when it has reached the size that the index's cost model calls best,
 // or when its earliest deadline, less the batch's predicted time and the batcher's own measured
 // overhead, has come. What is left until that deadline is the batch's
-// QueryOptions::max_response_time. The index's router decides by the batch's size whether it is
+// QueryOptions::latency_target. The index's router decides by the batch's size whether it is
 // searched as it is, through buffers for each part of the key range, or sorted (Kim et al., FAST,
 // SIGMOD 2010, section 7). So a request goes through the paper's buffers where that pays, and waits
 // in them no longer than its batch runs.
@@ -130,23 +129,24 @@ struct BatcherStats {
 // Thread-safe.
 class Batcher {
  public:
-  // What a request without a deadline of its own says: BatcherOptions::response_time from now on.
+  // What a request without a deadline of its own says: BatcherOptions::default_deadline from now
+  // on.
   static constexpr BatcherTime kNoDeadline = BatcherTime::max();
 
   // One physical key, not owned; implicit, so that calls take a number or a string. Requests copy
   // what they are given.
   class Key {
    public:
-    Key(uint32_t key) : kind_(KeyKind::kU32), u32_(key) {}                       // NOLINT
-    Key(uint64_t key) : kind_(KeyKind::kU64), u64_(key) {}                       // NOLINT
-    Key(std::string_view key) : kind_(KeyKind::kBytes), u64_(0), bytes_(key) {}  // NOLINT
-    Key(const std::string& key) : Key(std::string_view(key)) {}                  // NOLINT
-    Key(const char* key) : Key(std::string_view(key)) {}                         // NOLINT
+    Key(uint32_t key) : kind_(PhysicalType::kU32), u32_(key) {}                       // NOLINT
+    Key(uint64_t key) : kind_(PhysicalType::kU64), u64_(key) {}                       // NOLINT
+    Key(std::string_view key) : kind_(PhysicalType::kBytes), u64_(0), bytes_(key) {}  // NOLINT
+    Key(const std::string& key) : Key(std::string_view(key)) {}                       // NOLINT
+    Key(const char* key) : Key(std::string_view(key)) {}                              // NOLINT
     // A batch of this key, as long as this object lives.
     KeyBatch batch() const;
 
    private:
-    KeyKind kind_;
+    PhysicalType kind_;
     union {
       uint32_t u32_;
       uint64_t u64_;
@@ -157,8 +157,8 @@ class Batcher {
   // What a scan finds in one range.
   struct Entries {
     std::vector<RowId> row_ids;
-    KeyColumn keys;      // with QueryOptions::with_keys
-    std::string cursor;  // as in Matches::cursors
+    EncodedKeys keys;    // with QueryOptions::with_keys
+    std::string cursor;  // as in FindResult::cursors
   };
 
   // InvalidArgument for options that make no sense; ResourceExhausted where threads cannot be
@@ -213,7 +213,7 @@ class Batcher {
     absl::Span<const RowId> row_ids;     // FindFirst: one a query
     absl::Span<const bool> found;        // Contains: one a query
     absl::Span<const uint64_t> counts;   // Count: one a query
-    const Matches* matches;              // Find, Scan: query i's are (*matches)[first + i], and
+    const FindResult* matches;           // Find, Scan: query i's are (*matches)[first + i], and
     size_t first;                        // so are the keys and cursors of a scan
   };
 
@@ -283,7 +283,7 @@ class BatcherGroup {
 
   // Returns when all requests are answered: OK, or the first error that one was answered with since
   // the last Wait. The caller has nothing else to ask meanwhile: if nobody else has either, what
-  // waits in the batcher is sent off at once (unless by Callers::kOnlyAsk it may not be).
+  // waits in the batcher is sent off at once (unless by Callers::kNever it may not be).
   absl::Status Wait();
 
   // Queries since the last Clear.
@@ -306,12 +306,12 @@ class BatcherGroup {
   Batcher* const batcher_;
   const Operation operation_;
   const Batcher::Receiver receiver_;
-  const KeyKind kind_;
+  const PhysicalType kind_;
   const size_t capacity_;
   size_t size_ = 0;
 
   // Keys that the batcher has not been given yet: the last ones of size_.
-  KeyColumn keys_;
+  EncodedKeys keys_;
   size_t key_count_ = 0;
   BatcherTime deadline_ = Batcher::kNoDeadline;
 

@@ -72,7 +72,7 @@ typedef struct cairn_build_options {
   const cairn_cancel* cancel;
   // Not 0: the search structure of numbers is stored, and mapped when the index is opened; its file
   // is nearly twice as large.
-  int32_t store_leaves;
+  int32_t prebuild_search_structure;
   int32_t reserved;  // 0
 } cairn_build_options;
 CAIRN_C_INIT(cairn_build_options)
@@ -123,15 +123,15 @@ typedef struct cairn_index cairn_index;
 
 CAIRN_C_MUST_USE cairn_error* cairn_open(const char* directory, const cairn_open_options* options,
                                          cairn_index** index);
-// The index as it is now, as an index of its own: neither cairn_catch_up nor cairn_merge of `index`
-// changes it, row ids included. Use one for calls that belong together, as cairn_find and
-// cairn_primary_keys, if another thread may merge between them. Takes no time. It may outlive
+// The index as it is now, as an index of its own: neither cairn_catch_up nor cairn_index_compact of
+// `index` changes it, row ids included. Use one for calls that belong together, as cairn_find and
+// cairn_primary_keys, if another thread may compact between them. Takes no time. It may outlive
 // `index`, keeps the files of its version until it is closed, and refuses cairn_catch_up and
-// cairn_merge with CAIRN_FAILED_PRECONDITION.
+// cairn_index_compact with CAIRN_FAILED_PRECONDITION.
 CAIRN_C_MUST_USE cairn_error* cairn_pin(const cairn_index* index, cairn_index** pinned);
 CAIRN_C_API void cairn_close(cairn_index* index);
-// Whether it is an index in shards (cairn/build.h), which cairn_open opens as any. Its rows take 64
-// bits: a shard's number above, the row id in that shard below.
+// Whether it is an index in shards (cairn/options.h), which cairn_open opens as any. Its rows take
+// 64 bits: a shard's number above, the row id in that shard below.
 CAIRN_C_API bool cairn_in_shards(const cairn_index* index);
 
 // What becomes of a null: the row gives no entry, or one before or behind all values.
@@ -162,7 +162,7 @@ CAIRN_C_API int32_t cairn_kind(const cairn_index* index);
 CAIRN_C_API uint64_t cairn_sequence(const cairn_index* index);
 // The spec's canonical text; of an index over columns its key types, as "u32,text".
 CAIRN_C_MUST_USE cairn_error* cairn_spec(const cairn_index* index, char** text);
-// IndexStats (cairn/index_stats.h) as a JSON object whose members have the names of its fields.
+// IndexStats (cairn/secondary_index.h) as a JSON object whose members have the names of its fields.
 CAIRN_C_MUST_USE cairn_error* cairn_stats(const cairn_index* index, char** json);
 
 // Queries, all by the batch. Keys are logical values: an array or, for keys of several parts, a
@@ -180,13 +180,13 @@ enum { CAIRN_ASCENDING = 0, CAIRN_DESCENDING = 1 };
 // and to explain.
 typedef struct cairn_query_options {
   size_t size;
-  int32_t order;                  // of a scan: CAIRN_ASCENDING or CAIRN_DESCENDING
-  int32_t with_keys;              // whether a scan also returns each entry's key
-  uint64_t limit;                 // of entries for each range of a scan; 0: none
-  uint64_t max_response_time_ns;  // 0: none
-  int32_t sorted_input;           // whether the caller knows that the batch's keys ascend
-  const char* route;              // by name; NULL: the router chooses
-  char** explain;  // if not NULL, set to a JSON object of Explain (cairn/route.h), or to NULL
+  int32_t order;               // of a scan: CAIRN_ASCENDING or CAIRN_DESCENDING
+  int32_t with_keys;           // whether a scan also returns each entry's key
+  uint64_t limit;              // of entries for each range of a scan; 0: none
+  uint64_t latency_target_ns;  // 0: none
+  int32_t sorted_input;        // whether the caller knows that the batch's keys ascend
+  const char* route;           // by name; NULL: the router chooses
+  char** explain;  // if not NULL, set to a JSON object of Explain (cairn/query.h), or to NULL
   const char* const* columns;  // of finds and scans: names of included columns to return, too
   size_t column_count;
 } cairn_query_options;
@@ -198,14 +198,14 @@ CAIRN_C_MUST_USE cairn_error* cairn_find_first(const cairn_index* index,
                                                const struct ArrowArray* keys,
                                                const cairn_query_options* options,
                                                uint32_t* row_ids, size_t size);
-#define CAIRN_NO_WIDE_ROW UINT64_MAX
-// The same as rows of 64 bits, or CAIRN_NO_WIDE_ROW: of every index of a database, and the one way
-// that an index in shards has.
-CAIRN_C_MUST_USE cairn_error* cairn_find_first_wide(const cairn_index* index,
-                                                    const struct ArrowSchema* schema,
-                                                    const struct ArrowArray* keys,
-                                                    const cairn_query_options* options,
-                                                    uint64_t* rows, size_t size);
+#define CAIRN_NO_GLOBAL_ROW UINT64_MAX
+// The same as rows of 64 bits, or CAIRN_NO_GLOBAL_ROW: of every index of a database, and the one
+// way that an index in shards has.
+CAIRN_C_MUST_USE cairn_error* cairn_find_first_global(const cairn_index* index,
+                                                      const struct ArrowSchema* schema,
+                                                      const struct ArrowArray* keys,
+                                                      const cairn_query_options* options,
+                                                      uint64_t* rows, size_t size);
 // Whether any row has each key.
 CAIRN_C_MUST_USE cairn_error* cairn_contains(const cairn_index* index,
                                              const struct ArrowSchema* schema,
@@ -292,16 +292,16 @@ CAIRN_C_MUST_USE cairn_error* cairn_scan(const cairn_index* index, const cairn_r
                                          cairn_matches* matches);
 
 // The primary key of each row, as large_binary without a copy. CAIRN_OUT_OF_RANGE for an id that is
-// no row's. A merge gives rows other ids: see cairn_pin.
+// no row's. A compaction gives rows other ids: see cairn_pin.
 CAIRN_C_MUST_USE cairn_error* cairn_primary_keys(const cairn_index* index, const uint32_t* row_ids,
                                                  size_t size, struct ArrowSchema* schema,
                                                  struct ArrowArray* array);
 
 // The same of rows of 64 bits, of any index.
-CAIRN_C_MUST_USE cairn_error* cairn_primary_keys_wide(const cairn_index* index,
-                                                      const uint64_t* rows, size_t size,
-                                                      struct ArrowSchema* schema,
-                                                      struct ArrowArray* array);
+CAIRN_C_MUST_USE cairn_error* cairn_primary_keys_global(const cairn_index* index,
+                                                        const uint64_t* rows, size_t size,
+                                                        struct ArrowSchema* schema,
+                                                        struct ArrowArray* array);
 
 // The values that these rows, of 64 bits, of any index, have in included columns of these names, as
 // cairn_matches_columns. CAIRN_OUT_OF_RANGE for an id that is no row's; CAIRN_INVALID_ARGUMENT,
@@ -310,7 +310,7 @@ CAIRN_C_MUST_USE cairn_error* cairn_columns(const cairn_index* index, const char
                                             size_t column_count, const uint64_t* rows, size_t size,
                                             struct ArrowSchema* schema, struct ArrowArray* array);
 
-// Rows read from a database for a batch of ranges (cairn/fetched_rows.h), as cairn_matches.
+// Rows read from a database for a batch of ranges (cairn/secondary_index.h), as cairn_matches.
 typedef struct cairn_rows cairn_rows;
 
 CAIRN_C_MUST_USE cairn_error* cairn_rows_new(cairn_rows** rows);
@@ -336,13 +336,13 @@ CAIRN_C_API uint64_t cairn_predicted_time_ns(const cairn_index* index, int32_t o
                                              size_t queries);
 CAIRN_C_API size_t cairn_best_batch(const cairn_index* index, int32_t operation);
 
-// Updates and checks (cairn/catch_up.h). One update works at a time; queries do not wait for it.
+// Updates and checks (cairn/options.h). One update works at a time; queries do not wait for it.
 
 typedef struct cairn_catch_up_options {
   size_t size;
   uint64_t max_bytes_per_second;  // of the log; 0: no limit
-  int32_t volatile_changes;       // whether changes are not written to the index's directory
-  int32_t assume_continues;       // CatchUpOptions::assume_continues
+  int32_t not_durable;            // whether changes are not written to the index's directory
+  int32_t skip_identity_check;    // CatchUpOptions::skip_identity_check
   const cairn_cancel* cancel;
 } cairn_catch_up_options;
 CAIRN_C_INIT(cairn_catch_up_options)
@@ -356,15 +356,15 @@ typedef struct cairn_catch_up_report {
 } cairn_catch_up_report;
 CAIRN_C_INIT(cairn_catch_up_report)
 
-typedef struct cairn_merge_options {
+typedef struct cairn_compact_options {
   size_t size;
   int32_t threads;
   uint64_t max_bytes_per_second;  // of keys and row ids written; 0: no limit
   cairn_on_progress on_progress;
   void* context;  // of on_progress
   const cairn_cancel* cancel;
-} cairn_merge_options;
-CAIRN_C_INIT(cairn_merge_options)
+} cairn_compact_options;
+CAIRN_C_INIT(cairn_compact_options)
 
 // Brings the index up to the source, from the database's log. `report` may be NULL; else its size
 // says which fields it has.
@@ -372,16 +372,17 @@ CAIRN_C_MUST_USE cairn_error* cairn_catch_up(cairn_index* index, const cairn_sou
                                              const cairn_catch_up_options* options,
                                              cairn_catch_up_report* report);
 // Makes a new base of the base and all that was caught up. Row ids change.
-CAIRN_C_MUST_USE cairn_error* cairn_merge(cairn_index* index, const cairn_merge_options* options);
-CAIRN_C_API bool cairn_merge_pays(const cairn_index* index);
+CAIRN_C_MUST_USE cairn_error* cairn_index_compact(cairn_index* index,
+                                                  const cairn_compact_options* options);
+CAIRN_C_API bool cairn_index_should_compact(const cairn_index* index);
 
 // Checks the structure.
 CAIRN_C_MUST_USE cairn_error* cairn_verify(const cairn_index* index);
-// And against the database: *differences is set to a line for each of the first `most`, or to NULL
-// where there is none.
+// And against the database: *differences is set to a line for each of the first `max_differences`,
+// or to NULL where there is none.
 CAIRN_C_MUST_USE cairn_error* cairn_verify_against(const cairn_index* index,
-                                                   const cairn_source* source, size_t most,
-                                                   char** differences);
+                                                   const cairn_source* source,
+                                                   size_t max_differences, char** differences);
 
 #ifdef __cplusplus
 }

@@ -11,7 +11,6 @@
 #include "absl/status/statusor.h"
 #include "cairn/query.h"
 #include "cairn/sorted_run.h"
-#include "cairn/strategy.h"
 #include "cairn/types.h"
 
 // The device API: indexes whose keys, queries and results are all in the memory of one GPU, for
@@ -34,22 +33,24 @@ struct Device {
 
 // The usable devices, in CUDA's order: those that this build has code for. Unavailable, with the
 // reason, where there is none: a build without CUDA, no driver, or no such device.
-absl::StatusOr<std::vector<Device>> Devices();
+absl::StatusOr<std::vector<Device>> ListDevices();
 
 // A batch of keys in device memory: a typed view that owns nothing. Numbers are aligned to their
 // size.
 class DeviceKeys {
  public:
   DeviceKeys() = default;  // no keys, of any kind
-  DeviceKeys(const uint32_t* keys, size_t size) : kind_(KeyKind::kU32), size_(size), keys_(keys) {}
-  DeviceKeys(const uint64_t* keys, size_t size) : kind_(KeyKind::kU64), size_(size), keys_(keys) {}
+  DeviceKeys(const uint32_t* keys, size_t size)
+      : kind_(PhysicalType::kU32), size_(size), keys_(keys) {}
+  DeviceKeys(const uint64_t* keys, size_t size)
+      : kind_(PhysicalType::kU64), size_(size), keys_(keys) {}
   // Byte strings, as Arrow has them: key i is bytes[offsets[i]] … bytes[offsets[i + 1] - 1], so
   // there are size + 1 offsets, which ascend. The memory of the bytes must be readable in whole
   // words of four, at addresses that are multiples of four.
   DeviceKeys(const char* bytes, const uint32_t* offsets, size_t size)
-      : kind_(KeyKind::kBytes), size_(size), keys_(bytes), offsets_(offsets) {}
+      : kind_(PhysicalType::kBytes), size_(size), keys_(bytes), offsets_(offsets) {}
 
-  KeyKind kind() const { return kind_; }
+  PhysicalType kind() const { return kind_; }
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
   const void* data() const { return keys_; }
@@ -60,7 +61,7 @@ class DeviceKeys {
   const uint32_t* offsets() const { return offsets_; }  // of bytes; else null
 
  private:
-  KeyKind kind_ = KeyKind::kU32;
+  PhysicalType kind_ = PhysicalType::kU32;
   size_t size_ = 0;
   const void* keys_ = nullptr;
   const uint32_t* offsets_ = nullptr;
@@ -138,7 +139,7 @@ class DeviceIndex {
   DeviceIndex(const DeviceIndex&) = delete;
   DeviceIndex& operator=(const DeviceIndex&) = delete;
 
-  KeyKind kind() const { return kind_; }
+  PhysicalType kind() const { return kind_; }
   size_t size() const { return size_; }
   int device() const { return device_; }
   // The factory string that makes this structure, with every parameter that was chosen.
@@ -150,7 +151,7 @@ class DeviceIndex {
   virtual bool writes_results_once() const { return false; }
 
   // Answers a batch. InvalidArgument for kFind and kScan: see below.
-  absl::Status Answer(const DeviceBatch& batch, DeviceStream stream) const;
+  absl::Status Execute(const DeviceBatch& batch, DeviceStream stream) const;
 
   // All rows of a batch are found in two steps, between which the caller makes room. First the
   // positions of each query, at most `limit` of them, and where its rows go: offsets[0] = 0, and
@@ -173,7 +174,8 @@ class DeviceIndex {
   virtual bool has_distinct_keys() const { return false; }
 
  protected:
-  DeviceIndex(KeyKind kind, size_t size, int device) : kind_(kind), size_(size), device_(device) {}
+  DeviceIndex(PhysicalType kind, size_t size, int device)
+      : kind_(kind), size_(size), device_(device) {}
   // For structures that can be updated, and say what an update excludes.
   void SetSize(size_t size) { size_ = size; }
 
@@ -200,7 +202,7 @@ class DeviceIndex {
                                   uint64_t rows, Order order, RowId* row_ids,
                                   DeviceStream stream) const = 0;
 
-  KeyKind kind_;
+  PhysicalType kind_;
   size_t size_;
   int device_;
 };
@@ -215,13 +217,13 @@ struct DeviceStrategyOptions {
   int part_bits = 8;
 };
 
-// index.Answer(batch) by a strategy; exact for every batch. Batches of ranges are answered as they
+// index.Execute(batch) by a strategy; exact for every batch. Batches of ranges are answered as they
 // are. With ResultOrder::kKey answer i is of keys[query_of[i]]; `query_of` is for that, and as
 // large as the batch, else null. Besides DeviceIndex's errors: InvalidArgument for options that do
 // not go together or are out of range, and for a batch of more than kMaxEntries. Scratch takes up
 // to 24 bytes a query of 32 bits, and 36 of one of 64; for kEqualRange four more.
-absl::Status Answer(const DeviceIndex& index, const DeviceBatch& batch,
-                    const DeviceStrategyOptions& options, uint32_t* query_of, DeviceStream stream);
+absl::Status Execute(const DeviceIndex& index, const DeviceBatch& batch,
+                     const DeviceStrategyOptions& options, uint32_t* query_of, DeviceStream stream);
 
 // Builds the structure that a factory string names ("gpu:auto"; README.md lists them) over entries
 // in host memory on device `device` (an ordinal). Waits. Errors as MakeOrderedIndex's; DataLoss
@@ -276,10 +278,10 @@ enum class EqualKeys : uint8_t {
 class UpdatableDeviceIndex : public DeviceIndex {
  public:
   // Insert puts up to so many entries in one by one.
-  static constexpr size_t kMostOneByOne = 64;
+  static constexpr size_t kMaxOneByOne = 64;
 
   // Adds entries without moving others than those of the pages that they belong to; pairs of key
-  // and row id that are there already are left out. Returns how many were new. Up to kMostOneByOne
+  // and row id that are there already are left out. Returns how many were new. Up to kMaxOneByOne
   // go one by one, in their order, in 3 to 6 microseconds each; more go all at once.
   absl::StatusOr<size_t> Insert(DeviceKeys keys, const RowId* row_ids, DeviceStream stream);
 

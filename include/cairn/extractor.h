@@ -32,7 +32,7 @@ class KeySink {
   virtual ~KeySink() = default;
   // Adds one value; std::monostate for null. Adding none at all is the same as one null. A
   // string_view's bytes need to live only until Add returns.
-  virtual void Add(const KeyValue& value) = 0;
+  virtual void Add(const DataValue& value) = 0;
 };
 
 // User code that takes secondary-key values from rows, for what the built-in sources cannot

@@ -33,7 +33,7 @@ struct KeySource {
 
 struct KeyPart {
   KeySource source;
-  KeyType type = KeyType::kBytes;
+  DataType type = DataType::kBytes;
   // Of a number read from raw bytes (kKey, kValue, kColumn); not looked at elsewhere, nor for one
   // byte.
   Endian endian = Endian::kBig;

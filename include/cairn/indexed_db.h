@@ -11,13 +11,13 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "cairn/index_group.h"
 #include "cairn/index_spec.h"
 #include "cairn/lookup.h"
-#include "cairn/open_options.h"
+#include "cairn/options.h"
 #include "cairn/rocksdb_status.h"
 #include "cairn/secondary_index.h"
 #include "cairn/types.h"
-#include "cairn/where/index_group.h"
 #include "rocksdb/db.h"
 #include "rocksdb/options.h"
 #include "rocksdb/utilities/stackable_db.h"
@@ -26,8 +26,8 @@ namespace cairn {
 
 // What happens to an index that can no longer follow its database.
 enum class OnStale : uint8_t {
-  kRebuild,  // it is rebuilt in the background
-  kReport,   // it stays as it is until RebuildIndex
+  kRebuild,    // it is rebuilt in the background
+  kKeepStale,  // it stays as it is until RebuildIndex
 };
 
 struct IndexedDBOptions {
@@ -40,7 +40,7 @@ struct IndexedDBOptions {
   // sorted, 0 for half of the machine's.
   int build_threads = 0;
   uint64_t build_memory_budget = 0;
-  bool build_store_leaves = false;  // as BuildOptions::store_leaves
+  bool build_store_leaves = false;  // as BuildOptions::prebuild_search_structure
   OnStale on_stale = OnStale::kRebuild;
   // Attach: the caller vouches that all layers between the database that Attach is given and the
   // stored one (DB::GetRootDB) return values as they are stored. Rows are then read from the stored
@@ -59,13 +59,13 @@ struct IndexedDBOptions {
   absl::Duration max_backlog = absl::Milliseconds(200);
   // How often changes are written to the indexes' directories. The next Open reads the rest from
   // the log. Zero: at Close only.
-  absl::Duration store_interval = absl::Seconds(60);
-  // How often indexes are checked for a merge that pays. Zero: never. One index at a time is
-  // merged.
-  absl::Duration merge_interval = absl::Seconds(1);
-  uint64_t merge_bytes_per_second = 0;  // written, on average; 0: no limit
+  absl::Duration flush_interval = absl::Seconds(60);
+  // How often indexes are checked for a compaction that pays. Zero: never. One index at a time is
+  // compacted.
+  absl::Duration compact_interval = absl::Seconds(1);
+  uint64_t compact_bytes_per_second = 0;  // written, on average; 0: no limit
   // 0: one for every two cores that this process may use, which leaves the others to queries.
-  int merge_threads = 0;
+  int compact_threads = 0;
 
   // Megabytes of log to keep. Open sets DBOptions::WAL_size_limit_MB to this if neither that nor
   // WAL_ttl_seconds is set. After a crash, or a time when nothing followed, an index catches up
@@ -95,19 +95,19 @@ struct IndexInfo {
   IndexState state = IndexState::kBuilding;
   // Why it is stale or failed. While it is built or catches up: why it is built again.
   absl::Status status;
-  double progress = 0;          // kBuilding: the share that is done, from 0 to 1
-  SequenceNumber sequence = 0;  // the last one that the index has applied
-  SequenceNumber lag = 0;       // the database's sequence number minus that
+  double progress = 0;              // kBuilding: the share that is done, from 0 to 1
+  SequenceNumber sequence = 0;      // the last one that the index has applied
+  SequenceNumber sequence_lag = 0;  // the database's sequence number minus that
   // Of a ready index: time since the lag was last zero; zero while it is. Zero for all others.
-  absl::Duration behind;
+  absl::Duration time_lag;
   uint64_t builds = 0;  // this and the next two: since the database was opened
-  uint64_t merges = 0;
-  uint64_t stores = 0;
-  // How the last attempts to store the index's changes and to merge it ended. After an error, a
+  uint64_t compactions = 0;
+  uint64_t flushes = 0;
+  // How the last attempts to flush the index's changes and to compact it ended. After an error, a
   // full disk for example, queries stay correct and the work is retried; until it succeeds, the
   // next Open has more of the log to read.
-  absl::Status store_status;
-  absl::Status merge_status;
+  absl::Status flush_status;
+  absl::Status compact_status;
 };
 
 // A database whose secondary indexes are always current: a query sees every write that had returned
@@ -182,7 +182,7 @@ struct IndexInfo {
 // An index that cannot be built or followed for a reason that may pass (a full disk, an I/O error)
 // is retried, at first after half a second, later every minute. States of indexes, with reasons,
 // are written to the database's info log (DBOptions::info_log), in lines that begin with "[cairn]";
-// so are failures to store or merge, and writes that waited. Neither these lines nor statuses of
+// so are failures to flush or compact, and writes that waited. Neither these lines nor statuses of
 // this object name keys or values of rows, unless DBOptions::allow_data_in_errors is set. While the
 // database is open, each index's directory is locked: others that would write there get
 // Unavailable.
@@ -244,8 +244,8 @@ class IndexedDB : public rocksdb::StackableDB {
   // Ends all work on an index, and removes it and its directory. Pinned versions stay usable.
   // NotFound. If its files cannot be removed, the index has failed and may be dropped again.
   virtual absl::Status DropIndex(const std::string& name) = 0;
-  // SecondaryIndex::Merge, whether it pays or not. Unavailable while the index is not ready.
-  virtual absl::Status MergeIndex(const std::string& name) = 0;
+  // SecondaryIndex::Compact, whether it pays or not. Unavailable while the index is not ready.
+  virtual absl::Status CompactIndex(const std::string& name) = 0;
   // Waits while an index is being built or scheduled to be. OK once it is ready; its status if it
   // is stale for good or has failed; DeadlineExceeded; NotFound, also if it is dropped meanwhile.
   virtual absl::Status WaitUntilReady(const std::string& name,
@@ -281,25 +281,25 @@ class IndexedDB : public rocksdb::StackableDB {
   // over them are asked of. Writers do not wait. Errors as of Pin, and of IndexGroup::Create: the
   // indexes are of one column family.
   //
-  //   auto people = db->PinTogether({"city", "age"});
+  //   auto people = db->PinGroup({"city", "age"});
   //   (*people)->Count(Predicate("city", "Lisbon") && Predicate("age", KeyQuery::AtLeast(18)));
-  virtual absl::StatusOr<std::shared_ptr<const IndexGroup>> PinTogether(
+  virtual absl::StatusOr<std::shared_ptr<const IndexGroup>> PinGroup(
       absl::Span<const std::string> names) const = 0;
-  absl::StatusOr<std::shared_ptr<const IndexGroup>> PinTogether(
+  absl::StatusOr<std::shared_ptr<const IndexGroup>> PinGroup(
       std::initializer_list<std::string> names) const {
-    return PinTogether(absl::MakeConstSpan(names.begin(), names.size()));
+    return PinGroup(absl::MakeConstSpan(names.begin(), names.size()));
   }
   // The state that the index has without waiting or reading the log: for a stale index, also while
   // it is rebuilt, the state that it had last. SecondaryIndex::sequence() says how old it is.
   // Unavailable if there is none.
-  virtual absl::StatusOr<std::shared_ptr<const SecondaryIndex>> PinAsItIs(
+  virtual absl::StatusOr<std::shared_ptr<const SecondaryIndex>> PinStale(
       const std::string& name) const = 0;
 
   // In the order of their names. Where there is no memory for all of them the last are missing.
   virtual std::vector<IndexInfo> ListIndexes() const = 0;
 
   // Writes the indexes' changes to their directories, as Close does.
-  virtual absl::Status StoreIndexes() = 0;
+  virtual absl::Status FlushIndexes() = 0;
 
  protected:
   explicit IndexedDB(std::shared_ptr<rocksdb::DB> db) : StackableDB(std::move(db)) {}

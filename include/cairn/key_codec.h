@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "cairn/columns/key_value.h"
+#include "cairn/column.h"
 #include "cairn/query.h"
 #include "cairn/types.h"
 
@@ -34,50 +34,50 @@ enum class NullPolicy : uint8_t {
 class KeyCodec {
  public:
   // InvalidArgument without a part or with more than 16.
-  static absl::StatusOr<KeyCodec> Create(absl::Span<const KeyType> parts,
+  static absl::StatusOr<KeyCodec> Create(absl::Span<const DataType> parts,
                                          NullPolicy nulls = NullPolicy::kSkip);
 
-  KeyKind kind() const { return kind_; }
-  absl::Span<const KeyType> parts() const { return parts_; }
+  PhysicalType kind() const { return kind_; }
+  absl::Span<const DataType> parts() const { return parts_; }
   NullPolicy nulls() const { return nulls_; }
 
   // Appends the key of `values`, one value a part. InvalidArgument, naming the part, where a value
   // does not fit its part's type (a number out of range, text for a number, null under kSkip) or
   // the key would exceed kMaxKeyBytes. Integers are accepted for floats only if exact, and the
   // reverse; a double for f32 is rounded to nearest. Nothing is appended on an error.
-  absl::Status Append(absl::Span<const KeyValue> values, KeyColumn* keys) const;
+  absl::Status Append(absl::Span<const DataValue> values, EncodedKeys* keys) const;
 
   // Appends the keys of columns of values, one column a part, all of one size: key i is that of
   // value i of each. What Append does key by key, many times as fast. A column has exactly its
   // part's type; string_views are for text and bytes. InvalidArgument, naming the part and, where a
   // value does not fit (null under kSkip, too long), its position. Nothing is appended then.
-  absl::Status AppendColumns(absl::Span<const PartColumn> columns, KeyColumn* keys) const;
+  absl::Status AppendColumns(absl::Span<const ColumnSpan> columns, EncodedKeys* keys) const;
 
   // Appends to `lower` and `upper` the half-open physical range of all keys whose leading parts
   // equal `values` (at least one, at most all), the last of them a prefix if `last_is_prefix` (text
   // and bytes only). *upper_open is set where the range has no upper end (`upper` then gets a
   // placeholder).
-  absl::Status AppendPrefixRange(absl::Span<const KeyValue> values, bool last_is_prefix,
-                                 KeyColumn* lower, KeyColumn* upper, bool* upper_open) const;
+  absl::Status AppendPrefixRange(absl::Span<const DataValue> values, bool last_is_prefix,
+                                 EncodedKeys* lower, EncodedKeys* upper, bool* upper_open) const;
 
   // Reads a key as people write it, and appends it: parts separated by commas; numbers in decimal;
   // in text and bytes \xHH for any byte, so \x2c for a comma inside a composite; \N for null.
   // InvalidArgument, naming the part and what was expected.
-  absl::Status Parse(std::string_view text, KeyColumn* keys) const;
+  absl::Status Parse(std::string_view text, EncodedKeys* keys) const;
   // Likewise for a prefix: leading parts, the last of which may be a prefix of text or bytes. In a
   // composite a comma at the end closes the last part, which is then no prefix: "de" stands for
   // "de…,…", "de," for "de,…".
-  absl::Status ParsePrefix(std::string_view text, KeyColumn* lower, KeyColumn* upper,
+  absl::Status ParsePrefix(std::string_view text, EncodedKeys* lower, EncodedKeys* upper,
                            bool* upper_open) const;
 
   // Writes key i of `keys` so that Parse reads it back: numbers in decimal (shortest that
   // round-trips; nan, inf, -inf), in text and bytes every byte outside '!' … '~', the backslash,
   // and in a composite the comma, as lower-case \xHH. DataLoss where the bytes are no encoding of
   // this codec's.
-  absl::StatusOr<std::string> Format(const KeyColumn& keys, size_t i) const;
+  absl::StatusOr<std::string> Format(const EncodedKeys& keys, size_t i) const;
 
   // Keys as logical values again; string values are unescaped into *scratch, which they point to.
-  absl::Status Decode(const KeyColumn& keys, size_t i, std::vector<KeyValue>* values,
+  absl::Status Decode(const EncodedKeys& keys, size_t i, std::vector<DataValue>* values,
                       std::string* scratch) const;
 
   // The longest physical key in bytes.
@@ -86,9 +86,9 @@ class KeyCodec {
  private:
   KeyCodec() = default;
 
-  std::vector<KeyType> parts_;
+  std::vector<DataType> parts_;
   NullPolicy nulls_ = NullPolicy::kSkip;
-  KeyKind kind_ = KeyKind::kU32;
+  PhysicalType kind_ = PhysicalType::kU32;
 };
 
 // Order-preserving maps for callers who make physical keys of single-part indexes themselves:

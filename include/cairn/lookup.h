@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "cairn/columns/column_values.h"
+#include "cairn/column.h"
 #include "cairn/key_codec.h"
 #include "cairn/query.h"
 
@@ -40,12 +40,12 @@ class PartValue {
   PartValue(const std::string& text) : value_(std::string_view(text)) {}  // NOLINT
   PartValue(const char* text) : value_(std::string_view(text)) {}         // NOLINT
   PartValue(std::nullptr_t) {}                                            // NOLINT: null
-  PartValue(const KeyValue& value) : value_(value) {}                     // NOLINT
+  PartValue(const DataValue& value) : value_(value) {}                    // NOLINT
 
-  const KeyValue& value() const { return value_; }
+  const DataValue& value() const { return value_; }
 
  private:
-  KeyValue value_;
+  DataValue value_;
 };
 
 // A secondary key by the values of its parts: 42, "Lisbon", or {"PT", 42} for an index of two
@@ -58,11 +58,11 @@ class LogicalKey {
       : LogicalKey(parts.begin(), parts.end(), [](const PartValue& part) { return part.value(); }) {
   }
   // For keys whose number of parts is known at run time.
-  static LogicalKey OfParts(absl::Span<const KeyValue> parts) {
-    return LogicalKey(parts.begin(), parts.end(), [](const KeyValue& part) { return part; });
+  static LogicalKey OfParts(absl::Span<const DataValue> parts) {
+    return LogicalKey(parts.begin(), parts.end(), [](const DataValue& part) { return part; });
   }
 
-  absl::Span<const KeyValue> parts() const {
+  absl::Span<const DataValue> parts() const {
     return more_.empty() ? absl::MakeConstSpan(&first_, size_) : absl::MakeConstSpan(more_);
   }
 
@@ -78,8 +78,8 @@ class LogicalKey {
   }
 
   size_t size_ = 1;
-  KeyValue first_;              // a key of one part is here, and allocates nothing
-  std::vector<KeyValue> more_;  // all parts of a longer one
+  DataValue first_;              // a key of one part is here, and allocates nothing
+  std::vector<DataValue> more_;  // all parts of a longer one
 };
 
 // What a lookup is for: a batch of keys, or one range of keys. Implicit from a key, from keys in
@@ -191,7 +191,7 @@ class LookupResult {
   using value_type = Result;
 
   LookupResult() = default;
-  // `offsets`, `cursors`, `columns`: as Matches has them, over `results`, which point into what
+  // `offsets`, `cursors`, `columns`: as FindResult has them, over `results`, which point into what
   // `bytes` keeps.
   LookupResult(std::vector<Result> results, std::vector<uint64_t> offsets,
                std::vector<std::string> cursors, std::shared_ptr<const void> bytes,

@@ -31,15 +31,15 @@ class OrderedIndex {
   // How many of these the kernel keeps in huge pages, which make random reads faster. They are
   // asked for (madvise) and may be refused: small pages serve as well. Takes milliseconds.
   virtual uint64_t huge_page_bytes() const { return 0; }
-  // Bytes of the index's files that the structure is besides (BuildOptions::store_leaves): mapped,
-  // in the page cache as far as they are read.
+  // Bytes of the index's files that the structure is besides
+  // (BuildOptions::prebuild_search_structure): mapped, in the page cache as far as they are read.
   virtual uint64_t mapped_bytes() const { return 0; }
 
-  // Answers a batch, in the caller's order: index.Answer(Batch::Find(keys, &matches)).
+  // Answers a batch, in the caller's order: index.Execute(Batch::Find(keys, &matches)).
   // InvalidArgument where the batch's kind is not the run's, or where an answer's size is not the
   // batch's; an empty batch of any kind is answered. Neither RangeBatch::after is looked at, nor
   // Batch::query_of and explain.
-  virtual absl::Status Answer(const Batch& batch) const = 0;
+  virtual absl::Status Execute(const Batch& batch) const = 0;
 
  private:
   SortedRun run_;

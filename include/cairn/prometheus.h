@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "absl/types/span.h"
-#include "cairn/index_stats.h"
+#include "cairn/secondary_index.h"
 
 namespace cairn {
 

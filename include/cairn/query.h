@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -12,28 +13,40 @@
 
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "cairn/columns/column_values.h"
-#include "cairn/strategy.h"
+#include "cairn/column.h"
 #include "cairn/types.h"
 
 namespace cairn {
+
+// Ways to put a batch to an index, after Kim et al., FAST (SIGMOD 2010), section 7: they trade the
+// response time of a batch against throughput.
+enum class Strategy : uint8_t {
+  kUnbuffered,  // the batch as it is
+  kBuffered,    // queries are gathered by parts of the key range, and searched part by part
+  kSortBased,   // the batch is sorted first
+};
+
+enum class ResultOrder : uint8_t {
+  kCaller,  // result i is of keys[i]
+  kKey,     // results ascend by key, or by parts of the key range if those are all that is known
+};
 
 struct Explain;  // route.h
 
 // Keys of this C++ type are of this kind.
 template <typename Key>
-struct KeyKindOf {};
+struct PhysicalTypeOf {};
 template <>
-struct KeyKindOf<uint32_t> {
-  static constexpr KeyKind value = KeyKind::kU32;
+struct PhysicalTypeOf<uint32_t> {
+  static constexpr PhysicalType value = PhysicalType::kU32;
 };
 template <>
-struct KeyKindOf<uint64_t> {
-  static constexpr KeyKind value = KeyKind::kU64;
+struct PhysicalTypeOf<uint64_t> {
+  static constexpr PhysicalType value = PhysicalType::kU64;
 };
 template <>
-struct KeyKindOf<std::string_view> {
-  static constexpr KeyKind value = KeyKind::kBytes;
+struct PhysicalTypeOf<std::string_view> {
+  static constexpr PhysicalType value = PhysicalType::kBytes;
 };
 
 // A batch of physical keys: a typed view that owns nothing. The keys must outlive every call that
@@ -43,11 +56,12 @@ class KeyBatch {
   KeyBatch() = default;  // an empty batch, of any kind
 
   // The keys of a vector, span or array of uint32_t, uint64_t or std::string_view. NOLINTBEGIN
-  template <typename Keys, KeyKind kKind = KeyKindOf<std::remove_cv_t<std::remove_pointer_t<
-                               decltype(std::data(std::declval<const Keys&>()))>>>::value>
+  template <typename Keys,
+            PhysicalType kKind = PhysicalTypeOf<std::remove_cv_t<
+                std::remove_pointer_t<decltype(std::data(std::declval<const Keys&>()))>>>::value>
   KeyBatch(const Keys& keys) : kind_(kKind), size_(std::size(keys)), keys_(std::data(keys)) {}
   // NOLINTEND
-  KeyKind kind() const { return kind_; }
+  PhysicalType kind() const { return kind_; }
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
 
@@ -64,23 +78,23 @@ class KeyBatch {
   KeyBatch Slice(size_t first, size_t count) const;
 
  private:
-  KeyKind kind_ = KeyKind::kU32;
+  PhysicalType kind_ = PhysicalType::kU32;
   size_t size_ = 0;
   const void* keys_ = nullptr;
 };
 
 // Physical keys that own their bytes; what a KeyCodec encodes into, and what a scan returns keys
 // in. Reusable: Clear() keeps the capacity. Not thread-safe.
-class KeyColumn {
+class EncodedKeys {
  public:
-  explicit KeyColumn(KeyKind kind = KeyKind::kU32) : kind_(kind) {}
+  explicit EncodedKeys(PhysicalType kind = PhysicalType::kU32) : kind_(kind) {}
 
-  KeyKind kind() const { return kind_; }
+  PhysicalType kind() const { return kind_; }
   size_t size() const;
   bool empty() const { return size() == 0; }
 
   // Removes all keys and sets the kind of those to come.
-  void Clear(KeyKind kind);
+  void Clear(PhysicalType kind);
 
   // Removes the keys from `size` on; requires size <= size().
   void Truncate(size_t size);
@@ -113,7 +127,7 @@ class KeyColumn {
   KeyBatch Batch();
 
  private:
-  KeyKind kind_;
+  PhysicalType kind_;
   std::vector<uint32_t> u32_;
   std::vector<uint64_t> u64_;
   std::string heap_;
@@ -140,7 +154,7 @@ struct RangeBatch {
   Bound lower_bound = Bound::kInclusive;
   Bound upper_bound = Bound::kExclusive;
   // SecondaryIndex's Scan and Fetch: for range i, the cursor behind which to go on
-  // (Matches::cursors), or empty to start at the range's beginning. Empty span: all start there.
+  // (FindResult::cursors), or empty to start at the range's beginning. Empty span: all start there.
   absl::Span<const std::string> after;
 
   // [lower[i], upper[i])
@@ -150,10 +164,10 @@ struct RangeBatch {
   // every key that starts with prefixes[i], which must be bytes
   static RangeBatch Prefix(KeyBatch prefixes);
   // one range that holds everything
-  static RangeBatch Everything(KeyKind kind);
+  static RangeBatch Everything(PhysicalType kind);
 
   size_t size() const { return lower.size(); }
-  KeyKind kind() const { return lower.kind(); }
+  PhysicalType kind() const { return lower.kind(); }
   Bound lower_bound_of(size_t i) const {
     return lower_bounds.empty() ? lower_bound : lower_bounds[i];
   }
@@ -167,17 +181,17 @@ struct RangeBatch {
 // The rows that each query of a batch found, in compressed sparse rows: query i's are
 // row_ids[offsets[i]] … row_ids[offsets[i + 1] - 1]. Reuse one object between calls: a warm call
 // allocates nothing. Plain data; a call that fails leaves it in an unspecified valid state.
-struct Matches {
+struct FindResult {
   std::vector<uint64_t> offsets;  // [batch + 1], offsets[0] = 0
   // By (key, primary key) within a query, of which a base's row ids have the order; reversed by a
   // descending scan.
   std::vector<RowId> row_ids;
-  // Of an index in shards (build.h): the shard of each row, shards[j] that of row_ids[j]. Empty
+  // Of an index in shards (sharding.h): the shard of each row, shards[j] that of row_ids[j]. Empty
   // for any other index.
   std::vector<uint32_t> shards;
 
   // Scan with QueryOptions::with_keys: keys[j] is the key under which row_ids[j] was found.
-  KeyColumn keys;
+  EncodedKeys keys;
   // With QueryOptions::columns: one a column, of which value j is that of row_ids[j].
   std::vector<ColumnValues> columns;
   // SecondaryIndex::Scan with a limit: where range i goes on, for RangeBatch::after; empty when the
@@ -189,8 +203,8 @@ struct Matches {
     return absl::MakeConstSpan(row_ids).subspan(offsets[i], offsets[i + 1] - offsets[i]);
   }
   // Row j of all as one number, whatever the index.
-  WideRowId wide_row(size_t j) const {
-    return MakeWideRowId(shards.empty() ? 0 : shards[j], row_ids[j]);
+  GlobalRowId global_row(size_t j) const {
+    return MakeGlobalRowId(shards.empty() ? 0 : shards[j], row_ids[j]);
   }
 };
 
@@ -207,10 +221,10 @@ struct QueryOptions {
   // InvalidArgument, naming those that there are, for another.
   std::vector<std::string> columns = {};
 
-  // The whole batch shall be answered within this time. It does not change the route (route.h),
+  // The whole batch shall be answered within this time. It does not change the route (query.h),
   // which is the one predicted to be the fastest, whatever the limit: Explain says if that is
   // predicted to take longer. A call with a limit makes no new trials.
-  absl::Duration max_response_time = absl::InfiniteDuration();
+  absl::Duration latency_target = absl::InfiniteDuration();
   // The caller knows that the batch's keys (a range's lower keys) ascend. A false claim may slow
   // the batch; answers stay correct.
   bool sorted_input = false;
@@ -235,7 +249,7 @@ enum class Operation : uint8_t {
   kEqualRange,  // both
   kPositions,   // where the range's entries begin and end; that is the same where there are none
 };
-inline constexpr size_t kOperations = 5;  // of a SecondaryIndex
+inline constexpr size_t kIndexOperations = 5;  // of a SecondaryIndex
 
 // "find_first", "contains", "find", "count", "scan", "lower_bound", "upper_bound", "equal_range" or
 // "positions".
@@ -263,7 +277,7 @@ struct Batch {
   absl::Span<Position> ends = {};    // where ranges end (kEqualRange, kPositions)
   absl::Span<bool> found = {};       // kContains
   absl::Span<uint64_t> counts = {};  // kCount
-  Matches* matches = nullptr;        // kFind, kScan
+  FindResult* matches = nullptr;     // kFind, kScan
 
   // Where not empty, as long as the batch: answer i is of query query_of[i]. For points; required
   // by ResultOrder::kKey.
@@ -281,7 +295,7 @@ struct Batch {
     batch.found = found;
     return batch;
   }
-  static Batch Find(KeyBatch keys, Matches* matches, const QueryOptions& options = {}) {
+  static Batch Find(KeyBatch keys, FindResult* matches, const QueryOptions& options = {}) {
     Batch batch{Operation::kFind, keys, {}, options};
     batch.matches = matches;
     return batch;
@@ -292,7 +306,8 @@ struct Batch {
     batch.counts = counts;
     return batch;
   }
-  static Batch Scan(const RangeBatch& ranges, Matches* matches, const QueryOptions& options = {}) {
+  static Batch Scan(const RangeBatch& ranges, FindResult* matches,
+                    const QueryOptions& options = {}) {
     Batch batch{Operation::kScan, {}, ranges, options};
     batch.matches = matches;
     return batch;
@@ -331,6 +346,49 @@ struct Batch {
   // The `count` queries from `first` on with their answers; requires first + count <= size(). All
   // parts have *matches in common.
   Batch Slice(size_t first, size_t count) const;
+};
+
+// A route is one way to answer a batch: an ordered index, which is in memory of the host or of a
+// GPU, and a strategy (query.h). An open SecondaryIndex has several, and sends each batch along
+// the one that its cost models predict to be best. A route's name is its ordered index's device and
+// structure, then the strategy unless that is unbuffered: "cpu:packed", "cpu:packed+sort_based",
+// "gpu:packed".
+
+// How a batch was routed, for people. Plain data; what Batch::explain points to is written over
+// by each call.
+struct Explain {
+  struct Candidate {
+    std::string route;
+    absl::Duration predicted;  // infinite where the route cannot take the batch
+    std::string note;          // why it was out of the question; empty if it was not
+  };
+
+  Operation operation = Operation::kFindFirst;
+  size_t queries = 0;
+  double expected_rows = 0;           // of the whole batch; Find and Scan
+  std::vector<Candidate> candidates;  // all routes, the fastest prediction first
+  std::string route;                  // that answered
+  std::string index;                  // its ordered index, as IndexStats describes it
+  std::string reason;                 // why it was taken
+  absl::Duration predicted;
+  absl::Duration measured;            // from the call to its answers, failed tries included
+  std::vector<std::string> failures;  // of routes that were tried before: name and error
+};
+
+// Counters of one route since its index was opened. Of batches of less than 64 queries one in
+// sixteen is timed, and its time counted sixteen times.
+struct RouteStats {
+  // Bucket b counts batches that took less than 2^b microseconds and fit no lower bucket; the last
+  // one takes all longer ones, too.
+  static constexpr size_t kBuckets = 24;
+
+  std::string route;
+  uint64_t batches = 0;
+  uint64_t queries = 0;
+  uint64_t bytes = 0;     // of keys and answers
+  uint64_t failures = 0;  // batches that another route had to answer
+  absl::Duration busy;    // response times, added up
+  std::array<uint64_t, kBuckets> response_times = {};
 };
 
 }  // namespace cairn

@@ -6,51 +6,101 @@
 #include <string>
 #include <vector>
 
-#include "cairn/absl_forward.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "cairn/aggregate.h"
 #include "cairn/batch_index.h"
+#include "cairn/column.h"
+#include "cairn/index_spec.h"
+#include "cairn/key_codec.h"
+#include "cairn/options.h"
+#include "cairn/query.h"
+#include "cairn/snapshot_source.h"
 #include "cairn/types.h"
-
-// This header is light: it declares the class and none of the types that its methods take and
-// return. Include those that you use: cairn/build.h, open_options.h, catch_up.h, query.h,
-// fetched_rows.h, columns/aggregate.h, string_list.h, index_stats.h, snapshot_source.h, or all with
-// cairn/cairn.h.
 
 namespace cairn {
 
-class ColumnValues;
-class KeyCodec;
-class SnapshotSource;
-class StringList;
-struct Aggregate;
-struct BuildOptions;
-struct BuildReport;
-struct BuildTarget;
-struct CatchUpOptions;
-struct CatchUpReport;
-struct FetchedRows;
-struct GroupOptions;
-struct Groups;
-struct IndexSpec;
-struct IndexStats;
-struct Matches;
-struct MergeOptions;
-struct OpenOptions;
-struct QueryOptions;
-struct RangeBatch;
+// Bytes, counts and structure of an open index.
+struct IndexStats {
+  uint64_t rows = 0;
+  uint64_t entries = 0;
+  uint64_t distinct_keys = 0;  // of the base
+  SequenceNumber sequence = 0;
+  uint64_t version = 0;  // 1 for the first build into the directory, then counting
+  std::string database_id;
+  struct OrderedIndex {
+    std::string description;
+    uint64_t bytes;            // of memory, beyond the run
+    uint64_t huge_page_bytes;  // of these
+    uint64_t mapped_bytes;     // of the files, besides: stored leaves that are searched there
+  };
+  std::vector<OrderedIndex> ordered_indexes;
+  std::string fallback;  // why no GPU searches where one was asked for (SearchDevice::kAuto)
+  std::vector<RouteStats> routes;
+  // What CatchUp has added to the base since it was built, and is not merged into it yet. `rows`
+  // and `entries` above are of both together.
+  struct Delta {
+    uint64_t new_rows = 0;         // that the base lacks
+    uint64_t added_entries = 0;    // that the base lacks
+    uint64_t removed_entries = 0;  // of the base's
+    uint64_t segments = 0;         // sorted runs
+    uint64_t bytes = 0;            // of memory
+  };
+  Delta delta;
+  // What aggregates (AggregateRanges) of each column that was asked for take in memory; under an
+  // empty name, what counts of keys take and what changes since the base was built take for all.
+  struct Aggregates {
+    std::string column;
+    uint64_t bytes = 0;
+  };
+  std::vector<Aggregates> aggregates;
+  struct Section {
+    std::string file, name;
+    uint64_t bytes;
+  };
+  std::vector<Section> sections;  // of every live file
+  // Of an index in shards (sharding.h), in their order; empty for any other. What stands above is
+  // of all of them together, `version` its generation, and `sequence` the least of theirs. A row is
+  // counted in each shard that has a key of it.
+  struct Shard {
+    std::string directory;  // within the index's own
+    std::string bounds;     // for people: the key range, or which source it is of
+    uint64_t rows = 0;
+    uint64_t entries = 0;
+    SequenceNumber sequence = 0;
+    std::string database_id;
+  };
+  std::vector<Shard> shards;
+};
+
+// Rows read from the database for a batch of queries: query i's are [offsets[i], offsets[i + 1]).
+struct FetchResult {
+  std::vector<uint64_t> offsets;  // [batch + 1], offsets[0] = 0
+  std::vector<RowId> row_ids;
+  std::vector<uint32_t> shards;  // as FindResult::shards
+  StringList primary_keys;
+  StringList values;  // of the default column where a row is an entity
+  // With a limit: where range i goes on, as FindResult::cursors.
+  std::vector<std::string> cursors;
+  uint64_t stale = 0;  // entries dropped: the row is gone or no longer matches its query
+};
 
 // A secondary index over one column family: a directory of immutable files that is mapped, the
 // search structures over it, and what CatchUp added since; or many such directories as one, its
-// shards (build.h). Thread-safe: every const method may be
-// called from any number of threads, and none of them waits for CatchUp or Merge, of which one
+// shards (sharding.h). Thread-safe: every const method may be
+// called from any number of threads, and none of them waits for CatchUp or Compact, of which one
 // works at a time. A query sees one version, from its beginning to its end.
 //
 // Keys are physical (key_codec.h): codec() encodes and decodes them. Entries are in the order of
-// their keys, those of one key in the order of primary keys. A row has one id from a build or merge
-// to the next. No exception leaves; errors are InvalidArgument (a batch of the wrong kind),
-// DataLoss (a damaged file), FailedPrecondition (another database), NotFound (no index there).
+// their keys, those of one key in the order of primary keys. A row has one id from a build or
+// compaction to the next. No exception leaves; errors are InvalidArgument (a batch of the wrong
+// kind), DataLoss (a damaged file), FailedPrecondition (another database), NotFound (no index
+// there).
 class SecondaryIndex : public BatchIndex {
  public:
-  KeyKind kind() const final;
+  PhysicalType kind() const final;
   // Builds an index and opens it. On any error the directory holds what it held before.
   static absl::StatusOr<std::unique_ptr<SecondaryIndex>> Build(const SnapshotSource& source,
                                                                const IndexSpec& spec,
@@ -67,7 +117,7 @@ class SecondaryIndex : public BatchIndex {
   static absl::StatusOr<std::vector<BuildReport>> BuildAll(const SnapshotSource& source,
                                                            absl::Span<const BuildTarget> targets);
 
-  // Maps the index in `directory`, which may be one in shards (build.h). NotFound where there is
+  // Maps the index in `directory`, which may be one in shards (sharding.h). NotFound where there is
   // none.
   static absl::StatusOr<std::unique_ptr<SecondaryIndex>> Open(const std::string& directory,
                                                               const OpenOptions& options);
@@ -81,7 +131,7 @@ class SecondaryIndex : public BatchIndex {
   // Brings the index up to `source`, a database's state (FromDb, FromDirectory), from that
   // database's write-ahead log. Queries see all of it at once, at the end; after an error, what
   // they saw before, but where only storing it failed (CatchUpOptions::durable), which the next
-  // CatchUp or Merge does.
+  // CatchUp or Compact does.
   //
   // FailedPrecondition, with both sequence numbers, where the log does not tell everything since
   // sequence(): it has expired, files were ingested, writes went past it, or it is another
@@ -100,27 +150,27 @@ class SecondaryIndex : public BatchIndex {
   // as the next version; what is caught up meanwhile is kept beside it. Row ids change. Readers of
   // the version before keep it until they are done; then its files' space is free. Errors as
   // CatchUp's; Cancelled; ResourceExhausted: nothing has changed.
-  virtual absl::Status Merge(const MergeOptions& options) = 0;
-  absl::Status Merge();
-  // Whether Merge would make queries so much faster, or the index so much smaller, that it pays.
-  virtual bool MergePays() const = 0;
+  virtual absl::Status Compact(const CompactOptions& options) = 0;
+  absl::Status Compact();
+  // Whether Compact would make queries so much faster, or the index so much smaller, that it pays.
+  virtual bool ShouldCompact() const = 0;
 
-  // This index as it is now: it stays what it is, row ids included, whatever CatchUp and Merge do
-  // to this one, and may outlive it. Its own CatchUp and Merge are FailedPrecondition. Takes no
+  // This index as it is now: it stays what it is, row ids included, whatever CatchUp and Compact do
+  // to this one, and may outlive it. Its own CatchUp and Compact are FailedPrecondition. Takes no
   // time.
   virtual absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin() const = 0;
 
   // Appends the primary key of each row; OutOfRange for an id that is no row's.
   virtual absl::Status PrimaryKeys(absl::Span<const RowId> row_ids,
                                    StringList* primary_keys) const = 0;
-  // The same of an index in shards (build.h), and of any: row i is row_ids[i] of shard shards[i],
-  // of shard 0 where `shards` is empty. Of an index in several shards, the method above is
-  // InvalidArgument: a RowId alone does not name a row of it.
+  // The same of an index in shards (sharding.h), and of any: row i is row_ids[i] of shard
+  // shards[i], of shard 0 where `shards` is empty. Of an index in several shards, the method above
+  // is InvalidArgument: a RowId alone does not name a row of it.
   virtual absl::Status PrimaryKeys(absl::Span<const uint32_t> shards,
                                    absl::Span<const RowId> row_ids, StringList* primary_keys) const;
-  absl::Status PrimaryKeysOf(absl::Span<const WideRowId> rows, StringList* primary_keys) const;
+  absl::Status PrimaryKeysOf(absl::Span<const GlobalRowId> rows, StringList* primary_keys) const;
   // Of all rows that a query found.
-  absl::Status PrimaryKeysOf(const Matches& matches, StringList* primary_keys) const;
+  absl::Status PrimaryKeysOf(const FindResult& matches, StringList* primary_keys) const;
 
   // Sets *columns to the values that these rows have in the included columns of these names (
   // IndexSpec::include), one a name: value i is row_ids[i]'s, as it is in the latest version. For
@@ -133,14 +183,14 @@ class SecondaryIndex : public BatchIndex {
   virtual absl::Status Columns(absl::Span<const uint32_t> shards, absl::Span<const RowId> row_ids,
                                absl::Span<const std::string> names,
                                std::vector<ColumnValues>* columns) const;
-  absl::Status ColumnsOf(absl::Span<const WideRowId> rows, absl::Span<const std::string> names,
+  absl::Status ColumnsOf(absl::Span<const GlobalRowId> rows, absl::Span<const std::string> names,
                          std::vector<ColumnValues>* columns) const;
 
   // Sets *values to these aggregates of each range (RangeBatch::Equal for keys), one column an
-  // aggregate, one value a range (columns/aggregate.h), at a cost that does not depend on how many
+  // aggregate, one value a range (aggregate.h), at a cost that does not depend on how many
   // entries a range has, nor on how many of them came or went since the base was built. What that
   // takes is made when a column is first asked for (OpenOptions::aggregates: before), in time for
-  // all entries; Merge makes it anew before its base is queried.
+  // all entries; Compact makes it anew before its base is queried.
   //
   // InvalidArgument for a column that is not included, or is of a type that the function does not
   // take, and for cursors; OutOfRange, naming the range and the column, for a sum of integers that
@@ -152,25 +202,26 @@ class SecondaryIndex : public BatchIndex {
   // The same of each range's groups: of its entries with the same values in the leading parts of
   // the key, 1 or more, in the order of keys. Null is a value here. A group costs a search for its
   // end, however many entries it has. With a limit, a range's groups come in pages
-  // (Groups::cursors). Errors as above.
+  // (AggregateGroupsResult::cursors). Errors as above.
   virtual absl::Status AggregateGroups(const RangeBatch& ranges, size_t leading_parts,
                                        absl::Span<const Aggregate> aggregates,
-                                       const GroupOptions& options, Groups* groups) const = 0;
+                                       const AggregateGroupsOptions& options,
+                                       AggregateGroupsResult* groups) const = 0;
 
   // Answers the ranges (RangeBatch::Equal for points) with whole rows, read from `source` by sorted
   // MultiGet. Each row's keys are extracted again, and a row that no longer matches its range is
   // dropped and counted, so that a stale index never returns a wrong row. FailedPrecondition where
   // the source is not the index's database and column family.
   virtual absl::Status Fetch(const SnapshotSource& source, const RangeBatch& ranges,
-                             const QueryOptions& options, FetchedRows* rows) const = 0;
+                             const QueryOptions& options, FetchResult* rows) const = 0;
 
   // Checks the structure: every file's checksums, order of the entries, row ids in range, and the
   // search structure against the run. DataLoss with the first fault.
   virtual absl::Status Verify() const = 0;
   // And against the database, both ways: every row's entries are in the index, every entry's row
-  // has its key. Differences are appended as one line each, at most `most`; OK with no lines means
-  // equal.
-  virtual absl::Status VerifyAgainst(const SnapshotSource& source, size_t most,
+  // has its key. Differences are appended as one line each, at most `max_differences`; OK with no
+  // lines means equal.
+  virtual absl::Status VerifyAgainst(const SnapshotSource& source, size_t max_differences,
                                      std::vector<std::string>* differences) const = 0;
 
   virtual absl::StatusOr<IndexStats> Stats() const = 0;

@@ -88,7 +88,7 @@ class SortedRun {
   // InvalidArgument, naming the position, unless the entries ascend strictly. Reads everything.
   absl::Status CheckOrder() const;
 
-  KeyKind kind() const { return kind_; }
+  PhysicalType kind() const { return kind_; }
   size_t size() const { return row_ids_.size(); }
   bool empty() const { return row_ids_.empty(); }
 
@@ -106,7 +106,7 @@ class SortedRun {
   uint64_t memory_bytes() const;
 
  private:
-  KeyKind kind_ = KeyKind::kU32;
+  PhysicalType kind_ = PhysicalType::kU32;
   const void* keys_ = nullptr;
   BytesColumn bytes_;
   absl::Span<const RowId> row_ids_;

@@ -11,21 +11,21 @@ using RowId = uint32_t;
 // entries.
 inline constexpr RowId kNoRow = UINT32_MAX;
 
-// A row of an index in shards (build.h): its shard's number above, its RowId in that shard below.
-// A row of any other index is of shard 0, so that it is its RowId.
-using WideRowId = uint64_t;
+// A row of an index in shards (sharding.h): its shard's number above, its RowId in that shard
+// below. A row of any other index is of shard 0, so that it is its RowId.
+using GlobalRowId = uint64_t;
 
-constexpr WideRowId MakeWideRowId(uint32_t shard, RowId row_id) {
-  return static_cast<WideRowId>(shard) << 32 | row_id;
+constexpr GlobalRowId MakeGlobalRowId(uint32_t shard, RowId row_id) {
+  return static_cast<GlobalRowId>(shard) << 32 | row_id;
 }
-constexpr uint32_t ShardOf(WideRowId row) {
+constexpr uint32_t ShardOf(GlobalRowId row) {
   return static_cast<uint32_t>(row >> 32);
 }
-constexpr RowId RowInShard(WideRowId row) {
+constexpr RowId RowInShard(GlobalRowId row) {
   return static_cast<RowId>(row);
 }
 // Where a query found no row: never a row's, whatever its shard.
-inline constexpr WideRowId kNoWideRow = UINT64_MAX;
+inline constexpr GlobalRowId kNoGlobalRow = UINT64_MAX;
 
 // The rank of an entry in its sorted run, in [0, run.size()].
 using Position = uint32_t;
@@ -38,19 +38,19 @@ using SequenceNumber = uint64_t;
 
 // The three physical forms of a key. Every logical key type maps to one of them, order preserved
 // (key_codec.h), so that a search structure compares unsigned integers or byte strings only.
-enum class KeyKind : uint8_t {
+enum class PhysicalType : uint8_t {
   kU32 = 1,    // unsigned 32-bit integer
   kU64 = 2,    // unsigned 64-bit integer
   kBytes = 3,  // byte string, compared as by memcmp, a prefix before its extensions
 };
 
 // The name used in messages: "u32", "u64" or "bytes".
-const char* KeyKindName(KeyKind kind);
+const char* PhysicalTypeName(PhysicalType kind);
 
 // How closely a file is looked at before it is used.
 enum class VerifyLevel : uint8_t {
   // Headers, sizes, manifest, and that keys ascend: nothing reaches out of a file. Keys are left
-  // unread where stored leaves are all that is searched (BuildOptions::store_leaves).
+  // unread where stored leaves are all that is searched (BuildOptions::prebuild_search_structure).
   kMetadata,
   kFull,  // and every section's checksum
 };

@@ -1,4 +1,4 @@
-#include "cairn/columns/aggregate.h"
+#include "cairn/aggregate.h"
 
 namespace cairn {
 

@@ -35,15 +35,15 @@ RankedBits FirstOfKeys(size_t entries, int threads, KeyAt key) {
 absl::StatusOr<DistinctRanks> DistinctRanks::Build(const SortedRun& run, int threads) try {
   DistinctRanks ranks;
   switch (run.kind()) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       ranks.first_of_key_ =
           FirstOfKeys(run.size(), threads, [&](size_t i) { return run.u32()[i]; });
       break;
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       ranks.first_of_key_ =
           FirstOfKeys(run.size(), threads, [&](size_t i) { return run.u64()[i]; });
       break;
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       ranks.first_of_key_ =
           FirstOfKeys(run.size(), threads, [&](size_t i) { return run.bytes()[i]; });
       break;

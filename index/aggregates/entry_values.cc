@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "cairn/columns/column_values.h"
+#include "cairn/column.h"
 #include "cairn/sorted_run.h"
 #include "index/aggregates/batches.h"
 #include "index/columns/column_type.h"
@@ -152,7 +152,7 @@ absl::StatusOr<EntryValues> GatherPresent(const ColumnTable& table, size_t colum
   if (column < table.columns().size() && table.null_count(column) == 0) {
     return AllPresent(row_ids.size());
   }
-  ColumnValues text(column < table.columns().size() ? table.columns()[column].type : KeyType::kU8);
+  ColumnValues text(column < table.columns().size() ? table.columns()[column].type : DataType::kU8);
   RETURN_IF_ERROR(table.Read(column, 0, table.rows(), &text));
   return FillAll(row_ids.size(), threads,
                  [&](size_t first, size_t count, EntryValues* values, Found* found) {
@@ -182,7 +182,7 @@ absl::StatusOr<EntryValues> GatherEntries(const ColumnTable& table, size_t colum
     ColumnValues none;
     return table.Gather(column, {}, &none);  // says so
   }
-  const KeyType type = table.columns()[column].type;
+  const DataType type = table.columns()[column].type;
   if (IsTextOrBytes(type)) return GatherRanks(table, column, row_ids, threads);
   return FillAll(row_ids.size(), threads,
                  [&](size_t first, size_t count, EntryValues* values, Found* found) {

@@ -175,7 +175,7 @@ class ExtremesOf final : public RangeExtremes {
 
   void Find(Extreme extreme, absl::Span<const Position> begin, absl::Span<const Position> end,
             absl::Span<Position> found) const override {
-    if (extreme == Extreme::kLeast) {
+    if (extreme == Extreme::kMin) {
       FindAll<LeastFirst>(least_, begin, end, found);
     } else {
       FindAll<GreatestFirst>(greatest_, begin, end, found);

@@ -10,7 +10,7 @@
 
 namespace cairn {
 
-enum class Extreme : uint8_t { kLeast, kGreatest };
+enum class Extreme : uint8_t { kMin, kGreatest };
 
 // Where a range has no value: it is empty, or all are null.
 inline constexpr Position kNoPosition = UINT32_MAX;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "cairn/columns/column_values.h"
+#include "cairn/column.h"
 #include "index/aggregates/batches.h"
 #include "index/aggregates/lanes.h"
 #include "index/aggregates/ranked_bits.h"
@@ -45,7 +45,7 @@ double SumOfSome(const T* numbers, size_t begin, size_t end) {
 
 // An array of whole groups of kFanOut, zeros behind the last number.
 template <typename T>
-AlignedBuffer<T> Groups(size_t numbers) {
+AlignedBuffer<T> AggregateGroupsResult(size_t numbers) {
   AlignedBuffer<T> groups((numbers + kFanOut - 1) / kFanOut * kFanOut);
   std::fill(groups.begin() + numbers, groups.end(), T{0});
   return groups;
@@ -56,7 +56,7 @@ class FloatSumsOf final : public RangeFloatSums {
  public:
   // gather(first, count, &some) appends the values of entries [first, first + count).
   template <typename Gather>
-  absl::Status Fill(size_t entries, KeyType type, bool nullable, int threads, Gather gather);
+  absl::Status Fill(size_t entries, DataType type, bool nullable, int threads, Gather gather);
 
   void Sum(absl::Span<const Position> begin, absl::Span<const Position> end,
            absl::Span<FloatSum> sums) const override {
@@ -90,9 +90,9 @@ class FloatSumsOf final : public RangeFloatSums {
     AlignedBuffer<double> sums, from_here, up_to_here;
 
     explicit Level(size_t nodes)
-        : sums(Groups<double>(nodes)),
-          from_here(Groups<double>(nodes)),
-          up_to_here(Groups<double>(nodes)) {}
+        : sums(AggregateGroupsResult<double>(nodes)),
+          from_here(AggregateGroupsResult<double>(nodes)),
+          up_to_here(AggregateGroupsResult<double>(nodes)) {}
     void Accumulate(size_t group) {
       double before = 0, behind = 0;
       for (size_t i = 0; i < kFanOut; ++i) {
@@ -151,9 +151,9 @@ class FloatSumsOf final : public RangeFloatSums {
 
 template <typename T>
 template <typename Gather>
-absl::Status FloatSumsOf<T>::Fill(size_t entries, KeyType type, bool nullable, int threads,
+absl::Status FloatSumsOf<T>::Fill(size_t entries, DataType type, bool nullable, int threads,
                                   Gather gather) {
-  values_ = Groups<T>(entries);
+  values_ = AggregateGroupsResult<T>(entries);
   if (nullable) present_ = RankedBits(entries);
   const size_t tasks = (entries + kEntriesPerTask - 1) / kEntriesPerTask;
   std::vector<absl::Status> statuses(tasks);
@@ -204,21 +204,21 @@ absl::Status FloatSumsOf<T>::Fill(size_t entries, KeyType type, bool nullable, i
 }
 
 template <typename Gather>
-absl::StatusOr<std::unique_ptr<const RangeFloatSums>> MakeFloatSums(size_t entries, KeyType type,
+absl::StatusOr<std::unique_ptr<const RangeFloatSums>> MakeFloatSums(size_t entries, DataType type,
                                                                     bool nullable, int threads,
                                                                     Gather gather) {
   const auto make = [&](auto sums) -> absl::StatusOr<std::unique_ptr<const RangeFloatSums>> {
     RETURN_IF_ERROR(sums->Fill(entries, type, nullable, threads, gather));
     return sums;
   };
-  if (type == KeyType::kF32) return make(std::make_unique<FloatSumsOf<float>>());
+  if (type == DataType::kF32) return make(std::make_unique<FloatSumsOf<float>>());
   return make(std::make_unique<FloatSumsOf<double>>());
 }
 
-absl::Status CheckFloats(std::string_view name, KeyType type) {
+absl::Status CheckFloats(std::string_view name, DataType type) {
   if (IsFloat(type)) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrFormat("column '%s' is of %s, expected floats", name, KeyTypeName(type)));
+      absl::StrFormat("column '%s' is of %s, expected floats", name, DataTypeName(type)));
 }
 
 }  // namespace

@@ -187,7 +187,7 @@ std::unique_ptr<const RangeSums> MakeSums(const EntryValues& values, SignedWide 
 }
 
 // Sums of values of this type.
-std::unique_ptr<const RangeSums> SumsOfEntries(EntryValues values, KeyType type, int threads) {
+std::unique_ptr<const RangeSums> SumsOfEntries(EntryValues values, DataType type, int threads) {
   const bool empty = values.least > values.most;
   if (empty) values.least = 0;
   const uint64_t range = empty ? 0 : values.most - values.least;
@@ -202,10 +202,10 @@ std::unique_ptr<const RangeSums> SumsOfEntries(EntryValues values, KeyType type,
   return MakeSums<uint64_t>(values, base, threads);
 }
 
-absl::Status CheckIntegers(std::string_view name, KeyType type) {
+absl::Status CheckIntegers(std::string_view name, DataType type) {
   if (IsUnsigned(type) || IsSigned(type)) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrFormat("column '%s' is of %s, expected integers", name, KeyTypeName(type)));
+      absl::StrFormat("column '%s' is of %s, expected integers", name, DataTypeName(type)));
 }
 
 }  // namespace
@@ -235,14 +235,14 @@ absl::StatusOr<std::unique_ptr<const RangeSums>> RangeSums::Build(const ColumnVa
 absl::StatusOr<std::unique_ptr<const RangeSums>> RangeSums::BuildCounts(
     const ColumnTable& table, size_t column, absl::Span<const RowId> row_ids, int threads) try {
   ASSIGN_OR_RETURN(EntryValues values, GatherPresent(table, column, row_ids, threads));
-  return SumsOfEntries(std::move(values), KeyType::kU8, threads);
+  return SumsOfEntries(std::move(values), DataType::kU8, threads);
 } catch (...) {
   return StatusOfException("counting a column's values");
 }
 
 absl::StatusOr<std::unique_ptr<const RangeSums>> RangeSums::BuildCounts(const ColumnValues& values,
                                                                         int threads) try {
-  return SumsOfEntries(PresentOf(values, threads), KeyType::kU8, threads);
+  return SumsOfEntries(PresentOf(values, threads), DataType::kU8, threads);
 } catch (...) {
   return StatusOfException("counting a column's values");
 }

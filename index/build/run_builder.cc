@@ -26,13 +26,13 @@ constexpr std::string_view kDoing = "collecting and sorting entries";
 
 // Bytes of memory that a chunk is answerable for, from its filling to its being sorted: columns of
 // 8 (12) bytes an entry become entries of 8 (16) while they are still there.
-uint64_t Charge(KeyKind kind, uint64_t chunk_bytes) {
+uint64_t Charge(PhysicalType kind, uint64_t chunk_bytes) {
   switch (kind) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return chunk_bytes * 2;
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return chunk_bytes + chunk_bytes / 12 * 16;
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       return chunk_bytes;
   }
   return chunk_bytes;
@@ -49,13 +49,13 @@ bool RunBuilder::Part::Fail(absl::Status status) {
 }
 
 // Whether keys of `kind` may be added.
-bool RunBuilder::Part::Admit(KeyKind kind) {
+bool RunBuilder::Part::Admit(PhysicalType kind) {
   if (failed_) return false;
   if (finished_) return Fail(absl::InvalidArgumentError("rows were added to a finished part"));
   if (kind == builder_->kind_) return true;
   return Fail(absl::InvalidArgumentError(
-      absl::StrFormat("keys of kind %s were added to a part, expected %s", KeyKindName(kind),
-                      KeyKindName(builder_->kind_))));
+      absl::StrFormat("keys of kind %s were added to a part, expected %s", PhysicalTypeName(kind),
+                      PhysicalTypeName(builder_->kind_))));
 }
 
 // Whether rows ascend from the last one on, and the keys of each row.
@@ -88,28 +88,28 @@ absl::Status RunBuilder::Part::Report() {
 // Adds a chunk, with room for `key` where the keys are bytes.
 bool RunBuilder::Part::Grow(std::string_view key) {
   if (absl::Status s = Report(); !s.ok()) return Fail(std::move(s));
-  const KeyKind kind = builder_->kind_;
+  const PhysicalType kind = builder_->kind_;
   if (key.size() > KeyCodec::kMaxKeyBytes) {
     return Fail(absl::InvalidArgumentError(
         absl::StrFormat("a key of %d bytes was added to a part, expected at most %d", key.size(),
                         KeyCodec::kMaxKeyBytes)));
   }
-  if (kind == KeyKind::kBytes && !bytes_.chunks().empty()) {
+  if (kind == PhysicalType::kBytes && !bytes_.chunks().empty()) {
     // What the sort will take for the chunk that is full.
     const uint64_t more = bytes_.chunks().back().entries * sizeof(BytesEntry);
     charged_ += more;
     builder_->charged_.fetch_add(more, std::memory_order_relaxed);
   }
   try {
-    const size_t chunks = kind == KeyKind::kU32   ? u32_.chunks().size()
-                          : kind == KeyKind::kU64 ? u64_.chunks().size()
-                                                  : bytes_.chunks().size();
+    const size_t chunks = kind == PhysicalType::kU32   ? u32_.chunks().size()
+                          : kind == PhysicalType::kU64 ? u64_.chunks().size()
+                                                       : bytes_.chunks().size();
     const uint64_t wanted =
         Charge(kind, std::max<uint64_t>(NextChunkBytes(chunks), KeyRecord::Bytes(key.size())));
     if (absl::Status s = builder_->MakeRoom(this, wanted); !s.ok()) return Fail(std::move(s));
-    const uint64_t charge = Charge(kind, kind == KeyKind::kU32   ? u32_.AddChunk()
-                                         : kind == KeyKind::kU64 ? u64_.AddChunk()
-                                                                 : bytes_.AddChunk(key));
+    const uint64_t charge = Charge(kind, kind == PhysicalType::kU32   ? u32_.AddChunk()
+                                         : kind == PhysicalType::kU64 ? u64_.AddChunk()
+                                                                      : bytes_.AddChunk(key));
     charged_ += charge;
     builder_->charged_.fetch_add(charge, std::memory_order_relaxed);
   } catch (...) {
@@ -133,7 +133,7 @@ bool RunBuilder::Part::AddNumbers(ColumnChunks<Key>* chunks, absl::Span<const Ke
   return true;
 }
 
-bool RunBuilder::Part::AddStrings(const KeyColumn& keys, absl::Span<const RowId> rows) {
+bool RunBuilder::Part::AddStrings(const EncodedKeys& keys, absl::Span<const RowId> rows) {
   if (!InOrder(rows, [&keys](size_t i) { return keys.bytes(i); })) return false;
   for (size_t i = 0; i < rows.size(); ++i) {
     const std::string_view key = keys.bytes(i);
@@ -146,14 +146,14 @@ bool RunBuilder::Part::AddStrings(const KeyColumn& keys, absl::Span<const RowId>
   return true;
 }
 
-bool RunBuilder::Part::Add(const KeyColumn& keys, absl::Span<const RowId> local_rows) {
+bool RunBuilder::Part::Add(const EncodedKeys& keys, absl::Span<const RowId> local_rows) {
   if (!Admit(keys.kind())) return false;
   switch (keys.kind()) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return AddNumbers<uint32_t>(&u32_, keys.u32(), local_rows);
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return AddNumbers<uint64_t>(&u64_, keys.u64(), local_rows);
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       return AddStrings(keys, local_rows);
   }
   return false;
@@ -172,7 +172,7 @@ absl::Status RunBuilder::Part::Finish() {
 
 // ------------------------------------------------------------------------------------ spilling
 
-RunBuilder::RunBuilder(KeyKind kind, Options options, int parts)
+RunBuilder::RunBuilder(PhysicalType kind, Options options, int parts)
     : kind_(kind), options_(std::move(options)) {
   for (int i = 0; i < parts; ++i) parts_.push_back(std::make_unique<Part>(this));
 }
@@ -224,13 +224,13 @@ absl::Status RunBuilder::Spill(Part* part) {
   StopFlag stop(nullptr);
   absl::StatusOr<SpillRun> run;
   switch (kind_) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       run = SpillSorted<uint32_t>({&part, 1}, {&no_base, 1}, 1, &stop);
       break;
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       run = SpillSorted<uint64_t>({&part, 1}, {&no_base, 1}, 1, &stop);
       break;
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       run = SpillSorted<std::string_view>({&part, 1}, {&no_base, 1}, 1, &stop);
       break;
   }
@@ -380,11 +380,11 @@ absl::Status RunBuilder::Finish(absl::Span<const RowId> base_row_ids, EntrySink*
   if (cancelled != nullptr && cancelled->load()) return absl::CancelledError("cancelled");
   finished_ = true;
   switch (kind_) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return Yield<uint32_t>(base_row_ids, sink, on_progress, cancelled);
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return Yield<uint64_t>(base_row_ids, sink, on_progress, cancelled);
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       return Yield<std::string_view>(base_row_ids, sink, on_progress, cancelled);
   }
   return absl::InvalidArgumentError("unknown kind of keys");

@@ -26,7 +26,7 @@ namespace cairn {
 // The rows are scanned in ranges of ascending primary keys, the parts. Entries carry the row's rank
 // within its part; how many rows lie before a part is only known once all are scanned.
 //
-//   RunBuilder builder(KeyKind::kU64, options, 2);
+//   RunBuilder builder(PhysicalType::kU64, options, 2);
 //   // on any thread, a part at a time:
 //   while (NextRows(&keys, &rows)) builder.part(p)->Add(keys, rows);
 //   absl::Status s = builder.part(p)->Finish();
@@ -60,7 +60,7 @@ class RunBuilder {
     // Adds entries, keys[i] of row local_rows[i]; requires as many of one as of the other. Rows
     // must ascend, and so must the keys of one row, which are all added by one call. False once the
     // part has failed, so that the scan may stop; Finish says why.
-    bool Add(const KeyColumn& keys, absl::Span<const RowId> local_rows);
+    bool Add(const EncodedKeys& keys, absl::Span<const RowId> local_rows);
 
     // Called once, behind the last row. InvalidArgument: keys of another kind or longer than
     // KeyCodec::kMaxKeyBytes, or rows or a row's keys that do not ascend. ResourceExhausted: too
@@ -71,13 +71,13 @@ class RunBuilder {
    private:
     friend class RunBuilder;
 
-    bool Admit(KeyKind kind);
+    bool Admit(PhysicalType kind);
     template <typename KeyAt>
     bool InOrder(absl::Span<const RowId> rows, KeyAt key_at);
     template <typename Key>
     bool AddNumbers(ColumnChunks<Key>* chunks, absl::Span<const Key> keys,
                     absl::Span<const RowId> rows);
-    bool AddStrings(const KeyColumn& keys, absl::Span<const RowId> rows);
+    bool AddStrings(const EncodedKeys& keys, absl::Span<const RowId> rows);
     bool Grow(std::string_view key);
     bool Fail(absl::Status status);
     absl::Status Report();
@@ -97,7 +97,7 @@ class RunBuilder {
     absl::Status status_;
   };
 
-  RunBuilder(KeyKind kind, Options options, int parts);
+  RunBuilder(PhysicalType kind, Options options, int parts);
   ~RunBuilder();
   RunBuilder(const RunBuilder&) = delete;
   RunBuilder& operator=(const RunBuilder&) = delete;
@@ -145,7 +145,7 @@ class RunBuilder {
                      const std::function<void(uint64_t)>& on_progress,
                      const std::atomic<bool>* cancelled);
 
-  const KeyKind kind_;
+  const PhysicalType kind_;
   const Options options_;
   std::vector<std::unique_ptr<Part>> parts_;
   std::atomic<uint64_t> entries_{0};

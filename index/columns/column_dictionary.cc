@@ -10,7 +10,7 @@ namespace cairn {
 namespace {
 
 // After so many blocks in a row that are better off without, no further one is tried.
-constexpr uint32_t kMostRefusals = 16;
+constexpr uint32_t kMaxRefusals = 16;
 
 // From so many rows on, that many distinct values are too many: columns in which all values differ
 // are found soon, those of up to 65,536 values later.
@@ -83,7 +83,7 @@ bool ColumnDictionary::FindAll(const ColumnValues& values, size_t first, size_t 
 }
 
 bool ColumnDictionary::Refuse() {
-  if (++refused_ == kMostRefusals) closed_ = true;
+  if (++refused_ == kMaxRefusals) closed_ = true;
   return false;
 }
 

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <string>
 
-#include "cairn/columns/column_values.h"
+#include "cairn/column.h"
 #include "index/columns/column_dictionary.h"
 #include "index/columns/column_format.h"
 

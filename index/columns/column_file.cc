@@ -91,8 +91,8 @@ absl::Status ColumnFileWriter::CheckPieces(absl::Span<const ColumnValues* const>
     if (values[i]->type() != columns_[i].type || values[i]->size() != values[0]->size()) {
       return absl::InvalidArgumentError(
           absl::StrFormat("column '%s': expected %d values of %s, found %d of %s", columns_[i].name,
-                          values[0]->size(), KeyTypeName(columns_[i].type), values[i]->size(),
-                          KeyTypeName(values[i]->type())));
+                          values[0]->size(), DataTypeName(columns_[i].type), values[i]->size(),
+                          DataTypeName(values[i]->type())));
     }
   }
   if (values[0]->size() > kMaxEntries - rows_) {

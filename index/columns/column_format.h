@@ -37,7 +37,7 @@ struct ColumnFileProperties {
 static_assert(sizeof(ColumnFileProperties) == 16);
 
 struct ColumnRecord {
-  uint32_t type;               // KeyType
+  uint32_t type;               // DataType
   uint32_t name_bytes;         // of kNames
   uint64_t nulls;              // rows without a value
   uint32_t dictionary_values;  // of kDictionaryEnds

@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "cairn/columns/column_values.h"
+#include "cairn/column.h"
 #include "cairn/key_codec.h"
 #include "cairn/types.h"
 #include "index/columns/column_format.h"
@@ -20,7 +20,7 @@ namespace cairn {
 struct ColumnReader {
   std::string_view file;  // for messages, as the name
   std::string_view name;
-  KeyType type = KeyType::kU64;
+  DataType type = DataType::kU64;
   uint64_t rows = 0;
   uint64_t nulls = 0;
   bool has_nulls = false;  // whether any block says so

@@ -32,7 +32,7 @@ absl::Status TableDamaged(std::string_view name, const absl::FormatSpec<Args...>
       absl::StrFormat("column file '%s' is damaged: %s", name, absl::StrFormat(format, args...)));
 }
 
-bool Fits(BlockEncoding encoding, KeyType type) {
+bool Fits(BlockEncoding encoding, DataType type) {
   switch (encoding) {
     case BlockEncoding::kNumbers:
       return !IsTextOrBytes(type);
@@ -60,7 +60,7 @@ absl::Status CheckColumns(absl::Span<const ColumnSchema> columns) {
           absl::StrFormat("column %d: expected a name of 1 to %d bytes, found %d", i,
                           kMaxColumnNameBytes, name.size()));
     }
-    if (columns[i].type > KeyType::kBytes) {
+    if (columns[i].type > DataType::kBytes) {
       return absl::InvalidArgumentError(absl::StrFormat("column '%s' is of no known type", name));
     }
     if (!names.insert(name).second) {
@@ -99,13 +99,13 @@ absl::Status ColumnTable::State::SetColumns() {
   size_t at = 0;
   for (size_t i = 0; i < sections.columns.size() && i <= kMaxColumns; ++i) {
     const ColumnRecord& column = sections.columns[i];
-    if (column.type > static_cast<uint32_t>(KeyType::kBytes) ||
+    if (column.type > static_cast<uint32_t>(DataType::kBytes) ||
         column.name_bytes > sections.names.size() - at || column.nulls > properties.rows) {
       return TableDamaged(name, "section 'columns', column %d: type %d, %d bytes of name, %d nulls",
                           i, column.type, column.name_bytes, column.nulls);
     }
     schemas.push_back({std::string(sections.names.substr(at, column.name_bytes)),
-                       static_cast<KeyType>(column.type)});
+                       static_cast<DataType>(column.type)});
     at += column.name_bytes;
   }
   if (absl::Status s = CheckColumns(schemas); !s.ok()) {
@@ -282,12 +282,12 @@ absl::Status ColumnTable::CheckColumn(size_t column) const {
       absl::StrFormat("there is no column %d, expected one of %d", column, columns().size()));
 }
 
-absl::Status ColumnTable::CheckType(size_t column, KeyType type) const {
+absl::Status ColumnTable::CheckType(size_t column, DataType type) const {
   RETURN_IF_ERROR(CheckColumn(column));
   if (columns()[column].type == type) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrFormat("column '%s' is of %s, expected %s", columns()[column].name,
-                      KeyTypeName(columns()[column].type), KeyTypeName(type)));
+                      DataTypeName(columns()[column].type), DataTypeName(type)));
 }
 
 absl::Status ColumnTable::CheckRows(absl::Span<const RowId> row_ids) const {
@@ -333,11 +333,11 @@ template <typename Integer>
 absl::Status ColumnTable::GatherAs(size_t column, absl::Span<const RowId> row_ids,
                                    absl::Span<Integer> values) const {
   RETURN_IF_ERROR(CheckColumn(column));
-  const KeyType type = columns()[column].type;
+  const DataType type = columns()[column].type;
   constexpr bool kSigned = std::is_signed_v<Integer>;
   if (!(kSigned ? IsSigned(type) : IsUnsigned(type))) {
     return absl::InvalidArgumentError(absl::StrFormat("column '%s' is of %s, expected %s integers",
-                                                      columns()[column].name, KeyTypeName(type),
+                                                      columns()[column].name, DataTypeName(type),
                                                       kSigned ? "signed" : "unsigned"));
   }
   if (values.size() != row_ids.size()) {

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "cairn/columns/column_values.h"
+#include "cairn/column.h"
 #include "cairn/key_codec.h"
 #include "cairn/types.h"
 #include "index/columns/column_format.h"
@@ -21,7 +21,7 @@ namespace cairn {
 // A column's name and type.
 struct ColumnSchema {
   std::string name;
-  KeyType type = KeyType::kU64;
+  DataType type = DataType::kU64;
 
   bool operator==(const ColumnSchema&) const = default;
 };
@@ -92,7 +92,7 @@ class ColumnTable {
 
   // The errors that Gather's and Read's arguments may be.
   absl::Status CheckColumn(size_t column) const;
-  absl::Status CheckType(size_t column, KeyType type) const;
+  absl::Status CheckType(size_t column, DataType type) const;
   absl::Status CheckRows(absl::Span<const RowId> row_ids) const;
   template <typename Integer>
   absl::Status GatherAs(size_t column, absl::Span<const RowId> row_ids,

@@ -10,16 +10,16 @@
 
 #include "cairn/key_codec.h"
 
-// The C++ types of columns' values, by KeyType.
+// The C++ types of columns' values, by DataType.
 namespace cairn {
 
-constexpr bool IsTextOrBytes(KeyType type) {
-  return type >= KeyType::kText;
+constexpr bool IsTextOrBytes(DataType type) {
+  return type >= DataType::kText;
 }
 
-// Where the type stands among those of PartColumn::values; text and bytes share a place.
-constexpr size_t ColumnTypeIndex(KeyType type) {
-  return std::min(static_cast<size_t>(type), static_cast<size_t>(KeyType::kText));
+// Where the type stands among those of ColumnSpan::values; text and bytes share a place.
+constexpr size_t ColumnTypeIndex(DataType type) {
+  return std::min(static_cast<size_t>(type), static_cast<size_t>(DataType::kText));
 }
 
 template <typename T>
@@ -30,30 +30,30 @@ struct ColumnTypeTag {
 // Calls visitor(ColumnTypeTag<T>()) for the C++ type of the values, which is std::string_view for
 // text and bytes, and returns what it returns.
 template <typename Visitor>
-decltype(auto) VisitColumnType(KeyType type, Visitor&& visitor) {
+decltype(auto) VisitColumnType(DataType type, Visitor&& visitor) {
   switch (type) {
-    case KeyType::kU8:
+    case DataType::kU8:
       return visitor(ColumnTypeTag<uint8_t>());
-    case KeyType::kU16:
+    case DataType::kU16:
       return visitor(ColumnTypeTag<uint16_t>());
-    case KeyType::kU32:
+    case DataType::kU32:
       return visitor(ColumnTypeTag<uint32_t>());
-    case KeyType::kU64:
+    case DataType::kU64:
       return visitor(ColumnTypeTag<uint64_t>());
-    case KeyType::kI8:
+    case DataType::kI8:
       return visitor(ColumnTypeTag<int8_t>());
-    case KeyType::kI16:
+    case DataType::kI16:
       return visitor(ColumnTypeTag<int16_t>());
-    case KeyType::kI32:
+    case DataType::kI32:
       return visitor(ColumnTypeTag<int32_t>());
-    case KeyType::kI64:
+    case DataType::kI64:
       return visitor(ColumnTypeTag<int64_t>());
-    case KeyType::kF32:
+    case DataType::kF32:
       return visitor(ColumnTypeTag<float>());
-    case KeyType::kF64:
+    case DataType::kF64:
       return visitor(ColumnTypeTag<double>());
-    case KeyType::kText:
-    case KeyType::kBytes:
+    case DataType::kText:
+    case DataType::kBytes:
       break;
   }
   return visitor(ColumnTypeTag<std::string_view>());
@@ -83,15 +83,15 @@ constexpr T NumberOf(uint64_t bits) {
   }
 }
 
-// What a KeyValue holds a number as.
+// What a DataValue holds a number as.
 template <typename T>
-using KeyValueNumber =
+using DataValueNumber =
     std::conditional_t<std::is_floating_point_v<T>, double,
                        std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
 
 template <typename T>
-constexpr KeyValue ToKeyValue(T number) {
-  return static_cast<KeyValueNumber<T>>(number);
+constexpr DataValue ToDataValue(T number) {
+  return static_cast<DataValueNumber<T>>(number);
 }
 
 }  // namespace cairn

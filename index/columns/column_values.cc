@@ -1,4 +1,4 @@
-#include "cairn/columns/column_values.h"
+#include "cairn/column.h"
 
 #include <algorithm>
 #include <bit>
@@ -22,7 +22,7 @@ absl::Status CheckLength(std::string_view bytes) {
       "expected at most %d bytes in a value, found %d", KeyCodec::kMaxKeyBytes, bytes.size()));
 }
 
-absl::Status CheckLengths(absl::Span<const std::string_view> values, const PartColumn& column) {
+absl::Status CheckLengths(absl::Span<const std::string_view> values, const ColumnSpan& column) {
   for (size_t i = 0; i < values.size(); ++i) {
     if (column.is_null(i)) continue;  // it may be anything
     if (absl::Status s = CheckLength(values[i]); !s.ok()) {
@@ -34,7 +34,7 @@ absl::Status CheckLengths(absl::Span<const std::string_view> values, const PartC
 
 }  // namespace
 
-void ColumnValues::Clear(KeyType type) {
+void ColumnValues::Clear(DataType type) {
   const auto clear = [](auto* values) { values->clear(); };
   null_count_ = 0;
   size_ = 0;
@@ -88,15 +88,16 @@ void ColumnValues::Reserve(size_t values, size_t bytes) {
   });
 }
 
-absl::Status ColumnValues::Append(const KeyValue& value) try {
+absl::Status ColumnValues::Append(const DataValue& value) try {
   const bool appended = VisitColumnType(type_, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (std::is_same_v<T, std::string_view> || std::is_same_v<T, float>) {
       return false;
     } else {
       // The usual case, without the checks of others: a number of the type's own kind, in range.
-      const auto* const number = std::get_if<KeyValueNumber<T>>(&value);
-      if (number == nullptr || static_cast<KeyValueNumber<T>>(static_cast<T>(*number)) != *number) {
+      const auto* const number = std::get_if<DataValueNumber<T>>(&value);
+      if (number == nullptr ||
+          static_cast<DataValueNumber<T>>(static_cast<T>(*number)) != *number) {
         return false;
       }
       AppendNumber(static_cast<T>(*number));
@@ -126,10 +127,10 @@ absl::Status ColumnValues::Append(const KeyValue& value) try {
   return StatusOfException(kAppending);
 }
 
-absl::Status ColumnValues::AppendColumn(const PartColumn& column) try {
+absl::Status ColumnValues::AppendColumn(const ColumnSpan& column) try {
   if (column.values.index() != ColumnTypeIndex(type_)) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("expected a column of %s, found one of another type", KeyTypeName(type_)));
+        absl::StrFormat("expected a column of %s, found one of another type", DataTypeName(type_)));
   }
   const size_t before = size_;
   try {
@@ -225,14 +226,14 @@ void ColumnValues::SetNull(size_t i) {
   ++null_count_;
 }
 
-KeyValue ColumnValues::value(size_t i) const {
+DataValue ColumnValues::value(size_t i) const {
   if (is_null(i)) return std::monostate();
-  return VisitColumnType(type_, [&](auto tag) -> KeyValue {
+  return VisitColumnType(type_, [&](auto tag) -> DataValue {
     using T = typename decltype(tag)::type;
     if constexpr (std::is_same_v<T, std::string_view>) {
       return bytes(i);
     } else {
-      return ToKeyValue(numbers<T>()[i]);
+      return ToDataValue(numbers<T>()[i]);
     }
   });
 }
@@ -252,13 +253,13 @@ size_t ColumnValues::width() const {
   return FixedWidth(type_);
 }
 
-PartColumn ColumnValues::View() {
-  PartColumn column;
+ColumnSpan ColumnValues::View() {
+  ColumnSpan column;
   if (IsTextOrBytes(type_)) {
     views_.assign(strings().begin(), strings().end());
     column.values = absl::MakeConstSpan(views_);
   } else {
-    column = PartColumn::OfNumbers(type_, data(), size_);
+    column = ColumnSpan::OfNumbers(type_, data(), size_);
   }
   column.validity = validity();
   return column;

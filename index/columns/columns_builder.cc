@@ -82,7 +82,7 @@ bool ColumnsBuilder::Part::Admit(size_t columns) {
   return true;
 }
 
-bool ColumnsBuilder::Part::Add(absl::Span<const KeyValue> row) {
+bool ColumnsBuilder::Part::Add(absl::Span<const DataValue> row) {
   if (ABSL_PREDICT_FALSE(failed_ || finished_ || row.empty() || row.size() != pending_.size())) {
     if (!Admit(row.size())) return false;
   }
@@ -108,7 +108,7 @@ absl::Status ColumnsBuilder::Part::AppendRows(absl::Span<const ColumnValues> row
     if (rows[i].type() == column.type && rows[i].size() == size) continue;
     return absl::InvalidArgumentError(
         absl::StrFormat("column '%s': expected %d values of %s, found %d of %s", column.name, size,
-                        KeyTypeName(column.type), rows[i].size(), KeyTypeName(rows[i].type())));
+                        DataTypeName(column.type), rows[i].size(), DataTypeName(rows[i].type())));
   }
   for (size_t first = 0; first < size;) {
     const size_t count =

@@ -10,7 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "cairn/columns/column_values.h"
+#include "cairn/column.h"
 #include "cairn/key_codec.h"
 #include "cairn/types.h"
 #include "index/build/spill_file.h"
@@ -57,7 +57,7 @@ class ColumnsBuilder {
 
     // Adds the part's next row, one value a column. False once the part has failed, so that the
     // scan may stop; Finish says why.
-    bool Add(absl::Span<const KeyValue> row);
+    bool Add(absl::Span<const DataValue> row);
     // Adds rows: a piece of each column, of its type, all of one size.
     bool Add(absl::Span<const ColumnValues> rows);
 

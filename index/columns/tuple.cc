@@ -31,18 +31,18 @@ uint64_t LoadLittleEndian(std::string_view bytes) {
   return number;
 }
 
-KeyValue NumberValue(KeyType type, uint64_t bits) {
-  return VisitColumnType(type, [&](auto tag) -> KeyValue {
+DataValue NumberValue(DataType type, uint64_t bits) {
+  return VisitColumnType(type, [&](auto tag) -> DataValue {
     using T = typename decltype(tag)::type;
     if constexpr (std::is_same_v<T, std::string_view>) {
       return std::monostate();
     } else {
-      return ToKeyValue(NumberOf<T>(bits));
+      return ToDataValue(NumberOf<T>(bits));
     }
   });
 }
 
-absl::Status AppendValue(KeyType type, const KeyValue& value, std::string* tuple) {
+absl::Status AppendValue(DataType type, const DataValue& value, std::string* tuple) {
   if (const size_t width = FixedWidth(type); width != 0) {
     uint64_t bits = 0;
     RETURN_IF_ERROR(NumberBits(value, type, &bits));
@@ -52,7 +52,7 @@ absl::Status AppendValue(KeyType type, const KeyValue& value, std::string* tuple
   const auto* const text = std::get_if<std::string_view>(&value);
   if (text == nullptr) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("expected %s, found %s", KeyTypeName(type), Described(value)));
+        absl::StrFormat("expected %s, found %s", DataTypeName(type), Described(value)));
   }
   if (text->size() > KeyCodec::kMaxKeyBytes) {
     return absl::InvalidArgumentError(absl::StrFormat("expected at most %d bytes, found %d",
@@ -66,12 +66,12 @@ absl::Status AppendValue(KeyType type, const KeyValue& value, std::string* tuple
 
 }  // namespace
 
-TupleWriter::TupleWriter(absl::Span<const KeyType> types, std::string* tuple)
+TupleWriter::TupleWriter(absl::Span<const DataType> types, std::string* tuple)
     : types_(types), tuple_(tuple), begin_(tuple->size()) {
   tuple->append(NullBytes(types.size()), '\0');
 }
 
-absl::Status TupleWriter::Add(const KeyValue& value) {
+absl::Status TupleWriter::Add(const DataValue& value) {
   const size_t i = next_++;
   if (!std::holds_alternative<std::monostate>(value)) return AppendValue(types_[i], value, tuple_);
   char& nulls = (*tuple_)[begin_ + i / 8];
@@ -79,8 +79,8 @@ absl::Status TupleWriter::Add(const KeyValue& value) {
   return absl::OkStatus();
 }
 
-bool ReadTuple(absl::Span<const KeyType> types, std::string_view tuple,
-               absl::Span<KeyValue> values) {
+bool ReadTuple(absl::Span<const DataType> types, std::string_view tuple,
+               absl::Span<DataValue> values) {
   std::string_view nulls;
   if (!Take(NullBytes(types.size()), &tuple, &nulls)) return false;
   for (size_t i = 0; i < types.size(); ++i) {

@@ -20,17 +20,17 @@ namespace cairn {
 class TupleWriter {
  public:
   // Both must outlive the writer.
-  TupleWriter(absl::Span<const KeyType> types, std::string* tuple);
+  TupleWriter(absl::Span<const DataType> types, std::string* tuple);
 
   // The next column's value. InvalidArgument, with what was expected and found, where it does not
   // fit the column's type or is longer than KeyCodec::kMaxKeyBytes; the tuple is of no use then.
-  absl::Status Add(const KeyValue& value);
+  absl::Status Add(const DataValue& value);
 
   // Columns whose values were added.
   size_t size() const { return next_; }
 
  private:
-  const absl::Span<const KeyType> types_;
+  const absl::Span<const DataType> types_;
   std::string* const tuple_;
   const size_t begin_;
   size_t next_ = 0;
@@ -38,7 +38,7 @@ class TupleWriter {
 
 // Sets values[i] to that of column i; text points into the tuple. False where the bytes are no
 // tuple of these types.
-bool ReadTuple(absl::Span<const KeyType> types, std::string_view tuple,
-               absl::Span<KeyValue> values);
+bool ReadTuple(absl::Span<const DataType> types, std::string_view tuple,
+               absl::Span<DataValue> values);
 
 }  // namespace cairn

@@ -136,7 +136,7 @@ absl::Status ReadManifest(
     absl::FunctionRef<absl::Status()> check,
     absl::FunctionRef<absl::StatusOr<std::string>()> write) {
   std::string_view body;
-  RETURN_IF_ERROR(TakeChecksumLine(text, path, format.most_bytes, &body));
+  RETURN_IF_ERROR(TakeChecksumLine(text, path, format.max_bytes, &body));
   uint64_t major_version = 0, minor_version = 0;
   for (size_t number = 1; !body.empty(); ++number) {
     std::string_view value;

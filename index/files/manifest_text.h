@@ -47,7 +47,7 @@ struct ManifestFormat {
   std::string_view key;
   uint64_t major_version;
   uint64_t minor_version;
-  uint64_t most_bytes;
+  uint64_t max_bytes;
 };
 
 enum class ManifestLine : uint8_t { kRead, kUnknownKey, kMalformed };

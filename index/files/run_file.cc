@@ -44,9 +44,9 @@ absl::StatusOr<RunProperties> ReadProperties(const SectionFile& file) {
   const auto damaged = [&](size_t offset, std::string_view what) {
     return Damaged(file, RunSection::kProperties, offset, what);
   };
-  const bool strings = properties.key_kind == static_cast<uint32_t>(KeyKind::kBytes);
-  if (!strings && properties.key_kind != static_cast<uint32_t>(KeyKind::kU32) &&
-      properties.key_kind != static_cast<uint32_t>(KeyKind::kU64)) {
+  const bool strings = properties.key_kind == static_cast<uint32_t>(PhysicalType::kBytes);
+  if (!strings && properties.key_kind != static_cast<uint32_t>(PhysicalType::kU32) &&
+      properties.key_kind != static_cast<uint32_t>(PhysicalType::kU64)) {
     return damaged(0, absl::StrFormat("%d is no kind of key", properties.key_kind));
   }
   if (strings ? properties.offset_bytes != 4 && properties.offset_bytes != 8
@@ -70,7 +70,7 @@ absl::StatusOr<RunProperties> ReadProperties(const SectionFile& file) {
     return damaged(offsetof(RunProperties, rows_bound),
                    absl::StrFormat("a row id of %d - 1", properties.rows_bound));
   }
-  const uint64_t key_bytes = properties.entries * (properties.kind() == KeyKind::kU32 ? 4 : 8);
+  const uint64_t key_bytes = properties.entries * (properties.kind() == PhysicalType::kU32 ? 4 : 8);
   if (!strings && properties.key_bytes != key_bytes) {
     return damaged(
         offsetof(RunProperties, key_bytes),
@@ -108,11 +108,11 @@ absl::StatusOr<SortedRun> FixedWidthRun(const SectionFile& file, uint64_t entrie
 absl::StatusOr<SortedRun> WrapColumns(const SectionFile& file, const RunProperties& properties,
                                       absl::Span<const RowId> row_ids, int threads) {
   switch (properties.kind()) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return FixedWidthRun<uint32_t>(file, properties.entries, row_ids);
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return FixedWidthRun<uint64_t>(file, properties.entries, row_ids);
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       break;
   }
   ASSIGN_OR_RETURN(BytesColumn keys, properties.offset_bytes == 4
@@ -126,10 +126,10 @@ absl::Status CheckColumns(const SectionFile& file, const RunProperties& properti
                           const SortedRun& run, int threads) {
   const EntryOrder order = OrderOf(run, threads);
   if (!order.ascends) {
-    const bool strings = run.kind() == KeyKind::kBytes;
-    const uint64_t width = strings                       ? properties.offset_bytes
-                           : run.kind() == KeyKind::kU32 ? sizeof(uint32_t)
-                                                         : sizeof(uint64_t);
+    const bool strings = run.kind() == PhysicalType::kBytes;
+    const uint64_t width = strings                            ? properties.offset_bytes
+                           : run.kind() == PhysicalType::kU32 ? sizeof(uint32_t)
+                                                              : sizeof(uint64_t);
     return Damaged(file, strings ? RunSection::kKeyOffsets : RunSection::kKeys,
                    *FirstOutOfOrder(run) * width, std::string(run.CheckOrder().message()));
   }
@@ -153,14 +153,14 @@ constinit const FileFormat kRunFileFormat = {"run file", "CAIRNRUN",    1,
                                              0,          kSectionNames, kExtraSectionNames};
 
 absl::StatusOr<std::unique_ptr<RunFileWriter>> RunFileWriter::Create(const std::string& path,
-                                                                     KeyKind kind,
+                                                                     PhysicalType kind,
                                                                      RunFileOptions options,
                                                                      FileSystem* files) {
   ASSIGN_OR_RETURN(auto file, SectionFileWriter::Create(path, kRunFileFormat, files));
   return std::unique_ptr<RunFileWriter>(new RunFileWriter(std::move(file), kind, options));
 }
 
-RunFileWriter::RunFileWriter(std::unique_ptr<SectionFileWriter> file, KeyKind kind,
+RunFileWriter::RunFileWriter(std::unique_ptr<SectionFileWriter> file, PhysicalType kind,
                              RunFileOptions options)
     : file_(std::move(file)), options_(options) {
   properties_.key_kind = static_cast<uint32_t>(kind);
@@ -186,7 +186,7 @@ absl::Status RunFileWriter::AddColumns(uint64_t entries, uint64_t key_bytes) {
     if (added.ok()) *section = *added;
     return added.status();
   };
-  if (properties_.kind() == KeyKind::kBytes) {
+  if (properties_.kind() == PhysicalType::kBytes) {
     if (key_bytes > kMaxKeyHeapBytes) {
       return absl::ResourceExhaustedError(
           absl::StrFormat("'%s': %d bytes of keys", file_->path(), key_bytes));
@@ -198,18 +198,19 @@ absl::Status RunFileWriter::AddColumns(uint64_t entries, uint64_t key_bytes) {
     const uint64_t first_offset = 0;
     RETURN_IF_ERROR(offsets_->Append(&first_offset, properties_.offset_bytes));
   } else {
-    const uint64_t width = properties_.kind() == KeyKind::kU32 ? 4 : 8;
+    const uint64_t width = properties_.kind() == PhysicalType::kU32 ? 4 : 8;
     RETURN_IF_ERROR(add(RunSection::kKeys, entries * width, &keys_));
   }
   return add(RunSection::kRowIds, entries * sizeof(RowId), &row_ids_);
 }
 
-absl::Status RunFileWriter::CheckBatch(KeyKind kind, size_t keys, size_t row_ids) {
+absl::Status RunFileWriter::CheckBatch(PhysicalType kind, size_t keys, size_t row_ids) {
   if (!status_.ok()) return status_;
   if (!begun_ || kind != properties_.kind() || keys != row_ids) {
-    return Fail(absl::InternalError(absl::StrFormat(
-        "'%s': %d keys of %s and %d row ids %s a run of %s", file_->path(), keys, KeyKindName(kind),
-        row_ids, begun_ ? "for" : "before Begin of", KeyKindName(properties_.kind()))));
+    return Fail(absl::InternalError(
+        absl::StrFormat("'%s': %d keys of %s and %d row ids %s a run of %s", file_->path(), keys,
+                        PhysicalTypeName(kind), row_ids, begun_ ? "for" : "before Begin of",
+                        PhysicalTypeName(properties_.kind()))));
   }
   if (keys > promised_entries_ - properties_.entries) {
     return Fail(
@@ -246,7 +247,7 @@ absl::Status RunFileWriter::CountAndCheckOrder(absl::Span<const Key> keys,
 template <typename Key>
 absl::Status RunFileWriter::AppendFixedWidth(absl::Span<const Key> keys,
                                              absl::Span<const RowId> row_ids) {
-  constexpr KeyKind kKind = sizeof(Key) == 4 ? KeyKind::kU32 : KeyKind::kU64;
+  constexpr PhysicalType kKind = sizeof(Key) == 4 ? PhysicalType::kU32 : PhysicalType::kU64;
   RETURN_IF_ERROR(CheckBatch(kKind, keys.size(), row_ids.size()));
   if (keys.empty()) return absl::OkStatus();
   absl::Status s = CountAndCheckOrder(keys, row_ids, static_cast<Key>(last_key_));
@@ -270,7 +271,7 @@ absl::Status RunFileWriter::Append(absl::Span<const uint64_t> keys,
 
 absl::Status RunFileWriter::Append(absl::Span<const std::string_view> keys,
                                    absl::Span<const RowId> row_ids) {
-  RETURN_IF_ERROR(CheckBatch(KeyKind::kBytes, keys.size(), row_ids.size()));
+  RETURN_IF_ERROR(CheckBatch(PhysicalType::kBytes, keys.size(), row_ids.size()));
   if (keys.empty()) return absl::OkStatus();
   absl::Status s = CountAndCheckOrder(keys, row_ids, std::string_view(last_bytes_));
   if (!s.ok()) return s;
@@ -332,11 +333,11 @@ absl::StatusOr<SortedRun> RunFileWriter::ReadBack() {
   };
   const auto row_ids = column(row_ids_, RowId());
   switch (properties_.kind()) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return SortedRun::Wrap(column(keys_, uint32_t()), row_ids, file->owner);
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return SortedRun::Wrap(column(keys_, uint64_t()), row_ids, file->owner);
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       break;
   }
   const char* const heap = column(keys_, char()).data();
@@ -376,7 +377,7 @@ absl::StatusOr<RunFile> OpenRun(SectionFile file, int threads, ContentCheck chec
   const int workers = file.CheckThreads(threads);
   ASSIGN_OR_RETURN(SortedRun run, WrapColumns(file, properties, row_ids, workers));
   RunFile opened{std::move(file), properties, std::move(run)};
-  if (check == ContentCheck::kNow || properties.kind() == KeyKind::kBytes) {
+  if (check == ContentCheck::kNow || properties.kind() == PhysicalType::kBytes) {
     RETURN_IF_ERROR(CheckEntries(opened, threads));
   }
   return opened;

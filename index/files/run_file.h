@@ -21,14 +21,14 @@ namespace cairn {
 
 // What a run file's properties section says; 40 bytes, as they stand there.
 struct RunProperties {
-  uint32_t key_kind;      // a KeyKind
+  uint32_t key_kind;      // a PhysicalType
   uint32_t offset_bytes;  // of one offset into the key heap: 4 or 8; 0 for fixed-width keys
   uint64_t entries;       // at most kMaxEntries
   uint64_t distinct_keys;
   uint64_t rows_bound;  // the highest row id + 1; 0 without entries
   uint64_t key_bytes;   // of all keys together
 
-  KeyKind kind() const { return static_cast<KeyKind>(key_kind); }
+  PhysicalType kind() const { return static_cast<PhysicalType>(key_kind); }
 };
 static_assert(sizeof(RunProperties) == 40);
 
@@ -68,7 +68,7 @@ class RunFileWriter : public EntrySink {
  public:
   // AlreadyExists where the name is taken.
   static absl::StatusOr<std::unique_ptr<RunFileWriter>> Create(
-      const std::string& path, KeyKind kind, RunFileOptions options = {},
+      const std::string& path, PhysicalType kind, RunFileOptions options = {},
       FileSystem* files = FileSystem::Posix());
 
   absl::Status Begin(uint64_t entries, uint64_t key_bytes) override;
@@ -92,11 +92,11 @@ class RunFileWriter : public EntrySink {
   SectionFileWriter& file() { return *file_; }
 
  private:
-  RunFileWriter(std::unique_ptr<SectionFileWriter> file, KeyKind kind, RunFileOptions options);
+  RunFileWriter(std::unique_ptr<SectionFileWriter> file, PhysicalType kind, RunFileOptions options);
 
   absl::Status CloseColumns();
   absl::Status AddColumns(uint64_t entries, uint64_t key_bytes);
-  absl::Status CheckBatch(KeyKind kind, size_t keys, size_t row_ids);
+  absl::Status CheckBatch(PhysicalType kind, size_t keys, size_t row_ids);
   template <typename Key>
   absl::Status AppendFixedWidth(absl::Span<const Key> keys, absl::Span<const RowId> row_ids);
   absl::Status AppendStrings(absl::Span<const std::string_view> keys,

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_format.h"
-#include "cairn/arrow.h"
+#include "cairn/internal/arrow.h"
 #include "index/keys/key_number.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
@@ -15,9 +15,9 @@ namespace {
 // A view of bytes: those of at most so many bytes are in the view itself.
 constexpr size_t kViewBytes = 16;
 constexpr int32_t kInlineBytes = 12;
-constexpr int64_t kMostChildren = 1 << 16;
+constexpr int64_t kMaxChildren = 1 << 16;
 
-// Arrow's formats of KeyType's numbers, in its order.
+// Arrow's formats of DataType's numbers, in its order.
 constexpr std::string_view kNumberFormats = "CSILcsilfg";
 
 template <typename... Args>
@@ -41,7 +41,7 @@ absl::Status CheckShape(const ArrowArray& array) {
 }
 
 absl::Status CheckChildren(const ArrowSchema& schema, const ArrowArray& array) {
-  if (schema.n_children < 0 || schema.n_children > kMostChildren ||
+  if (schema.n_children < 0 || schema.n_children > kMaxChildren ||
       array.n_children != schema.n_children) {
     return Invalid("expected as many children in the array as in the schema, found %d and %d",
                    array.n_children, schema.n_children);
@@ -115,28 +115,28 @@ bool ArrowColumn::Parse(std::string_view text, Format* format) {
   if (text.size() == 1) {
     const size_t number = kNumberFormats.find(text[0]);
     if (number != std::string_view::npos) {
-      const KeyType type = static_cast<KeyType>(number);
+      const DataType type = static_cast<DataType>(number);
       *format = {type, Layout::kNumbers, FixedWidth(type)};
       return true;
     }
   }
   if (text == "u" || text == "z") {
-    *format = {text == "u" ? KeyType::kText : KeyType::kBytes, Layout::kOffsets32, 0};
+    *format = {text == "u" ? DataType::kText : DataType::kBytes, Layout::kOffsets32, 0};
     return true;
   }
   if (text == "U" || text == "Z") {
-    *format = {text == "U" ? KeyType::kText : KeyType::kBytes, Layout::kOffsets64, 0};
+    *format = {text == "U" ? DataType::kText : DataType::kBytes, Layout::kOffsets64, 0};
     return true;
   }
   if (text == "vu" || text == "vz") {
-    *format = {text == "vu" ? KeyType::kText : KeyType::kBytes, Layout::kViews, 0};
+    *format = {text == "vu" ? DataType::kText : DataType::kBytes, Layout::kViews, 0};
     return true;
   }
   if (text.substr(0, 2) == "w:") {
     uint32_t width = 0;
     const char* const end = text.data() + text.size();
     const auto [parsed, error] = std::from_chars(text.data() + 2, end, width);
-    *format = {KeyType::kBytes, Layout::kFixed, width};
+    *format = {DataType::kBytes, Layout::kFixed, width};
     return error == std::errc() && parsed == end && width > 0 && width < uint32_t{1} << 31;
   }
   return false;
@@ -264,31 +264,31 @@ size_t ArrowColumn::FirstNull() const {
   return size_;
 }
 
-KeyValue ArrowColumn::value(size_t i) const {
+DataValue ArrowColumn::value(size_t i) const {
   if (IsNull(i)) return std::monostate();
   switch (type_) {
-    case KeyType::kU8:
+    case DataType::kU8:
       return uint64_t{At<uint8_t>(i)};
-    case KeyType::kU16:
+    case DataType::kU16:
       return uint64_t{At<uint16_t>(i)};
-    case KeyType::kU32:
+    case DataType::kU32:
       return uint64_t{At<uint32_t>(i)};
-    case KeyType::kU64:
+    case DataType::kU64:
       return At<uint64_t>(i);
-    case KeyType::kI8:
+    case DataType::kI8:
       return int64_t{At<int8_t>(i)};
-    case KeyType::kI16:
+    case DataType::kI16:
       return int64_t{At<int16_t>(i)};
-    case KeyType::kI32:
+    case DataType::kI32:
       return int64_t{At<int32_t>(i)};
-    case KeyType::kI64:
+    case DataType::kI64:
       return At<int64_t>(i);
-    case KeyType::kF32:
+    case DataType::kF32:
       return double{At<float>(i)};
-    case KeyType::kF64:
+    case DataType::kF64:
       return At<double>(i);
-    case KeyType::kText:
-    case KeyType::kBytes:
+    case DataType::kText:
+    case DataType::kBytes:
       break;
   }
   std::string_view view;
@@ -336,7 +336,7 @@ void ArrowColumn::View(size_t first, absl::Span<std::string_view> views) const {
   }
 }
 
-std::optional<KeyType> KeyTypeOf(const ArrowSchema& schema) {
+std::optional<DataType> DataTypeOf(const ArrowSchema& schema) {
   ArrowColumn::Format format;
   if (schema.format == nullptr || schema.dictionary != nullptr ||
       !ArrowColumn::Parse(schema.format, &format)) {

@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "cairn/arrow.h"
+#include "cairn/internal/arrow.h"
 #include "index/keys/key_number.h"
 #include "index/machine/guard.h"
 #include "index/machine/parallel.h"
@@ -16,11 +16,11 @@ namespace {
 
 // A search of a large batch runs on all cores, so what comes before it must not run on one.
 constexpr size_t kGrain = size_t{1} << 16;  // views that take longer than a thread's start
-constexpr size_t kMostThreads = 16;
+constexpr size_t kMaxThreads = 16;
 
 // A thread's spare views, and how many it keeps: 64 MB of them. Fresh memory for a large batch
 // costs a tenth of its search.
-constexpr size_t kMostSpareViews = size_t{1} << 22;
+constexpr size_t kMaxSpareViews = size_t{1} << 22;
 thread_local std::vector<std::string_view> spare_views;
 
 void WriteViews(const ArrowColumn& column, std::string_view* to) {
@@ -28,7 +28,7 @@ void WriteViews(const ArrowColumn& column, std::string_view* to) {
   const size_t slices = column.size() / kGrain;
   if (slices < 2) return column.View(0, absl::MakeSpan(to, column.size()));
   const size_t threads =
-      std::min<size_t>({slices, std::thread::hardware_concurrency(), kMostThreads});
+      std::min<size_t>({slices, std::thread::hardware_concurrency(), kMaxThreads});
   ParallelFor(static_cast<int>(threads), slices, [&](size_t slice) {
     const size_t first = column.size() * slice / slices;
     const size_t end = column.size() * (slice + 1) / slices;
@@ -47,12 +47,12 @@ ArrowValues& ArrowValues::operator=(ArrowValues&& other) noexcept {
 }
 
 ArrowValues::~ArrowValues() {
-  if (views_.size() <= kMostSpareViews && views_.size() > spare_views.size()) {
+  if (views_.size() <= kMaxSpareViews && views_.size() > spare_views.size()) {
     spare_views.swap(views_);
   }
 }
 
-absl::StatusOr<ArrowValues> ArrowValues::Of(KeyType type,
+absl::StatusOr<ArrowValues> ArrowValues::Of(DataType type,
                                             absl::Span<const ArrowColumn> columns) try {
   size_t size = 0;
   for (const ArrowColumn& column : columns) size += column.size();
@@ -79,7 +79,7 @@ void ArrowValues::ReadText(absl::Span<const ArrowColumn> columns, size_t size) {
   part_.values = absl::MakeConstSpan(views_.data(), size);
 }
 
-void ArrowValues::ReadNumbers(KeyType type, absl::Span<const ArrowColumn> columns, size_t size) {
+void ArrowValues::ReadNumbers(DataType type, absl::Span<const ArrowColumn> columns, size_t size) {
   const size_t width = FixedWidth(type);
   const void* numbers = columns.size() == 1 ? columns[0].numbers() : nullptr;
   if (columns.size() != 1 || reinterpret_cast<uintptr_t>(numbers) % width != 0) {
@@ -91,7 +91,7 @@ void ArrowValues::ReadNumbers(KeyType type, absl::Span<const ArrowColumn> column
     }
     numbers = numbers_.data();
   }
-  part_ = PartColumn::OfNumbers(type, numbers, size);
+  part_ = ColumnSpan::OfNumbers(type, numbers, size);
 }
 
 void ArrowValues::ReadValidity(absl::Span<const ArrowColumn> columns, size_t size) {

@@ -14,9 +14,9 @@ constexpr size_t kMaxParts = 16;
 
 // `status` with the part that it is about before its message.
 absl::Status InPart(const KeyCodec& codec, size_t part, const absl::Status& status) {
-  return absl::Status(
-      status.code(), absl::StrFormat("part %d (%s): %s", part + 1, KeyTypeName(codec.parts()[part]),
-                                     status.message()));
+  return absl::Status(status.code(),
+                      absl::StrFormat("part %d (%s): %s", part + 1,
+                                      DataTypeName(codec.parts()[part]), status.message()));
 }
 
 // Bytes of a packed key, its parts together.
@@ -27,7 +27,7 @@ size_t PackedWidth(const KeyCodec& codec) {
 }
 
 // The encodings of `values`, the codec's leading parts, one behind the other.
-absl::Status EncodeParts(const KeyCodec& codec, absl::Span<const KeyValue> values,
+absl::Status EncodeParts(const KeyCodec& codec, absl::Span<const DataValue> values,
                          std::string* key) {
   for (size_t i = 0; i < values.size(); ++i) {
     absl::Status status = AppendPart(PartLayout::Of(codec, i), values[i], key);
@@ -40,15 +40,15 @@ absl::Status EncodeParts(const KeyCodec& codec, absl::Span<const KeyValue> value
   return absl::OkStatus();
 }
 
-absl::Status CheckColumn(const KeyCodec& codec, const KeyColumn& keys) {
+absl::Status CheckColumn(const KeyCodec& codec, const EncodedKeys& keys) {
   if (keys.kind() == codec.kind()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrFormat("expected a column of %s keys, found one of %s",
-                                                    KeyKindName(codec.kind()),
-                                                    KeyKindName(keys.kind())));
+                                                    PhysicalTypeName(codec.kind()),
+                                                    PhysicalTypeName(keys.kind())));
 }
 
-void AppendFixed(uint64_t key, KeyColumn* keys) {
-  if (keys->kind() == KeyKind::kU32) {
+void AppendFixed(uint64_t key, EncodedKeys* keys) {
+  if (keys->kind() == PhysicalType::kU32) {
     keys->AppendU32(static_cast<uint32_t>(key));
   } else {
     keys->AppendU64(key);
@@ -57,18 +57,19 @@ void AppendFixed(uint64_t key, KeyColumn* keys) {
 
 // Appends the range of the keys that start with `prefix`, the leading bytes of a packed key of
 // `width` bytes.
-void AppendPackedRange(std::string_view prefix, size_t width, KeyColumn* lower, KeyColumn* upper,
-                       bool* upper_open) {
+void AppendPackedRange(std::string_view prefix, size_t width, EncodedKeys* lower,
+                       EncodedKeys* upper, bool* upper_open) {
   const size_t behind = 8 * (width - prefix.size());  // bits; below 64 as the prefix is not empty
   const uint64_t first = ReadBigEndian(prefix) << behind;
   const uint64_t last = first + ((uint64_t{1} << behind) - 1);
-  *upper_open = last == (lower->kind() == KeyKind::kU32 ? uint64_t{UINT32_MAX} : UINT64_MAX);
+  *upper_open = last == (lower->kind() == PhysicalType::kU32 ? uint64_t{UINT32_MAX} : UINT64_MAX);
   AppendFixed(first, lower);
   AppendFixed(*upper_open ? 0 : last + 1, upper);
 }
 
 // Appends the range of the byte strings that start with `prefix`.
-void AppendBytesRange(std::string prefix, KeyColumn* lower, KeyColumn* upper, bool* upper_open) {
+void AppendBytesRange(std::string prefix, EncodedKeys* lower, EncodedKeys* upper,
+                      bool* upper_open) {
   lower->AppendBytes(prefix);
   while (!prefix.empty() && prefix.back() == '\xFF') prefix.pop_back();
   *upper_open = prefix.empty();
@@ -78,37 +79,37 @@ void AppendBytesRange(std::string prefix, KeyColumn* lower, KeyColumn* upper, bo
 
 }  // namespace
 
-std::string_view KeyTypeName(KeyType type) {
+std::string_view DataTypeName(DataType type) {
   switch (type) {
-    case KeyType::kU8:
+    case DataType::kU8:
       return "u8";
-    case KeyType::kU16:
+    case DataType::kU16:
       return "u16";
-    case KeyType::kU32:
+    case DataType::kU32:
       return "u32";
-    case KeyType::kU64:
+    case DataType::kU64:
       return "u64";
-    case KeyType::kI8:
+    case DataType::kI8:
       return "i8";
-    case KeyType::kI16:
+    case DataType::kI16:
       return "i16";
-    case KeyType::kI32:
+    case DataType::kI32:
       return "i32";
-    case KeyType::kI64:
+    case DataType::kI64:
       return "i64";
-    case KeyType::kF32:
+    case DataType::kF32:
       return "f32";
-    case KeyType::kF64:
+    case DataType::kF64:
       return "f64";
-    case KeyType::kText:
+    case DataType::kText:
       return "text";
-    case KeyType::kBytes:
+    case DataType::kBytes:
       return "bytes";
   }
   return "unknown";
 }
 
-absl::StatusOr<KeyCodec> KeyCodec::Create(absl::Span<const KeyType> parts, NullPolicy nulls) try {
+absl::StatusOr<KeyCodec> KeyCodec::Create(absl::Span<const DataType> parts, NullPolicy nulls) try {
   if (parts.empty() || parts.size() > kMaxParts) {
     return absl::InvalidArgumentError(
         absl::StrFormat("expected 1 to %d parts in a key, found %d", kMaxParts, parts.size()));
@@ -118,17 +119,19 @@ absl::StatusOr<KeyCodec> KeyCodec::Create(absl::Span<const KeyType> parts, NullP
   codec.nulls_ = nulls;
   bool fixed = true;
   size_t width = 0;
-  for (const KeyType type : parts) {
+  for (const DataType type : parts) {
     fixed = fixed && FixedWidth(type) != 0;
     width += FixedWidth(type) + (nulls == NullPolicy::kSkip ? 0 : 1);
   }
-  codec.kind_ = !fixed || width > 8 ? KeyKind::kBytes : width > 4 ? KeyKind::kU64 : KeyKind::kU32;
+  codec.kind_ = !fixed || width > 8 ? PhysicalType::kBytes
+                : width > 4         ? PhysicalType::kU64
+                                    : PhysicalType::kU32;
   return codec;
 } catch (...) {
   return StatusOfException("making a key codec");
 }
 
-absl::Status KeyCodec::Append(absl::Span<const KeyValue> values, KeyColumn* keys) const try {
+absl::Status KeyCodec::Append(absl::Span<const DataValue> values, EncodedKeys* keys) const try {
   RETURN_IF_ERROR(CheckColumn(*this, *keys));
   if (values.size() != parts_.size()) {
     return absl::InvalidArgumentError(
@@ -137,7 +140,7 @@ absl::Status KeyCodec::Append(absl::Span<const KeyValue> values, KeyColumn* keys
   }
   std::string key;
   RETURN_IF_ERROR(EncodeParts(*this, values, &key));
-  if (kind_ == KeyKind::kBytes) {
+  if (kind_ == PhysicalType::kBytes) {
     keys->AppendBytes(key);
   } else {
     AppendFixed(ReadBigEndian(key), keys);
@@ -147,9 +150,9 @@ absl::Status KeyCodec::Append(absl::Span<const KeyValue> values, KeyColumn* keys
   return StatusOfException("encoding a key");
 }
 
-absl::Status KeyCodec::AppendPrefixRange(absl::Span<const KeyValue> values, bool last_is_prefix,
-                                         KeyColumn* lower, KeyColumn* upper, bool* upper_open) const
-    try {
+absl::Status KeyCodec::AppendPrefixRange(absl::Span<const DataValue> values, bool last_is_prefix,
+                                         EncodedKeys* lower, EncodedKeys* upper,
+                                         bool* upper_open) const try {
   RETURN_IF_ERROR(CheckColumn(*this, *lower));
   RETURN_IF_ERROR(CheckColumn(*this, *upper));
   if (values.empty() || values.size() > parts_.size()) {
@@ -165,12 +168,12 @@ absl::Status KeyCodec::AppendPrefixRange(absl::Span<const KeyValue> values, bool
       return InPart(*this, whole,
                     absl::InvalidArgumentError(
                         absl::StrFormat("expected a prefix of text or bytes, found %s of type %s",
-                                        Described(values[whole]), KeyTypeName(parts_[whole]))));
+                                        Described(values[whole]), DataTypeName(parts_[whole]))));
     }
     absl::Status status = AppendPartPrefix(PartLayout::Of(*this, whole), *prefix, &key);
     if (!status.ok()) return InPart(*this, whole, status);
   }
-  if (kind_ != KeyKind::kBytes) {
+  if (kind_ != PhysicalType::kBytes) {
     AppendPackedRange(key, PackedWidth(*this), lower, upper, upper_open);
   } else if (whole == parts_.size()) {
     // One key: the next possible one has a zero byte more.
@@ -186,7 +189,7 @@ absl::Status KeyCodec::AppendPrefixRange(absl::Span<const KeyValue> values, bool
   return StatusOfException("encoding a range of keys");
 }
 
-absl::Status KeyCodec::Decode(const KeyColumn& keys, size_t i, std::vector<KeyValue>* values,
+absl::Status KeyCodec::Decode(const EncodedKeys& keys, size_t i, std::vector<DataValue>* values,
                               std::string* scratch) const try {
   RETURN_IF_ERROR(CheckColumn(*this, keys));
   if (i >= keys.size()) {
@@ -195,10 +198,10 @@ absl::Status KeyCodec::Decode(const KeyColumn& keys, size_t i, std::vector<KeyVa
   }
   std::string packed;
   std::string_view bytes;
-  if (kind_ == KeyKind::kBytes) {
+  if (kind_ == PhysicalType::kBytes) {
     bytes = keys.bytes(i);
   } else {
-    const uint64_t key = kind_ == KeyKind::kU32 ? keys.u32(i) : keys.u64(i);
+    const uint64_t key = kind_ == PhysicalType::kU32 ? keys.u32(i) : keys.u64(i);
     const size_t width = PackedWidth(*this);
     if (width < 8 && key >> (8 * width) != 0) {
       return absl::DataLossError(
@@ -211,7 +214,7 @@ absl::Status KeyCodec::Decode(const KeyColumn& keys, size_t i, std::vector<KeyVa
   scratch->clear();
   scratch->reserve(bytes.size());
   for (size_t part = 0; part < parts_.size(); ++part) {
-    KeyValue value;
+    DataValue value;
     absl::Status status = TakePart(PartLayout::Of(*this, part), &bytes, &value, scratch);
     if (!status.ok()) {
       status = InPart(*this, part, status);

@@ -43,10 +43,10 @@ absl::Status Unescape(std::string_view text, std::string* bytes) {
 
 // Reads parts into values, one each. Text is unescaped into `scratch`, which has room for it all.
 absl::Status ParseParts(const KeyCodec& codec, absl::Span<const std::string_view> parts,
-                        std::vector<KeyValue>* values, std::string* scratch) {
+                        std::vector<DataValue>* values, std::string* scratch) {
   for (size_t i = 0; i < parts.size(); ++i) {
-    const KeyType type = codec.parts()[i];
-    KeyValue value;
+    const DataType type = codec.parts()[i];
+    DataValue value;
     absl::Status status;
     if (parts[i] == "\\N") {
       value = std::monostate();
@@ -59,7 +59,7 @@ absl::Status ParseParts(const KeyCodec& codec, absl::Span<const std::string_view
     }
     if (!status.ok()) {
       return absl::InvalidArgumentError(
-          absl::StrFormat("part %d (%s): %s", i + 1, KeyTypeName(type), status.message()));
+          absl::StrFormat("part %d (%s): %s", i + 1, DataTypeName(type), status.message()));
     }
     values->push_back(value);
   }
@@ -68,14 +68,14 @@ absl::Status ParseParts(const KeyCodec& codec, absl::Span<const std::string_view
 
 }  // namespace
 
-absl::Status KeyCodec::Parse(std::string_view text, KeyColumn* keys) const try {
+absl::Status KeyCodec::Parse(std::string_view text, EncodedKeys* keys) const try {
   const std::vector<std::string_view> parts = SplitParts(text, parts_.size() > 1);
   if (parts.size() != parts_.size()) {
     return absl::InvalidArgumentError(
         absl::StrFormat("expected %d parts separated by commas, found %d in %s", parts_.size(),
                         parts.size(), Quoted(text)));
   }
-  std::vector<KeyValue> values;
+  std::vector<DataValue> values;
   std::string scratch;
   scratch.reserve(text.size());
   absl::Status status = ParseParts(*this, parts, &values, &scratch);
@@ -84,7 +84,7 @@ absl::Status KeyCodec::Parse(std::string_view text, KeyColumn* keys) const try {
   return StatusOfException("reading a key");
 }
 
-absl::Status KeyCodec::ParsePrefix(std::string_view text, KeyColumn* lower, KeyColumn* upper,
+absl::Status KeyCodec::ParsePrefix(std::string_view text, EncodedKeys* lower, EncodedKeys* upper,
                                    bool* upper_open) const try {
   const bool composite = parts_.size() > 1;
   const bool closed = composite && !text.empty() && text.back() == ',';
@@ -95,7 +95,7 @@ absl::Status KeyCodec::ParsePrefix(std::string_view text, KeyColumn* lower, KeyC
         absl::StrFormat("expected at most %d parts separated by commas, found %d in %s",
                         parts_.size(), parts.size(), Quoted(text)));
   }
-  std::vector<KeyValue> values;
+  std::vector<DataValue> values;
   std::string scratch;
   scratch.reserve(text.size());
   RETURN_IF_ERROR(ParseParts(*this, parts, &values, &scratch));
@@ -105,8 +105,8 @@ absl::Status KeyCodec::ParsePrefix(std::string_view text, KeyColumn* lower, KeyC
   return StatusOfException("reading a prefix");
 }
 
-absl::StatusOr<std::string> KeyCodec::Format(const KeyColumn& keys, size_t i) const try {
-  std::vector<KeyValue> values;
+absl::StatusOr<std::string> KeyCodec::Format(const EncodedKeys& keys, size_t i) const try {
+  std::vector<DataValue> values;
   std::string scratch;
   RETURN_IF_ERROR(Decode(keys, i, &values, &scratch));
   std::string text;

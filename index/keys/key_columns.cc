@@ -1,4 +1,4 @@
-// PartColumn and KeyCodec::AppendColumns.
+// ColumnSpan and KeyCodec::AppendColumns.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -23,20 +23,21 @@ constexpr size_t kBlock = 1024;
 
 // The part type whose values are of this C++ type; kText also stands for bytes.
 template <typename T>
-constexpr KeyType TypeOf() {
+constexpr DataType TypeOf() {
   if constexpr (std::is_same_v<T, std::string_view>) {
-    return KeyType::kText;
+    return DataType::kText;
   } else if constexpr (std::is_floating_point_v<T>) {
-    return sizeof(T) == 4 ? KeyType::kF32 : KeyType::kF64;
+    return sizeof(T) == 4 ? DataType::kF32 : DataType::kF64;
   } else {
-    constexpr KeyType kUnsigned[] = {KeyType::kU8, KeyType::kU16, KeyType::kU32, KeyType::kU64};
-    constexpr KeyType kSigned[] = {KeyType::kI8, KeyType::kI16, KeyType::kI32, KeyType::kI64};
+    constexpr DataType kUnsigned[] = {DataType::kU8, DataType::kU16, DataType::kU32,
+                                      DataType::kU64};
+    constexpr DataType kSigned[] = {DataType::kI8, DataType::kI16, DataType::kI32, DataType::kI64};
     constexpr size_t kWidth = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
     return std::is_signed_v<T> ? kSigned[kWidth] : kUnsigned[kWidth];
   }
 }
 
-KeyType TypeOf(const PartColumn& column) {
+DataType TypeOf(const ColumnSpan& column) {
   return std::visit(
       [](const auto& span) { return TypeOf<typename std::decay_t<decltype(span)>::value_type>(); },
       column.values);
@@ -56,16 +57,16 @@ auto Ordered(T value) {
 
 absl::Status InColumn(const KeyCodec& codec, size_t part, std::string_view message) {
   return absl::InvalidArgumentError(
-      absl::StrFormat("part %d (%s): %s", part + 1, KeyTypeName(codec.parts()[part]), message));
+      absl::StrFormat("part %d (%s): %s", part + 1, DataTypeName(codec.parts()[part]), message));
 }
 
 // Types, sizes, and nulls where there may be none: what does not depend on the values.
-absl::Status Check(const KeyCodec& codec, absl::Span<const PartColumn> columns,
-                   const KeyColumn& keys) {
+absl::Status Check(const KeyCodec& codec, absl::Span<const ColumnSpan> columns,
+                   const EncodedKeys& keys) {
   if (keys.kind() != codec.kind()) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("expected a column of %s keys, found one of %s", KeyKindName(codec.kind()),
-                        KeyKindName(keys.kind())));
+        absl::StrFormat("expected a column of %s keys, found one of %s",
+                        PhysicalTypeName(codec.kind()), PhysicalTypeName(keys.kind())));
   }
   if (columns.size() != codec.parts().size()) {
     return absl::InvalidArgumentError(
@@ -73,13 +74,13 @@ absl::Status Check(const KeyCodec& codec, absl::Span<const PartColumn> columns,
                         codec.parts().size() == 1 ? "" : "s", columns.size()));
   }
   for (size_t part = 0; part < columns.size(); ++part) {
-    const PartColumn& column = columns[part];
-    const KeyType type = codec.parts()[part];
-    const KeyType found = TypeOf(column);
-    if (found != type && !(found == KeyType::kText && type == KeyType::kBytes)) {
+    const ColumnSpan& column = columns[part];
+    const DataType type = codec.parts()[part];
+    const DataType found = TypeOf(column);
+    if (found != type && !(found == DataType::kText && type == DataType::kBytes)) {
       return InColumn(codec, part,
-                      absl::StrFormat("expected a column of %s, found one of %s", KeyTypeName(type),
-                                      KeyTypeName(found)));
+                      absl::StrFormat("expected a column of %s, found one of %s",
+                                      DataTypeName(type), DataTypeName(found)));
     }
     if (column.size() != columns[0].size()) {
       return InColumn(codec, part,
@@ -101,7 +102,7 @@ absl::Status Check(const KeyCodec& codec, absl::Span<const PartColumn> columns,
 
 // A single number without nulls: a loop that the compiler vectorizes.
 template <typename T>
-void AppendNumbers(absl::Span<const T> values, KeyColumn* keys) {
+void AppendNumbers(absl::Span<const T> values, EncodedKeys* keys) {
   if constexpr (sizeof(T) == 8) {
     uint64_t* to = keys->ExtendU64(values.size());
     for (size_t i = 0; i < values.size(); ++i) to[i] = Ordered(values[i]);
@@ -113,7 +114,7 @@ void AppendNumbers(absl::Span<const T> values, KeyColumn* keys) {
 
 // Moves packed[i] up by the part's width and puts its value below, for values [first, first +
 // count).
-void PackPart(const PartLayout& layout, const PartColumn& column, size_t first, size_t count,
+void PackPart(const PartLayout& layout, const ColumnSpan& column, size_t first, size_t count,
               uint64_t* packed) {
   const size_t width = 8 * layout.width();  // 64 only where the key has this part alone
   const auto put = [&](size_t i, uint64_t number) {
@@ -136,10 +137,10 @@ void PackPart(const PartLayout& layout, const PartColumn& column, size_t first, 
       column.values);
 }
 
-void AppendPacked(const KeyCodec& codec, absl::Span<const PartColumn> columns, KeyColumn* keys) {
+void AppendPacked(const KeyCodec& codec, absl::Span<const ColumnSpan> columns, EncodedKeys* keys) {
   const size_t size = columns[0].size();
-  uint32_t* u32 = codec.kind() == KeyKind::kU32 ? keys->ExtendU32(size) : nullptr;
-  uint64_t* u64 = codec.kind() == KeyKind::kU64 ? keys->ExtendU64(size) : nullptr;
+  uint32_t* u32 = codec.kind() == PhysicalType::kU32 ? keys->ExtendU32(size) : nullptr;
+  uint64_t* u64 = codec.kind() == PhysicalType::kU64 ? keys->ExtendU64(size) : nullptr;
   uint64_t packed[kBlock];
   for (size_t first = 0; first < size; first += kBlock) {
     const size_t count = std::min(kBlock, size - first);
@@ -156,7 +157,7 @@ void AppendPacked(const KeyCodec& codec, absl::Span<const PartColumn> columns, K
 }
 
 // Appends the encoding of value i of a column.
-absl::Status AppendValue(const PartLayout& layout, const PartColumn& column, size_t i,
+absl::Status AppendValue(const PartLayout& layout, const ColumnSpan& column, size_t i,
                          std::string* key) {
   if (column.is_null(i)) return AppendPart(layout, std::monostate(), key);
   return std::visit(
@@ -172,13 +173,13 @@ absl::Status AppendValue(const PartLayout& layout, const PartColumn& column, siz
       column.values);
 }
 
-absl::Status AppendStrings(const KeyCodec& codec, absl::Span<const PartColumn> columns,
-                           KeyColumn* keys) {
+absl::Status AppendStrings(const KeyCodec& codec, absl::Span<const ColumnSpan> columns,
+                           EncodedKeys* keys) {
   std::vector<PartLayout> layouts;
   for (size_t part = 0; part < columns.size(); ++part) {
     layouts.push_back(PartLayout::Of(codec, part));
   }
-  KeyColumn made(KeyKind::kBytes);
+  EncodedKeys made(PhysicalType::kBytes);
   std::string key;
   for (size_t i = 0; i < columns[0].size(); ++i) {
     key.clear();
@@ -196,7 +197,7 @@ absl::Status AppendStrings(const KeyCodec& codec, absl::Span<const PartColumn> c
   }
   if (!keys->empty()) {
     // Behind a copy, so that they are all appended or none.
-    KeyColumn all = *keys;
+    EncodedKeys all = *keys;
     for (size_t i = 0; i < made.size(); ++i) all.AppendBytes(made.bytes(i));
     made = std::move(all);
   }
@@ -206,42 +207,42 @@ absl::Status AppendStrings(const KeyCodec& codec, absl::Span<const PartColumn> c
 
 }  // namespace
 
-PartColumn PartColumn::OfNumbers(KeyType type, const void* data, size_t size) {
+ColumnSpan ColumnSpan::OfNumbers(DataType type, const void* data, size_t size) {
   const auto span = [&](auto number) {
     using T = decltype(number);
-    return PartColumn{absl::MakeConstSpan(static_cast<const T*>(data), size)};
+    return ColumnSpan{absl::MakeConstSpan(static_cast<const T*>(data), size)};
   };
   switch (type) {
-    case KeyType::kU8:
+    case DataType::kU8:
       return span(uint8_t());
-    case KeyType::kU16:
+    case DataType::kU16:
       return span(uint16_t());
-    case KeyType::kU32:
+    case DataType::kU32:
       return span(uint32_t());
-    case KeyType::kU64:
+    case DataType::kU64:
       return span(uint64_t());
-    case KeyType::kI8:
+    case DataType::kI8:
       return span(int8_t());
-    case KeyType::kI16:
+    case DataType::kI16:
       return span(int16_t());
-    case KeyType::kI32:
+    case DataType::kI32:
       return span(int32_t());
-    case KeyType::kI64:
+    case DataType::kI64:
       return span(int64_t());
-    case KeyType::kF32:
+    case DataType::kF32:
       return span(float());
-    case KeyType::kF64:
-    case KeyType::kText:
-    case KeyType::kBytes:
+    case DataType::kF64:
+    case DataType::kText:
+    case DataType::kBytes:
       break;
   }
   return span(double());
 }
 
-absl::Status KeyCodec::AppendColumns(absl::Span<const PartColumn> columns, KeyColumn* keys) const
+absl::Status KeyCodec::AppendColumns(absl::Span<const ColumnSpan> columns, EncodedKeys* keys) const
     try {
   RETURN_IF_ERROR(Check(*this, columns, *keys));
-  if (kind_ == KeyKind::kBytes) return AppendStrings(*this, columns, keys);
+  if (kind_ == PhysicalType::kBytes) return AppendStrings(*this, columns, keys);
   if (columns.size() == 1 && nulls_ == NullPolicy::kSkip) {
     std::visit(
         [&](const auto& values) {

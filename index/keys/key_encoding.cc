@@ -52,7 +52,7 @@ absl::Status TooLong(size_t bytes) {
 
 }  // namespace
 
-absl::Status OrderedNumber(KeyType type, uint64_t ordered, KeyValue* value) {
+absl::Status OrderedNumber(DataType type, uint64_t ordered, DataValue* value) {
   if (IsUnsigned(type)) {
     *value = ordered;
     return absl::OkStatus();
@@ -66,7 +66,7 @@ absl::Status OrderedNumber(KeyType type, uint64_t ordered, KeyValue* value) {
   }
   double number;
   bool canonical;
-  if (type == KeyType::kF32) {
+  if (type == DataType::kF32) {
     const uint32_t bits = static_cast<uint32_t>(ordered);
     const float narrow = std::bit_cast<float>((bits & 0x80000000) != 0 ? bits & 0x7FFFFFFF : ~bits);
     number = static_cast<double>(narrow);
@@ -78,7 +78,7 @@ absl::Status OrderedNumber(KeyType type, uint64_t ordered, KeyValue* value) {
   }
   if (!canonical) {
     return absl::DataLossError(
-        absl::StrFormat("expected an encoded %s, found the bits %x", KeyTypeName(type), ordered));
+        absl::StrFormat("expected an encoded %s, found the bits %x", DataTypeName(type), ordered));
   }
   *value = number;
   return absl::OkStatus();
@@ -101,11 +101,11 @@ PartLayout PartLayout::Of(const KeyCodec& codec, size_t i) {
   layout.type = codec.parts()[i];
   layout.nulls = codec.nulls();
   layout.last = i + 1 == codec.parts().size();
-  layout.packed = codec.kind() != KeyKind::kBytes;
+  layout.packed = codec.kind() != PhysicalType::kBytes;
   return layout;
 }
 
-absl::Status AppendPart(const PartLayout& layout, const KeyValue& value, std::string* key) {
+absl::Status AppendPart(const PartLayout& layout, const DataValue& value, std::string* key) {
   const size_t width = FixedWidth(layout.type);
   if (std::holds_alternative<std::monostate>(value)) {
     if (layout.nulls == NullPolicy::kSkip) {
@@ -156,7 +156,7 @@ absl::Status AppendPartPrefix(const PartLayout& layout, std::string_view prefix,
   return absl::OkStatus();
 }
 
-absl::Status TakePart(const PartLayout& layout, std::string_view* bytes, KeyValue* value,
+absl::Status TakePart(const PartLayout& layout, std::string_view* bytes, DataValue* value,
                       std::string* scratch) {
   const size_t width = FixedWidth(layout.type);
   if (layout.nulls != NullPolicy::kSkip) {
@@ -183,7 +183,7 @@ absl::Status TakePart(const PartLayout& layout, std::string_view* bytes, KeyValu
   if (width != 0) {
     if (bytes->size() < width) {
       return absl::DataLossError(absl::StrFormat("expected %d bytes of %s, found %d", width,
-                                                 KeyTypeName(layout.type), bytes->size()));
+                                                 DataTypeName(layout.type), bytes->size()));
     }
     const uint64_t ordered = ReadBigEndian(bytes->substr(0, width));
     bytes->remove_prefix(width);
@@ -196,7 +196,7 @@ absl::Status TakePart(const PartLayout& layout, std::string_view* bytes, KeyValu
   } else if (!TakeEscaped(bytes, scratch)) {
     return absl::DataLossError(
         absl::StrFormat("expected zero bytes before FF in %s and 00 00 at its end, found otherwise",
-                        KeyTypeName(layout.type)));
+                        DataTypeName(layout.type)));
   }
   *value = std::string_view(*scratch).substr(start);
   return absl::OkStatus();

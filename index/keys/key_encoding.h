@@ -32,11 +32,11 @@ constexpr uint64_t OrderedBits(double value) {
 }
 
 // The same for the bits of a number as NumberBits gives them, or as a row holds them.
-constexpr uint64_t OrderedBits(uint64_t bits, KeyType type) {
+constexpr uint64_t OrderedBits(uint64_t bits, DataType type) {
   if (IsUnsigned(type)) return bits;
   if (IsSigned(type)) return bits ^ (uint64_t{1} << (8 * FixedWidth(type) - 1));
-  return type == KeyType::kF32 ? OrderedBits(std::bit_cast<float>(static_cast<uint32_t>(bits)))
-                               : OrderedBits(std::bit_cast<double>(bits));
+  return type == DataType::kF32 ? OrderedBits(std::bit_cast<float>(static_cast<uint32_t>(bits)))
+                                : OrderedBits(std::bit_cast<double>(bits));
 }
 
 // The low `width` bytes of `number`, most significant first.
@@ -46,7 +46,7 @@ uint64_t ReadBigEndian(std::string_view bytes);
 
 // How one part of a key is laid out.
 struct PartLayout {
-  KeyType type = KeyType::kBytes;
+  DataType type = DataType::kBytes;
   NullPolicy nulls = NullPolicy::kSkip;
   bool last = true;     // text and bytes need no end
   bool packed = false;  // the key is u32 or u64: a null is as wide as a value
@@ -64,7 +64,7 @@ struct PartLayout {
 // Appends the encoding of one value; keys are the concatenation of their parts' encodings, and
 // those of packed keys that number in big-endian. InvalidArgument, with nothing appended, for a
 // value that does not fit the type or would take more than KeyCodec::kMaxKeyBytes.
-absl::Status AppendPart(const PartLayout& layout, const KeyValue& value, std::string* key);
+absl::Status AppendPart(const PartLayout& layout, const DataValue& value, std::string* key);
 
 // The same for a number whose OrderedBits are known.
 void AppendPartNumber(const PartLayout& layout, uint64_t ordered, std::string* key);
@@ -78,12 +78,12 @@ absl::Status AppendPartPrefix(const PartLayout& layout, std::string_view prefix,
 
 // The number whose OrderedBits these are: uint64_t, int64_t or double. DataLoss where no number's
 // are.
-absl::Status OrderedNumber(KeyType type, uint64_t ordered, KeyValue* value);
+absl::Status OrderedNumber(DataType type, uint64_t ordered, DataValue* value);
 
 // Takes one encoding from the front of `bytes`. Text is unescaped to the end of `*scratch`, which
 // must have room for all of `bytes` so that it does not move. DataLoss where no value of the
 // layout's has this encoding.
-absl::Status TakePart(const PartLayout& layout, std::string_view* bytes, KeyValue* value,
+absl::Status TakePart(const PartLayout& layout, std::string_view* bytes, DataValue* value,
                       std::string* scratch);
 
 }  // namespace cairn

@@ -9,12 +9,12 @@
 
 namespace cairn {
 
-absl::StatusOr<bool> HasNull(const KeyCodec& codec, const KeyColumn& keys, size_t i) {
+absl::StatusOr<bool> HasNull(const KeyCodec& codec, const EncodedKeys& keys, size_t i) {
   if (codec.nulls() == NullPolicy::kSkip) return false;
-  std::vector<KeyValue> values;
+  std::vector<DataValue> values;
   std::string scratch;
   RETURN_IF_ERROR(codec.Decode(keys, i, &values, &scratch));
-  return std::any_of(values.begin(), values.end(), [](const KeyValue& value) {
+  return std::any_of(values.begin(), values.end(), [](const DataValue& value) {
     return std::holds_alternative<std::monostate>(value);
   });
 }

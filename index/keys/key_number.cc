@@ -23,7 +23,7 @@ int64_t SignedMax(size_t width) {
 }
 
 // "a whole number from -128 to 127", "an f32".
-std::string Expected(KeyType type) {
+std::string Expected(DataType type) {
   const size_t width = FixedWidth(type);
   if (IsUnsigned(type)) {
     return absl::StrFormat("a whole number from 0 to %d", UnsignedMax(width));
@@ -32,23 +32,23 @@ std::string Expected(KeyType type) {
     const int64_t max = SignedMax(width);
     return absl::StrFormat("a whole number from %d to %d", -max - 1, max);
   }
-  return absl::StrFormat("an %s number", KeyTypeName(type));
+  return absl::StrFormat("an %s number", DataTypeName(type));
 }
 
-absl::Status Unreadable(std::string_view text, KeyType type) {
+absl::Status Unreadable(std::string_view text, DataType type) {
   return absl::InvalidArgumentError(
       absl::StrFormat("expected %s in decimal%s, found %s", Expected(type),
                       IsFloat(type) ? ", or nan, inf or -inf" : "", Quoted(text)));
 }
 
-absl::Status Unfit(const KeyValue& value, KeyType type) {
+absl::Status Unfit(const DataValue& value, DataType type) {
   return absl::InvalidArgumentError(
       absl::StrFormat("expected %s, found %s", Expected(type), Described(value)));
 }
 
 template <typename Integer>
-absl::Status ParseInteger(std::string_view text, KeyType type, Integer min, Integer max,
-                          KeyValue* value) {
+absl::Status ParseInteger(std::string_view text, DataType type, Integer min, Integer max,
+                          DataValue* value) {
   Integer number;
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, number);
@@ -66,7 +66,7 @@ bool SpellsZero(std::string_view text) {
 }
 
 template <typename Float>
-absl::Status ParseFloat(std::string_view text, KeyType type, KeyValue* value) {
+absl::Status ParseFloat(std::string_view text, DataType type, DataValue* value) {
   if (text == "nan") {
     *value = std::numeric_limits<double>::quiet_NaN();
   } else if (text == "inf") {
@@ -84,7 +84,7 @@ absl::Status ParseFloat(std::string_view text, KeyType type, KeyValue* value) {
     if (error == std::errc::result_out_of_range ||
         (error == std::errc() && stop == end && number == 0 && !SpellsZero(text))) {
       return absl::InvalidArgumentError(absl::StrFormat(
-          "expected a number in the range of %s, found %s", KeyTypeName(type), Quoted(text)));
+          "expected a number in the range of %s, found %s", DataTypeName(type), Quoted(text)));
     }
     if (error != std::errc() || stop != end) return Unreadable(text, type);
     *value = static_cast<double>(number);
@@ -102,7 +102,7 @@ bool ExactFloat(Integer number, Float* result) {
 }
 
 template <typename Float>
-bool ToFloat(const KeyValue& value, Float* result) {
+bool ToFloat(const DataValue& value, Float* result) {
   if (const uint64_t* number = std::get_if<uint64_t>(&value)) return ExactFloat(*number, result);
   if (const int64_t* number = std::get_if<int64_t>(&value)) return ExactFloat(*number, result);
   const double* number = std::get_if<double>(&value);
@@ -120,7 +120,7 @@ bool ToFloat(const KeyValue& value, Float* result) {
 
 // A value as an integer of 64 bits, if it is one exactly.
 template <typename Integer>
-bool ToInteger(const KeyValue& value, Integer* result) {
+bool ToInteger(const DataValue& value, Integer* result) {
   if (const uint64_t* number = std::get_if<uint64_t>(&value)) {
     *result = static_cast<Integer>(*number);
     return *number <= static_cast<uint64_t>(std::numeric_limits<Integer>::max());
@@ -140,7 +140,7 @@ bool ToInteger(const KeyValue& value, Integer* result) {
 
 }  // namespace
 
-absl::Status ParseNumber(std::string_view text, KeyType type, KeyValue* value) {
+absl::Status ParseNumber(std::string_view text, DataType type, DataValue* value) {
   const size_t width = FixedWidth(type);
   if (IsUnsigned(type)) {
     return ParseInteger<uint64_t>(text, type, 0, UnsignedMax(width), value);
@@ -149,11 +149,11 @@ absl::Status ParseNumber(std::string_view text, KeyType type, KeyValue* value) {
     const int64_t max = SignedMax(width);
     return ParseInteger<int64_t>(text, type, -max - 1, max, value);
   }
-  return type == KeyType::kF32 ? ParseFloat<float>(text, type, value)
-                               : ParseFloat<double>(text, type, value);
+  return type == DataType::kF32 ? ParseFloat<float>(text, type, value)
+                                : ParseFloat<double>(text, type, value);
 }
 
-void AppendNumber(const KeyValue& value, KeyType type, std::string* text) {
+void AppendNumber(const DataValue& value, DataType type, std::string* text) {
   char digits[32];
   std::to_chars_result result{};
   if (IsUnsigned(type)) {
@@ -163,7 +163,7 @@ void AppendNumber(const KeyValue& value, KeyType type, std::string* text) {
   } else if (const double number = std::get<double>(value); std::isnan(number)) {
     text->append("nan");  // of either sign
     return;
-  } else if (type == KeyType::kF32) {
+  } else if (type == DataType::kF32) {
     result = std::to_chars(digits, digits + sizeof(digits), static_cast<float>(number));
   } else {
     result = std::to_chars(digits, digits + sizeof(digits), number);
@@ -171,7 +171,7 @@ void AppendNumber(const KeyValue& value, KeyType type, std::string* text) {
   text->append(digits, result.ptr);
 }
 
-absl::Status NumberBits(const KeyValue& value, KeyType type, uint64_t* bits) {
+absl::Status NumberBits(const DataValue& value, DataType type, uint64_t* bits) {
   const size_t width = FixedWidth(type);
   bool fits;
   if (IsUnsigned(type)) {
@@ -181,7 +181,7 @@ absl::Status NumberBits(const KeyValue& value, KeyType type, uint64_t* bits) {
     const int64_t max = SignedMax(width);
     fits = ToInteger<int64_t>(value, &number) && number >= -max - 1 && number <= max;
     *bits = static_cast<uint64_t>(number) & UnsignedMax(width);
-  } else if (type == KeyType::kF32) {
+  } else if (type == DataType::kF32) {
     float number = 0;
     fits = ToFloat(value, &number);
     *bits = std::bit_cast<uint32_t>(number);
@@ -193,24 +193,24 @@ absl::Status NumberBits(const KeyValue& value, KeyType type, uint64_t* bits) {
   return fits ? absl::OkStatus() : Unfit(value, type);
 }
 
-absl::Status TextBytes(const KeyValue& value, KeyType type, std::string_view* bytes) {
+absl::Status TextBytes(const DataValue& value, DataType type, std::string_view* bytes) {
   const std::string_view* text = std::get_if<std::string_view>(&value);
   if (text == nullptr) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("expected %s, found the number %s", KeyTypeName(type), Described(value)));
+        absl::StrFormat("expected %s, found the number %s", DataTypeName(type), Described(value)));
   }
   *bytes = *text;
   return absl::OkStatus();
 }
 
-std::string Described(const KeyValue& value) {
+std::string Described(const DataValue& value) {
   if (const uint64_t* number = std::get_if<uint64_t>(&value)) {
     return absl::StrFormat("%d", *number);
   }
   if (const int64_t* number = std::get_if<int64_t>(&value)) return absl::StrFormat("%d", *number);
   if (std::holds_alternative<double>(value)) {
     std::string text;
-    AppendNumber(value, KeyType::kF64, &text);
+    AppendNumber(value, DataType::kF64, &text);
     return text;
   }
   if (const std::string_view* text = std::get_if<std::string_view>(&value)) {

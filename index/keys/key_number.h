@@ -11,59 +11,59 @@
 namespace cairn {
 
 // Bytes of a number of this type; 0 for text and bytes.
-constexpr size_t FixedWidth(KeyType type) {
+constexpr size_t FixedWidth(DataType type) {
   switch (type) {
-    case KeyType::kU8:
-    case KeyType::kI8:
+    case DataType::kU8:
+    case DataType::kI8:
       return 1;
-    case KeyType::kU16:
-    case KeyType::kI16:
+    case DataType::kU16:
+    case DataType::kI16:
       return 2;
-    case KeyType::kU32:
-    case KeyType::kI32:
-    case KeyType::kF32:
+    case DataType::kU32:
+    case DataType::kI32:
+    case DataType::kF32:
       return 4;
-    case KeyType::kU64:
-    case KeyType::kI64:
-    case KeyType::kF64:
+    case DataType::kU64:
+    case DataType::kI64:
+    case DataType::kF64:
       return 8;
-    case KeyType::kText:
-    case KeyType::kBytes:
+    case DataType::kText:
+    case DataType::kBytes:
       return 0;
   }
   return 0;
 }
 
-constexpr bool IsUnsigned(KeyType type) {
-  return type <= KeyType::kU64;
+constexpr bool IsUnsigned(DataType type) {
+  return type <= DataType::kU64;
 }
-constexpr bool IsSigned(KeyType type) {
-  return type >= KeyType::kI8 && type <= KeyType::kI64;
+constexpr bool IsSigned(DataType type) {
+  return type >= DataType::kI8 && type <= DataType::kI64;
 }
-constexpr bool IsFloat(KeyType type) {
-  return type == KeyType::kF32 || type == KeyType::kF64;
+constexpr bool IsFloat(DataType type) {
+  return type == DataType::kF32 || type == DataType::kF64;
 }
 
 // Reads all of `text` as a number of a fixed-width type: decimal, without blanks, signs other than
 // '-', or anything behind; for floats also "nan", "inf" and "-inf". A decimal fraction is rounded
 // to the type's nearest value. InvalidArgument, with what was expected and found.
-absl::Status ParseNumber(std::string_view text, KeyType type, KeyValue* value);
+absl::Status ParseNumber(std::string_view text, DataType type, DataValue* value);
 
 // Appends a number as ParseNumber reads it back; the shortest text that does for a float.
 // `value` holds uint64_t, int64_t or double as `type` is unsigned, signed or a float, and in range.
-void AppendNumber(const KeyValue& value, KeyType type, std::string* text);
+void AppendNumber(const DataValue& value, DataType type, std::string* text);
 
 // The bits of `value` as a number of a fixed-width type, in its low FixedWidth(type) bytes:
 // unsigned, two's complement, or IEEE 754. Integers become floats, and floats integers, only where
 // that is exact; a double for f32 is rounded to nearest. InvalidArgument, with what was expected
 // and found, for a value that does not fit the type.
-absl::Status NumberBits(const KeyValue& value, KeyType type, uint64_t* bits);
+absl::Status NumberBits(const DataValue& value, DataType type, uint64_t* bits);
 
 // The bytes of `value` as one of text or bytes. InvalidArgument, with what was expected and found,
 // for a value that is a number.
-absl::Status TextBytes(const KeyValue& value, KeyType type, std::string_view* bytes);
+absl::Status TextBytes(const DataValue& value, DataType type, std::string_view* bytes);
 
 // A value for a message: 17, -0.5, 'some text', null.
-std::string Described(const KeyValue& value);
+std::string Described(const DataValue& value);
 
 }  // namespace cairn

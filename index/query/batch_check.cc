@@ -12,7 +12,7 @@ const char* EndName(End end) {
   return end == End::kLower ? "lower" : "upper";
 }
 
-absl::Status CheckBound(Bound bound, End end, KeyKind kind, size_t range) {
+absl::Status CheckBound(Bound bound, End end, PhysicalType kind, size_t range) {
   switch (bound) {
     case Bound::kInclusive:
     case Bound::kExclusive:
@@ -23,9 +23,9 @@ absl::Status CheckBound(Bound bound, End end, KeyKind kind, size_t range) {
         return absl::InvalidArgumentError(absl::StrFormat(
             "range %d: its lower bound is a prefix; only an upper one may be", range));
       }
-      if (kind != KeyKind::kBytes) {
+      if (kind != PhysicalType::kBytes) {
         return absl::InvalidArgumentError(absl::StrFormat(
-            "range %d: a prefix needs keys of bytes, not %s", range, KeyKindName(kind)));
+            "range %d: a prefix needs keys of bytes, not %s", range, PhysicalTypeName(kind)));
       }
       return absl::OkStatus();
   }
@@ -53,13 +53,14 @@ absl::Status CheckBounds(const RangeBatch& ranges, End end) {
 }
 
 // The keys are of the kind, or there are none.
-absl::Status CheckKind(KeyKind kind, const KeyBatch& keys) {
+absl::Status CheckKind(PhysicalType kind, const KeyBatch& keys) {
   if (keys.empty() || keys.kind() == kind) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrFormat("a batch of %s keys for an index of %s keys",
-                                                    KeyKindName(keys.kind()), KeyKindName(kind)));
+                                                    PhysicalTypeName(keys.kind()),
+                                                    PhysicalTypeName(kind)));
 }
 
-absl::Status CheckRanges(KeyKind kind, const RangeBatch& ranges) {
+absl::Status CheckRanges(PhysicalType kind, const RangeBatch& ranges) {
   if (ranges.lower.size() != ranges.upper.size()) {
     return absl::InvalidArgumentError(absl::StrFormat("%d lower keys, but %d upper keys",
                                                       ranges.lower.size(), ranges.upper.size()));
@@ -78,11 +79,11 @@ absl::Status CheckOutput(size_t queries, size_t outputs, std::string_view name) 
       absl::StrFormat("%s has %d elements for a batch of %d", name, outputs, queries));
 }
 
-absl::Status CheckQueries(KeyKind kind, const Batch& batch) {
+absl::Status CheckQueries(PhysicalType kind, const Batch& batch) {
   return batch.takes_ranges() ? CheckRanges(kind, batch.ranges) : CheckKind(kind, batch.keys);
 }
 
-absl::Status CheckBatch(KeyKind kind, const Batch& batch) {
+absl::Status CheckBatch(PhysicalType kind, const Batch& batch) {
   if (absl::Status s = CheckQueries(kind, batch); !s.ok()) return s;
   const size_t size = batch.size();
   switch (batch.operation) {

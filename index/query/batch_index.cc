@@ -11,35 +11,36 @@
 
 namespace cairn {
 
-absl::Status BatchIndex::Find(KeyBatch keys, Matches* matches) const {
-  return Answer(Batch::Find(keys, matches));
+absl::Status BatchIndex::Find(KeyBatch keys, FindResult* matches) const {
+  return Execute(Batch::Find(keys, matches));
 }
-absl::Status BatchIndex::Find(KeyBatch keys, Matches* matches, const QueryOptions& options) const {
-  return Answer(Batch::Find(keys, matches, options));
+absl::Status BatchIndex::Find(KeyBatch keys, FindResult* matches,
+                              const QueryOptions& options) const {
+  return Execute(Batch::Find(keys, matches, options));
 }
 
 absl::Status BatchIndex::FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const {
-  return Answer(Batch::FindFirst(keys, row_ids));
+  return Execute(Batch::FindFirst(keys, row_ids));
 }
 absl::Status BatchIndex::FindFirst(KeyBatch keys, absl::Span<RowId> row_ids,
                                    const QueryOptions& options) const {
-  return Answer(Batch::FindFirst(keys, row_ids, options));
+  return Execute(Batch::FindFirst(keys, row_ids, options));
 }
 
-absl::Status BatchIndex::FindFirstWide(KeyBatch keys, absl::Span<WideRowId> rows) const {
-  return FindFirstWide(keys, rows, {});
+absl::Status BatchIndex::FindFirstGlobal(KeyBatch keys, absl::Span<GlobalRowId> rows) const {
+  return FindFirstGlobal(keys, rows, {});
 }
-absl::Status BatchIndex::FindFirstWide(KeyBatch keys, absl::Span<WideRowId> rows,
-                                       const QueryOptions& options, Explain* explain) const try {
+absl::Status BatchIndex::FindFirstGlobal(KeyBatch keys, absl::Span<GlobalRowId> rows,
+                                         const QueryOptions& options, Explain* explain) const try {
   RETURN_IF_ERROR(CheckOutput(keys.size(), rows.size(), "rows"));
   std::vector<RowId> row_ids(rows.size());
   std::vector<uint32_t> shards(rows.size());
   Batch batch = Batch::FindFirst(keys, absl::MakeSpan(row_ids), options);
   batch.shards = absl::MakeSpan(shards);
   batch.explain = explain;
-  RETURN_IF_ERROR(Answer(batch));
+  RETURN_IF_ERROR(Execute(batch));
   for (size_t i = 0; i < rows.size(); ++i) {
-    rows[i] = row_ids[i] == kNoRow ? kNoWideRow : MakeWideRowId(shards[i], row_ids[i]);
+    rows[i] = row_ids[i] == kNoRow ? kNoGlobalRow : MakeGlobalRowId(shards[i], row_ids[i]);
   }
   return absl::OkStatus();
 } catch (...) {
@@ -47,27 +48,27 @@ absl::Status BatchIndex::FindFirstWide(KeyBatch keys, absl::Span<WideRowId> rows
 }
 
 absl::Status BatchIndex::Contains(KeyBatch keys, absl::Span<bool> found) const {
-  return Answer(Batch::Contains(keys, found));
+  return Execute(Batch::Contains(keys, found));
 }
 absl::Status BatchIndex::Contains(KeyBatch keys, absl::Span<bool> found,
                                   const QueryOptions& options) const {
-  return Answer(Batch::Contains(keys, found, options));
+  return Execute(Batch::Contains(keys, found, options));
 }
 
 absl::Status BatchIndex::Count(const RangeBatch& ranges, absl::Span<uint64_t> counts) const {
-  return Answer(Batch::Count(ranges, counts));
+  return Execute(Batch::Count(ranges, counts));
 }
 absl::Status BatchIndex::Count(const RangeBatch& ranges, absl::Span<uint64_t> counts,
                                const QueryOptions& options) const {
-  return Answer(Batch::Count(ranges, counts, options));
+  return Execute(Batch::Count(ranges, counts, options));
 }
 
-absl::Status BatchIndex::Scan(const RangeBatch& ranges, Matches* matches) const {
-  return Answer(Batch::Scan(ranges, matches));
+absl::Status BatchIndex::Scan(const RangeBatch& ranges, FindResult* matches) const {
+  return Execute(Batch::Scan(ranges, matches));
 }
-absl::Status BatchIndex::Scan(const RangeBatch& ranges, Matches* matches,
+absl::Status BatchIndex::Scan(const RangeBatch& ranges, FindResult* matches,
                               const QueryOptions& options) const {
-  return Answer(Batch::Scan(ranges, matches, options));
+  return Execute(Batch::Scan(ranges, matches, options));
 }
 
 }  // namespace cairn

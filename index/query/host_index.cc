@@ -14,7 +14,7 @@ namespace {
 constexpr auto kEverywhere = [](size_t) { return true; };
 
 // Answers of a run without entries.
-absl::Status AnswerNothing(KeyKind kind, const Batch& batch) {
+absl::Status AnswerNothing(PhysicalType kind, const Batch& batch) {
   const uint32_t value = batch.operation == Operation::kFindFirst ? kNoRow : 0;
   std::fill(batch.values.begin(), batch.values.end(), value);
   std::fill(batch.ends.begin(), batch.ends.end(), 0);
@@ -99,7 +99,7 @@ absl::Status HostIndex::Find(const Batch& batch) const {
   return AppendRanges(batch, QueryOptions());
 }
 
-absl::Status HostIndex::Answer(const Batch& batch) const {
+absl::Status HostIndex::Execute(const Batch& batch) const {
   if (absl::Status s = CheckBatch(run().kind(), batch); !s.ok()) return s;
   if (run().empty()) return AnswerNothing(run().kind(), batch);
   using Ranges = absl::Span<const Position>;

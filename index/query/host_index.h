@@ -9,7 +9,7 @@ namespace cairn {
 // what it finds faster.
 class HostIndex : public OrderedIndex {
  public:
-  absl::Status Answer(const Batch& batch) const override;
+  absl::Status Execute(const Batch& batch) const override;
 
  protected:
   using OrderedIndex::OrderedIndex;

@@ -9,7 +9,7 @@
 namespace cairn {
 namespace {
 
-// Runs `append`, which grows a Matches, and turns what an allocation throws into a Status.
+// Runs `append`, which grows a FindResult, and turns what an allocation throws into a Status.
 template <typename Append>
 absl::Status Growing(Append append) {
   return Guarded("growing a result", [&] {
@@ -19,7 +19,7 @@ absl::Status Growing(Append append) {
 }
 
 // Empties *matches for a batch of `queries`, but for its rows.
-absl::Status BeginOffsets(KeyKind kind, size_t queries, Matches* matches) {
+absl::Status BeginOffsets(PhysicalType kind, size_t queries, FindResult* matches) {
   matches->keys.Clear(kind);
   matches->cursors.clear();
   matches->shards.clear();
@@ -31,14 +31,14 @@ absl::Status BeginOffsets(KeyKind kind, size_t queries, Matches* matches) {
 
 }  // namespace
 
-absl::Status BeginMatches(KeyKind kind, size_t queries, Matches* matches) {
+absl::Status BeginMatches(PhysicalType kind, size_t queries, FindResult* matches) {
   matches->row_ids.clear();
   return BeginOffsets(kind, queries, matches);
 }
 
 absl::Status AllocateRows(const QueryOptions& options, size_t first,
                           absl::Span<const Position> begin, absl::Span<const Position> end,
-                          Matches* matches) {
+                          FindResult* matches) {
   uint64_t total = matches->offsets[first];
   for (size_t i = 0; i < begin.size(); ++i) {
     total += std::min<uint64_t>(end[i] - begin[i], options.limit);
@@ -47,15 +47,16 @@ absl::Status AllocateRows(const QueryOptions& options, size_t first,
   return Growing([&] { matches->row_ids.resize(total); });
 }
 
-absl::Status PlanMatches(KeyKind kind, const QueryOptions& options,
+absl::Status PlanMatches(PhysicalType kind, const QueryOptions& options,
                          absl::Span<const Position> begin, absl::Span<const Position> end,
-                         Matches* matches) {
+                         FindResult* matches) {
   RETURN_IF_ERROR(BeginOffsets(kind, begin.size(), matches));
   return AllocateRows(options, 0, begin, end, matches);
 }
 
 void CopyRows(const SortedRun& run, const QueryOptions& options, size_t first,
-              absl::Span<const Position> begin, absl::Span<const Position> end, Matches* matches) {
+              absl::Span<const Position> begin, absl::Span<const Position> end,
+              FindResult* matches) {
   const bool descending = options.order == Order::kDescending;
   const RowId* rows = run.row_ids().data();
   RowId* out = matches->row_ids.data() + matches->offsets[first];
@@ -72,7 +73,7 @@ void CopyRows(const SortedRun& run, const QueryOptions& options, size_t first,
 
 absl::Status AppendKeys(const SortedRun& run, const QueryOptions& options,
                         absl::Span<const Position> begin, absl::Span<const Position> end,
-                        Matches* matches) {
+                        FindResult* matches) {
   if (!options.with_keys) return absl::OkStatus();
   const bool descending = options.order == Order::kDescending;
   return Growing([&] {
@@ -89,7 +90,7 @@ absl::Status AppendKeys(const SortedRun& run, const QueryOptions& options,
 
 absl::Status AppendRows(const SortedRun& run, const QueryOptions& options, size_t first,
                         absl::Span<const Position> begin, absl::Span<const Position> end,
-                        Matches* matches) {
+                        FindResult* matches) {
   RETURN_IF_ERROR(AllocateRows(options, first, begin, end, matches));
   CopyRows(run, options, first, begin, end, matches);
   return AppendKeys(run, options, begin, end, matches);

@@ -19,20 +19,20 @@ struct PhysicalKey {
 
 // Calls `body` with the PhysicalKey of keys of `kind`.
 template <typename Body>
-auto WithPhysicalKey(KeyKind kind, Body body) {
+auto WithPhysicalKey(PhysicalType kind, Body body) {
   switch (kind) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return body(PhysicalKey<uint32_t>());
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return body(PhysicalKey<uint64_t>());
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       break;
   }
   return body(PhysicalKey<std::string_view>());
 }
 
 template <typename Key>
-inline constexpr KeyKind kKindOf = KeyKindOf<Key>::value;
+inline constexpr PhysicalType kKindOf = PhysicalTypeOf<Key>::value;
 
 // A view of keys of this type; requires that they be of its kind.
 template <typename Key>
@@ -46,7 +46,7 @@ auto ColumnOf(const SortedRun& run) {
   }
 }
 template <typename Key>
-Key KeyAt(const KeyColumn& keys, size_t i) {
+Key KeyAt(const EncodedKeys& keys, size_t i) {
   if constexpr (std::is_same_v<Key, uint32_t>) {
     return keys.u32(i);
   } else if constexpr (std::is_same_v<Key, uint64_t>) {
@@ -56,7 +56,7 @@ Key KeyAt(const KeyColumn& keys, size_t i) {
   }
 }
 template <typename Key>
-void AppendKey(Key key, KeyColumn* keys) {
+void AppendKey(Key key, EncodedKeys* keys) {
   if constexpr (std::is_same_v<Key, uint32_t>) {
     keys->AppendU32(key);
   } else if constexpr (std::is_same_v<Key, uint64_t>) {

@@ -13,13 +13,13 @@ absl::Span<T> SliceOf(absl::Span<T> all, size_t first, size_t count) {
 
 }  // namespace
 
-const char* KeyKindName(KeyKind kind) {
+const char* PhysicalTypeName(PhysicalType kind) {
   switch (kind) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return "u32";
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return "u64";
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       return "bytes";
   }
   return "unknown";
@@ -34,32 +34,32 @@ std::string_view OperationName(Operation operation) {
 
 KeyBatch KeyBatch::Slice(size_t first, size_t count) const {
   switch (kind_) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return u32().subspan(first, count);
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return u64().subspan(first, count);
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       return bytes().subspan(first, count);
   }
   return KeyBatch();
 }
 
-size_t KeyColumn::size() const {
+size_t EncodedKeys::size() const {
   switch (kind_) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return u32_.size();
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return u64_.size();
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       return ends_.size() - 1;
   }
   return 0;
 }
 
-void KeyColumn::Truncate(size_t size) {
-  if (kind_ == KeyKind::kU32) {
+void EncodedKeys::Truncate(size_t size) {
+  if (kind_ == PhysicalType::kU32) {
     u32_.resize(size);
-  } else if (kind_ == KeyKind::kU64) {
+  } else if (kind_ == PhysicalType::kU64) {
     u64_.resize(size);
   } else {
     ends_.resize(size + 1);
@@ -67,7 +67,7 @@ void KeyColumn::Truncate(size_t size) {
   }
 }
 
-void KeyColumn::Clear(KeyKind kind) {
+void EncodedKeys::Clear(PhysicalType kind) {
   kind_ = kind;
   u32_.clear();
   u64_.clear();
@@ -76,30 +76,30 @@ void KeyColumn::Clear(KeyKind kind) {
   views_.clear();
 }
 
-void KeyColumn::AppendBytes(std::string_view key) {
+void EncodedKeys::AppendBytes(std::string_view key) {
   // Room for its end first, so that a key is appended whole or not at all.
   if (ends_.size() == ends_.capacity()) ends_.reserve(std::max<size_t>(16, 2 * ends_.size()));
   heap_.append(key);
   ends_.push_back(heap_.size());
 }
 
-uint32_t* KeyColumn::ExtendU32(size_t count) {
+uint32_t* EncodedKeys::ExtendU32(size_t count) {
   u32_.resize(u32_.size() + count);
   return u32_.data() + (u32_.size() - count);
 }
 
-uint64_t* KeyColumn::ExtendU64(size_t count) {
+uint64_t* EncodedKeys::ExtendU64(size_t count) {
   u64_.resize(u64_.size() + count);
   return u64_.data() + (u64_.size() - count);
 }
 
-KeyBatch KeyColumn::Batch() {
+KeyBatch EncodedKeys::Batch() {
   switch (kind_) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return u32_;
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return u64_;
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       views_.resize(size());
       for (size_t i = 0; i < views_.size(); ++i) views_[i] = bytes(i);
       return views_;
@@ -126,13 +126,13 @@ RangeBatch RangeBatch::Prefix(KeyBatch prefixes) {
   return ranges;
 }
 
-RangeBatch RangeBatch::Everything(KeyKind kind) {
+RangeBatch RangeBatch::Everything(PhysicalType kind) {
   static constexpr uint32_t kAnyU32[1] = {0};
   static constexpr uint64_t kAnyU64[1] = {0};
   static constexpr std::string_view kAnyBytes[1] = {""};
-  const KeyBatch any = kind == KeyKind::kU32   ? KeyBatch(kAnyU32)
-                       : kind == KeyKind::kU64 ? KeyBatch(kAnyU64)
-                                               : KeyBatch(kAnyBytes);
+  const KeyBatch any = kind == PhysicalType::kU32   ? KeyBatch(kAnyU32)
+                       : kind == PhysicalType::kU64 ? KeyBatch(kAnyU64)
+                                                    : KeyBatch(kAnyBytes);
   RangeBatch ranges = HalfOpen(any, any);
   ranges.lower_bound = Bound::kOpen;
   ranges.upper_bound = Bound::kOpen;

@@ -81,11 +81,11 @@ struct BoundsPresent {
 // Whether both batches are views of the same keys.
 bool SameKeys(const KeyBatch& a, const KeyBatch& b) {
   switch (a.kind()) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return a.u32().data() == b.u32().data();
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return a.u64().data() == b.u64().data();
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       return a.bytes().data() == b.bytes().data();
   }
   return false;

@@ -60,13 +60,13 @@ void SortedArray::LowerBound(KeyBatch keys, Position* positions) const {
     const size_t count = std::min(kGroup, keys.size() - first);
     Position* out = positions + first;
     switch (run().kind()) {
-      case KeyKind::kU32:
+      case PhysicalType::kU32:
         SearchGroup(run().u32(), keys.u32().subspan(first, count), out);
         break;
-      case KeyKind::kU64:
+      case PhysicalType::kU64:
         SearchGroup(run().u64(), keys.u64().subspan(first, count), out);
         break;
-      case KeyKind::kBytes:
+      case PhysicalType::kBytes:
         SearchGroup(run().bytes(), keys.bytes().subspan(first, count), out);
         break;
     }

@@ -56,11 +56,11 @@ SortedRun CopyStrings(const SortedRun& run, const Offset* offsets, int threads) 
 
 SortedRun CopyRun(const SortedRun& run, int threads) {
   switch (run.kind()) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return CopyFixedWidth<uint32_t>(run, threads);
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return CopyFixedWidth<uint64_t>(run, threads);
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       break;
   }
   return run.bytes().offsets32() != nullptr ? CopyStrings(run, run.bytes().offsets32(), threads)

@@ -25,14 +25,14 @@ struct FixedWidthColumn {
   static absl::Span<const Key> Queries(const KeyBatch& batch) { return batch.as<Key>(); }
   void PrefetchKey(size_t i) const { Prefetch(keys.data() + i); }
   void PrefetchHeap(size_t) const {}
-  void Append(size_t i, KeyColumn* to) const;
+  void Append(size_t i, EncodedKeys* to) const;
 };
 template <>
-inline void FixedWidthColumn<uint32_t>::Append(size_t i, KeyColumn* to) const {
+inline void FixedWidthColumn<uint32_t>::Append(size_t i, EncodedKeys* to) const {
   to->AppendU32(keys[i]);
 }
 template <>
-inline void FixedWidthColumn<uint64_t>::Append(size_t i, KeyColumn* to) const {
+inline void FixedWidthColumn<uint64_t>::Append(size_t i, EncodedKeys* to) const {
   to->AppendU64(keys[i]);
 }
 
@@ -49,18 +49,18 @@ struct StringColumn {
     }
   }
   void PrefetchHeap(size_t i) const { Prefetch(keys.heap() + keys.offset(i)); }
-  void Append(size_t i, KeyColumn* to) const { to->AppendBytes(keys[i]); }
+  void Append(size_t i, EncodedKeys* to) const { to->AppendBytes(keys[i]); }
 };
 
 // Calls `body` with the run's key column.
 template <typename Body>
 auto WithColumn(const SortedRun& run, Body body) {
   switch (run.kind()) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return body(FixedWidthColumn<uint32_t>{run.u32()});
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return body(FixedWidthColumn<uint64_t>{run.u64()});
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       break;
   }
   return body(StringColumn{run.bytes()});

@@ -84,7 +84,7 @@ absl::StatusOr<SortedRun> SortedRun::FromSorted(absl::Span<const std::string_vie
 SortedRun SortedRun::Wrap(absl::Span<const uint32_t> keys, absl::Span<const RowId> row_ids,
                           std::shared_ptr<const void> owner) {
   SortedRun run;
-  run.kind_ = KeyKind::kU32;
+  run.kind_ = PhysicalType::kU32;
   run.keys_ = keys.data();
   run.row_ids_ = row_ids;
   run.owner_ = std::move(owner);
@@ -94,7 +94,7 @@ SortedRun SortedRun::Wrap(absl::Span<const uint32_t> keys, absl::Span<const RowI
 SortedRun SortedRun::Wrap(absl::Span<const uint64_t> keys, absl::Span<const RowId> row_ids,
                           std::shared_ptr<const void> owner) {
   SortedRun run;
-  run.kind_ = KeyKind::kU64;
+  run.kind_ = PhysicalType::kU64;
   run.keys_ = keys.data();
   run.row_ids_ = row_ids;
   run.owner_ = std::move(owner);
@@ -104,7 +104,7 @@ SortedRun SortedRun::Wrap(absl::Span<const uint64_t> keys, absl::Span<const RowI
 SortedRun SortedRun::Wrap(const BytesColumn& keys, absl::Span<const RowId> row_ids,
                           std::shared_ptr<const void> owner) {
   SortedRun run;
-  run.kind_ = KeyKind::kBytes;
+  run.kind_ = PhysicalType::kBytes;
   run.bytes_ = keys;
   run.row_ids_ = row_ids;
   run.owner_ = std::move(owner);
@@ -129,11 +129,11 @@ absl::Status SortedRun::CheckOrder() const {
 uint64_t SortedRun::memory_bytes() const {
   const uint64_t rows = size() * sizeof(RowId);
   switch (kind_) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return rows + size() * sizeof(uint32_t);
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return rows + size() * sizeof(uint64_t);
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       return rows + (size() == 0 ? 0 : bytes_.offset(size())) +
              (size() + 1) * (bytes_.offsets32() != nullptr ? 4 : 8);
   }

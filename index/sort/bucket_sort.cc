@@ -23,7 +23,7 @@ constexpr size_t kFewPairs = 24;
 constexpr size_t kPairsADigit = 8;
 // So many, and their copies, fit a core's own cache. Copies of more are memory that nobody has
 // counted.
-constexpr size_t kMostPairsByDigits = size_t{1} << 15;
+constexpr size_t kMaxPairsByDigits = size_t{1} << 15;
 
 // Both are a little-endian 128-bit number, the order's leading half last.
 static_assert(sizeof(hwy::uint128_t) == sizeof(Entry64) &&
@@ -167,7 +167,7 @@ void SortByDigits(absl::Span<Pair> pairs, Pair* scratch) {
 template <typename Pair>
 void SortPairs(absl::Span<Pair> pairs) {
   if (pairs.size() <= kFewPairs) return InsertionSort(pairs);
-  if (pairs.size() > kMostPairsByDigits) return VectorizedSort(pairs);
+  if (pairs.size() > kMaxPairsByDigits) return VectorizedSort(pairs);
   thread_local std::vector<Pair> scratch;
   if (scratch.size() < pairs.size()) scratch.resize(pairs.size());
   SortByDigits(pairs, scratch.data());

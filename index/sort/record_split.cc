@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kBucketBytes = size_t{1} << 19;
 
 // So few entries are not made a bucket of, however long they are.
-constexpr size_t kLeastBucketEntries = 256;
+constexpr size_t kMinBucketEntries = 256;
 
 constexpr size_t kSamplesPerBucket = 16;
 
@@ -26,7 +26,7 @@ constexpr size_t kSamplesPerBucket = 16;
 constexpr size_t kLongestSample = 4096;
 
 size_t WantedBuckets(size_t bytes, size_t entries) {
-  const size_t wanted = std::min(bytes / kBucketBytes, entries / kLeastBucketEntries);
+  const size_t wanted = std::min(bytes / kBucketBytes, entries / kMinBucketEntries);
   return std::clamp<size_t>(wanted, 1, BucketMap<BytesEntry>::kMaxBuckets);
 }
 

@@ -25,7 +25,7 @@ namespace cairn {
 //
 // Keys of a leaf that its partial keys do not tell apart, be it that they are equal or that they
 // differ in too many or too distant bits, are *ties*. A part of the tree that would take more than
-// Shape::kMostBytesPerKey, or be deeper than kMostLevels, becomes a leaf whose keys are all tied,
+// Shape::kMaxBytesPerKey, or be deeper than kMaxLevels, becomes a leaf whose keys are all tied,
 // so that no set of keys makes the tree large, or slower than binary search by much. Of keys out of
 // order the tree's answers mean nothing, but are numbers of keys.
 
@@ -52,8 +52,8 @@ struct PlannedNode {
 //   kInnerFanOut          and how many times more in those one level above
 //   kLargestLowestInner   a larger range goes without a level if its leaves come out with
 //   kWellFilled           so many keys on average
-//   kMostBytesPerKey      of a part of the tree
-//   kMostRootBits, kKeysPerRootElement   the root table has at most one element for so many keys
+//   kMaxBytesPerKey      of a part of the tree
+//   kMaxRootBits, kKeysPerRootElement   the root table has at most one element for so many keys
 template <typename Shape>
 class PartialKeyBuilder {
  public:
@@ -76,7 +76,7 @@ class PartialKeyBuilder {
   // At most so many bits has the root of a tree over so many keys.
   static size_t RootBits(size_t keys) {
     size_t bits = 0;
-    while (bits < Shape::kMostRootBits && (Shape::kKeysPerRootElement << (bits + 1)) <= keys) {
+    while (bits < Shape::kMaxRootBits && (Shape::kKeysPerRootElement << (bits + 1)) <= keys) {
       ++bits;
     }
     return bits;
@@ -87,7 +87,7 @@ class PartialKeyBuilder {
   using Division = PartialKeyTrie::Division<Bits>;
   using Planned = PlannedNode<Shape>;
 
-  static constexpr int kMostLevels = 16;
+  static constexpr int kMaxLevels = 16;
   // Keys of the subtrees that one task builds.
   static constexpr size_t kBuildGrain = size_t{1} << 16;
   static constexpr uint32_t kSame = PartialKeyTrie::kSame;
@@ -129,11 +129,11 @@ class PartialKeyBuilder<Shape>::Subtree {
   Planned BuildNode(const Range& range, int level) {
     if (range.size() <= kSlots) return Leaf(range);
     const bool same = trie_.difference(trie_.Cut(range)) == kSame;
-    if (same || level == kMostLevels) return TiedLeaf(range, same);
+    if (same || level == kMaxLevels) return TiedLeaf(range, same);
     const size_t size_before = nodes_.size();
     Planned node = Inner(range, level);
     const size_t bytes = (nodes_.size() - size_before + 1) * sizeof(Node);
-    if (bytes <= Shape::kMostBytesPerKey * range.size()) return node;
+    if (bytes <= Shape::kMaxBytesPerKey * range.size()) return node;
     nodes_.resize(size_before);
     return TiedLeaf(range, false);
   }

@@ -62,14 +62,14 @@ class PartialKeyTrie {
     }
     return true;
   }
-  // Cuts the largest piece of a range, again and again, into at most `most_pieces` pieces, told
+  // Cuts the largest piece of a range, again and again, into at most `max_pieces` pieces, told
   // apart by bits added to `bits`, that pack well into children of `capacity` keys. Children of
   // Shape::kSlots keys are leaves, which can tell apart their keys.
   template <typename Shape>
-  Division<typename Shape::Bits> Divide(const Range& range, size_t capacity, size_t most_pieces,
+  Division<typename Shape::Bits> Divide(const Range& range, size_t capacity, size_t max_pieces,
                                         typename Shape::Bits bits) const {
     Division<typename Shape::Bits> division = {std::move(bits), {range.first}, {range.first}};
-    CutPieces<Shape>(range, capacity, most_pieces, &division);
+    CutPieces<Shape>(range, capacity, max_pieces, &division);
     JoinPieces<Shape>(range, capacity, &division);
     for (size_t i = 0; i < division.children.size(); ++i) {
       const size_t last = i + 1 < division.children.size() ? division.children[i + 1] : range.last;
@@ -104,14 +104,14 @@ class PartialKeyTrie {
   }
 
   template <typename Shape, typename Bits>
-  void CutPieces(const Range& range, size_t capacity, size_t most_pieces,
+  void CutPieces(const Range& range, size_t capacity, size_t max_pieces,
                  Division<Bits>* division) const {
     const auto smaller = [](const Range& a, const Range& b) {
       return a.size() != b.size() ? a.size() < b.size() : a.first < b.first;
     };
     std::priority_queue<Range, std::vector<Range>, decltype(smaller)> pieces(smaller);
     pieces.push(range);
-    while (!pieces.empty() && division->pieces.size() < most_pieces) {
+    while (!pieces.empty() && division->pieces.size() < max_pieces) {
       const Range piece = pieces.top();
       pieces.pop();
       if (piece.size() == 1) break;

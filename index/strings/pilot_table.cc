@@ -17,14 +17,14 @@ constexpr size_t kPilots = 256;
 constexpr size_t kHashesAPart = 10240;  // on average: 2.5 a bucket
 // By so many standard deviations chance does not depart from the average.
 constexpr double kDeviations = 17;
-constexpr size_t kMostInPart = 12000;  // as of parts of kHashesAPart on average
+constexpr size_t kMaxInPart = 12000;  // as of parts of kHashesAPart on average
 // Of the slots: the fuller, the more often buckets take others' slots.
 constexpr double kLoad = 0.87;
-constexpr double kMostLoad = 0.95;  // of the fullest part
+constexpr double kMaxLoad = 0.95;  // of the fullest part
 // Larger buckets come of equal hashes, or of hashes that are far from random.
-constexpr size_t kMostInBucket = 64;
+constexpr size_t kMaxInBucket = 64;
 // Buckets that are placed, again and again, for each that there is, before it is given up.
-constexpr size_t kMostPlaced = 100;
+constexpr size_t kMaxPlaced = 100;
 
 constexpr uint32_t kNoBucket = UINT32_MAX;
 
@@ -66,13 +66,13 @@ struct PilotTable::Part {
   std::vector<uint32_t> begins;  // of each bucket's hashes, and the end
   std::vector<uint64_t> hashes;  // bucket after bucket
   std::vector<uint32_t> owners;  // the bucket that has a slot
-  std::array<std::vector<uint32_t>, kMostInBucket + 1> waiting;  // buckets, by their size
+  std::array<std::vector<uint32_t>, kMaxInBucket + 1> waiting;  // buckets, by their size
   std::minstd_rand random;
 };
 
 bool PilotTable::Part::PlaceOne(uint32_t bucket, uint32_t slots, uint8_t* pilots) {
   const absl::Span<const uint64_t> of_bucket = HashesOf(bucket);
-  uint32_t wanted[kMostInBucket];
+  uint32_t wanted[kMaxInBucket];
   int best = -1;
   size_t best_cost = SIZE_MAX;
   const size_t first = random() % kPilots;  // else two buckets could take turns for ever
@@ -111,20 +111,20 @@ bool PilotTable::Part::PlaceOne(uint32_t bucket, uint32_t slots, uint8_t* pilots
 bool PilotTable::Part::Place(uint32_t slots, uint8_t* pilots) {
   owners.assign(slots, kNoBucket);
   for (uint32_t b = 0; b < kBucketsAPart; ++b) {
-    if (size(b) > kMostInBucket) return false;
+    if (size(b) > kMaxInBucket) return false;
     if (size(b) > 0) waiting[size(b)].push_back(b);
   }
   size_t placed = 0;
   // The largest first, also of those that have lost their slots.
-  for (size_t most = kMostInBucket; most > 0;) {
+  for (size_t most = kMaxInBucket; most > 0;) {
     if (waiting[most].empty()) {
       --most;
       continue;
     }
     const uint32_t bucket = waiting[most].back();
     waiting[most].pop_back();
-    if (++placed > kMostPlaced * kBucketsAPart || !PlaceOne(bucket, slots, pilots)) return false;
-    for (size_t size = kMostInBucket; size > most; --size) {
+    if (++placed > kMaxPlaced * kBucketsAPart || !PlaceOne(bucket, slots, pilots)) return false;
+    for (size_t size = kMaxInBucket; size > most; --size) {
       if (!waiting[size].empty()) most = size;
     }
   }
@@ -137,7 +137,7 @@ size_t PilotTable::SlotsFor(size_t hashes) {
 
 uint64_t PilotTable::MostBytesFor(size_t hashes) {
   // All parts have as many slots as the average or the fullest one needs.
-  const double most = std::max(kHashesAPart / kLoad, kMostInPart / kMostLoad);
+  const double most = std::max(kHashesAPart / kLoad, kMaxInPart / kMaxLoad);
   return PartsFor(hashes) * (kBucketsAPart + (static_cast<uint64_t>(most) + 1) * sizeof(uint32_t));
 }
 
@@ -163,7 +163,7 @@ std::optional<PilotTable> PilotTable::Build(absl::Span<const uint64_t> hashes,
     }
   }
 
-  const double slots = std::max(average / kLoad, static_cast<double>(most) / kMostLoad);
+  const double slots = std::max(average / kLoad, static_cast<double>(most) / kMaxLoad);
   table.part_slots_ = static_cast<uint32_t>(slots) + 1;
   table.slots_ = AlignedBuffer<uint32_t>(parts * table.part_slots_);
   std::atomic<bool> placed{true};

@@ -38,17 +38,17 @@ class RangeMinimum {
 
   size_t ArgMin(size_t level, size_t first, size_t last) const {
     const uint32_t* const values = levels_[level];
-    const auto least_of = [values](size_t from, size_t to) {
+    const auto min_of = [values](size_t from, size_t to) {
       return static_cast<size_t>(std::min_element(values + from, values + to) - values);
     };
-    if (last - first <= 2 * kFanOut) return least_of(first, last);
+    if (last - first <= 2 * kFanOut) return min_of(first, last);
     // Whole parts by their minima, between what is left on either side.
     const size_t part = (first + kFanOut - 1) / kFanOut, end_part = last / kFanOut;
-    const size_t least_part = ArgMin(level + 1, part, end_part);
+    const size_t min_part = ArgMin(level + 1, part, end_part);
     const size_t candidates[] = {
-        first < part * kFanOut ? least_of(first, part * kFanOut) : least_part * kFanOut,
-        least_of(least_part * kFanOut, least_part * kFanOut + kFanOut),
-        end_part * kFanOut < last ? least_of(end_part * kFanOut, last) : least_part * kFanOut};
+        first < part * kFanOut ? min_of(first, part * kFanOut) : min_part * kFanOut,
+        min_of(min_part * kFanOut, min_part * kFanOut + kFanOut),
+        end_part * kFanOut < last ? min_of(end_part * kFanOut, last) : min_part * kFanOut};
     return *std::min_element(std::begin(candidates), std::end(candidates), [&](size_t a, size_t b) {
       return values[a] != values[b] ? values[a] < values[b] : a < b;
     });

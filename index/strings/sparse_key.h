@@ -10,7 +10,7 @@ namespace cairn {
 // trie's root to the piece goes right (Binna et al., HOT, SIGMOD 2018, section 4.1). The last slot
 // whose bits are all set in a query's partial key is where the trie leads. Slot 0 is 0, and always
 // qualifies.
-inline constexpr int kMostNodeBits = 15;
+inline constexpr int kMaxNodeBits = 15;
 
 // Slots that no query is led to, for the highest bit: those behind the last one and, in a leaf,
 // keys that are not told apart from the one before. The first of such *ties* has their number in

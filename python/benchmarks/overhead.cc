@@ -50,7 +50,7 @@ int64_t overhead_find(void* opened, const uint64_t* keys, int64_t size, int64_t 
   const auto& index = *static_cast<Opened*>(opened)->index;
   return Time(calls, [&] {
     // As in Python, each call's answer is its own.
-    cairn::Matches matches;
+    cairn::FindResult matches;
     return index.Find(absl::MakeConstSpan(keys, static_cast<size_t>(size)), &matches);
   });
 }

@@ -63,7 +63,7 @@ def build(
     column_family: str | None = None,
     threads: int = 0,
     memory_budget: int = 0,
-    store_leaves: bool = False,
+    prebuild_search_structure: bool = False,
     progress: bool | ProgressCallback | None = None,
 ) -> dict[str, _cairn.BuildReport]:
     """Builds one or several indexes in one pass over the rows of a database.
@@ -74,7 +74,7 @@ def build(
     column_family: of the rows; None: what the specs say with cf=, else "default".
     threads: 0, one per core, to 4096. memory_budget: bytes of memory for entries that wait to be sorted, 0 half
         of the machine's; beyond that they are spilled into the output directories.
-    store_leaves: stores the search structure of keys that are numbers, which opening the index then
+    prebuild_search_structure: stores the search structure of keys that are numbers, which opening the index then
         maps in place of building it; the index's file is nearly twice as large.
     progress: called as progress(phase, done, total), about ten times a second, with the phases "scan"
         (rows; the total is an estimate), "sort" and "write" (entries). True shows a bar by tqdm where
@@ -88,7 +88,7 @@ def build(
     bar = _Bar() if progress is True else None
     call = bar if bar is not None else None if progress is False else progress
     try:
-        reports = _cairn.build(source, targets, column_family, threads, memory_budget, store_leaves, call)
+        reports = _cairn.build(source, targets, column_family, threads, memory_budget, prebuild_search_structure, call)
     finally:
         if bar is not None:
             bar.close()

@@ -64,7 +64,7 @@ def build(
     *,
     shards: int,
     segments: int = 0,
-    store_leaves: bool = False,
+    prebuild_search_structure: bool = False,
     threads: int = 0,
     memory_budget: int = 0,
     progress: ProgressCallback | None = None,
@@ -73,11 +73,11 @@ def build(
 
     source, spec: as cairn.build takes them. shards: of equal size, to an entry; there are fewer where
     there are fewer entries. segments: into how many ranges of rows the source is cut; 0, one for 2^28.
-    store_leaves: as cairn.build's.
+    prebuild_search_structure: as cairn.build's.
     On any error the directory holds the generation that it held before. Errors as cairn.build's;
     FailedPrecondition where the directory holds anything but an index in shards.
     """
-    return _cairn.build_sharded(source, spec, directory, shards, segments, store_leaves, threads, memory_budget, progress)
+    return _cairn.build_sharded(source, spec, directory, shards, segments, prebuild_search_structure, threads, memory_budget, progress)
 
 
 def extract_segment(
@@ -122,18 +122,18 @@ def build_shard(
     shard: int,
     directory: Path,
     *,
-    store_leaves: bool = False,
+    prebuild_search_structure: bool = False,
     threads: int = 0,
     memory_budget: int = 0,
     progress: ProgressCallback | None = None,
 ) -> _cairn.BuildReport:
     """Builds one shard of a plan, in one pass over its part of the segments.
 
-    directory: within the index's, by a name of shard_directory_name. store_leaves: as cairn.build's.
+    directory: within the index's, by a name of shard_directory_name. prebuild_search_structure: as cairn.build's.
     FailedPrecondition where a segment
     is not the one that was split; AlreadyExists where a unique index would have a key twice.
     """
-    return _cairn.build_shard(plan, shard, directory, store_leaves, threads, memory_budget, progress)
+    return _cairn.build_shard(plan, shard, directory, prebuild_search_structure, threads, memory_budget, progress)
 
 
 def publish_shards(

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/columns/aggregate.h"
+#include "cairn/aggregate.h"
 #include "cairn/secondary_index.h"
 #include "python/src/base/errors.h"
 #include "python/src/base/gil.h"
@@ -44,9 +44,9 @@ FoundGroups GroupBy(const Index& self, size_t parts, nb::handle aggregates,
   const auto index = self.OpenSecondary();
   NamedAggregates named = AggregatesOf(aggregates);
   const RangesIn in(arguments, self.codec());
-  GroupOptions options;
+  AggregateGroupsOptions options;
   if (limit.has_value()) options.limit = limit->most;
-  auto groups = std::make_shared<Groups>();
+  auto groups = std::make_shared<AggregateGroupsResult>();
   RunQuery([&](const std::atomic<bool>* cancelled) {
     options.cancelled = cancelled;
     return index->AggregateGroups(in.batch(), parts, named.aggregates, options, groups.get());
@@ -90,7 +90,7 @@ of integers that does not fit 64 bits.)doc")
           nb::arg("limit") = nb::none(), nb::arg("after") = nb::none(),
           nb::sig("def group_by(self, parts: int, " CAIRN_AGGREGATE_RANGES_SIG
                   ", limit: int | None = None, after: collections.abc.Sequence[bytes] | None = "
-                  "None) -> Groups"),
+                  "None) -> AggregateGroupsResult"),
           R"doc(The same of each range's groups: of its entries with the same values in the first `parts` parts of the key.
 
 With a `limit`, at most so many groups a range; `after` takes the `cursors` of the call before, and goes on.)doc");

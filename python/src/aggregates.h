@@ -19,7 +19,8 @@ namespace cairn::python {
   "typing.Any = None, upper: typing.Any = None, *, keys: typing.Any = None, prefix: typing.Any " \
   "= None, leading: typing.Any = None, bounds: str = '[)'"
 
-// Adds the methods aggregate and group_by to the class, and cairn.Groups to the module.
+// Adds the methods aggregate and group_by to the class, and cairn.AggregateGroupsResult to the
+// module.
 void BindAggregates(nb::module_& module, nb::class_<Index, Queries>& index);
 
 }  // namespace cairn::python

@@ -16,7 +16,7 @@ void BindJoins(nanobind::module_& module);
 // The steps that build an index in shards, and the class cairn.shards.ShardMap.
 void BindShards(nanobind::module_& module);
 
-// The classes cairn.IndexGroup and cairn.WhereMatches.
+// The classes cairn.IndexGroup and cairn.WhereResult.
 void BindWhere(nanobind::module_& module);
 
 // The class cairn.ColumnIndex.

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/build.h"
+#include "cairn/options.h"
 #include "cairn/secondary_index.h"
 #include "python/src/base/errors.h"
 #include "python/src/in/arguments.h"
@@ -26,7 +26,8 @@ std::vector<BuildReport> Build(nb::handle source,
                                Argument<std::optional<std::string>, "column_family"> family_given,
                                ThreadsArg<"threads"> threads,
                                NaturalArg<"memory_budget"> memory_budget,
-                               BoolArg<"store_leaves"> store_leaves, nb::handle progress) {
+                               BoolArg<"prebuild_search_structure"> prebuild_search_structure,
+                               nb::handle progress) {
   std::optional<std::string> column_family = *family_given;
   std::vector<BuildTarget> targets;
   for (const auto& [directory, spec] : specs) {
@@ -45,7 +46,7 @@ std::vector<BuildReport> Build(nb::handle source,
   BuildOptions options;
   options.threads = *threads;
   options.memory_budget = *memory_budget;
-  options.store_leaves = *store_leaves;
+  options.prebuild_search_structure = *prebuild_search_structure;
   RunWatched(progress, [&](const Watch& watch) {
     options.on_progress = watch.on_progress;
     options.cancelled = watch.cancelled;
@@ -70,14 +71,14 @@ void BindBuild(nb::module_& module) {
         return "<cairn.BuildReport: " + std::to_string(report.rows) + " rows, " +
                std::to_string(report.entries) + " entries>";
       });
-  module.def(
-      "build", &Build, nb::arg("source").none(), nb::arg("specs"), nb::arg("column_family").none(),
-      nb::arg("threads"), nb::arg("memory_budget"), nb::arg("store_leaves"),
-      nb::arg("progress").none(),
-      nb::sig("def build(source: typing.Any, specs: list[tuple[str, str]], "
-              "column_family: str | None, "
-              "threads: int, memory_budget: int, store_leaves: bool, progress: typing.Any) -> "
-              "list[BuildReport]"));
+  module.def("build", &Build, nb::arg("source").none(), nb::arg("specs"),
+             nb::arg("column_family").none(), nb::arg("threads"), nb::arg("memory_budget"),
+             nb::arg("prebuild_search_structure"), nb::arg("progress").none(),
+             nb::sig("def build(source: typing.Any, specs: list[tuple[str, str]], "
+                     "column_family: str | None, "
+                     "threads: int, memory_budget: int, prebuild_search_structure: bool, progress: "
+                     "typing.Any) -> "
+                     "list[BuildReport]"));
 }
 
 }  // namespace cairn::python

@@ -28,8 +28,8 @@ class OrderedBatches final : public BatchIndex {
  public:
   explicit OrderedBatches(std::unique_ptr<OrderedIndex> index) : index_(std::move(index)) {}
 
-  KeyKind kind() const override { return index_->run().kind(); }
-  absl::Status Answer(const Batch& batch) const override { return index_->Answer(batch); }
+  PhysicalType kind() const override { return index_->run().kind(); }
+  absl::Status Execute(const Batch& batch) const override { return index_->Execute(batch); }
   absl::Duration PredictedTime(Operation, size_t) const override { return absl::ZeroDuration(); }
   size_t BestBatch(Operation) const override { return 1; }
   const OrderedIndex& index() const { return *index_; }
@@ -50,28 +50,28 @@ class ColumnIndex : public Queries {
   }
 };
 
-std::optional<KeyType> TypeNamed(const std::string& name) {
-  for (int i = 0; i <= static_cast<int>(KeyType::kBytes); ++i) {
-    if (KeyTypeName(static_cast<KeyType>(i)) == name) return static_cast<KeyType>(i);
+std::optional<DataType> TypeNamed(const std::string& name) {
+  for (int i = 0; i <= static_cast<int>(DataType::kBytes); ++i) {
+    if (DataTypeName(static_cast<DataType>(i)) == name) return static_cast<DataType>(i);
   }
   return std::nullopt;
 }
 
 // The type of one column of keys, by what it holds. `read` takes the Arrow data that this reads.
-KeyType TypeOfColumn(nb::handle column, std::unique_ptr<ArrowIn>* read) {
-  if (PyRange_Check(column.ptr())) return KeyType::kI64;
+DataType TypeOfColumn(nb::handle column, std::unique_ptr<ArrowIn>* read) {
+  if (PyRange_Check(column.ptr())) return DataType::kI64;
   if (PyList_Check(column.ptr())) {
     for (nb::handle value : column) {
       if (value.is_none()) continue;
-      if (PyUnicode_Check(value.ptr())) return KeyType::kText;
-      if (PyBytes_Check(value.ptr())) return KeyType::kBytes;
-      if (PyFloat_Check(value.ptr())) return KeyType::kF64;
-      if (PyLong_Check(value.ptr()) && !PyBool_Check(value.ptr())) return KeyType::kI64;
+      if (PyUnicode_Check(value.ptr())) return DataType::kText;
+      if (PyBytes_Check(value.ptr())) return DataType::kBytes;
+      if (PyFloat_Check(value.ptr())) return DataType::kF64;
+      if (PyLong_Check(value.ptr()) && !PyBool_Check(value.ptr())) return DataType::kI64;
       break;
     }
   } else if (Buffer buffer; buffer.Hold(column)) {
-    for (int i = 0; i <= static_cast<int>(KeyType::kF64); ++i) {
-      if (buffer.IsOf(static_cast<KeyType>(i))) return static_cast<KeyType>(i);
+    for (int i = 0; i <= static_cast<int>(DataType::kF64); ++i) {
+      if (buffer.IsOf(static_cast<DataType>(i))) return static_cast<DataType>(i);
     }
   } else {
     if (*read == nullptr) *read = ArrowIn::Of(column);
@@ -84,9 +84,9 @@ KeyType TypeOfColumn(nb::handle column, std::unique_ptr<ArrowIn>* read) {
 }
 
 // The types of keys' parts. `read` takes the Arrow data that this reads, as KeysIn wants it.
-std::vector<KeyType> TypesOf(nb::handle keys, std::vector<std::unique_ptr<ArrowIn>>* read) {
+std::vector<DataType> TypesOf(nb::handle keys, std::vector<std::unique_ptr<ArrowIn>>* read) {
   if (PyTuple_Check(keys.ptr())) {
-    std::vector<KeyType> types;
+    std::vector<DataType> types;
     for (nb::handle column : keys) {
       types.push_back(TypeOfColumn(column, &read->emplace_back()));
     }
@@ -96,7 +96,7 @@ std::vector<KeyType> TypesOf(nb::handle keys, std::vector<std::unique_ptr<ArrowI
   if (!PyList_Check(keys.ptr()) && !PyObject_CheckBuffer(keys.ptr())) {
     arrow = ArrowIn::Of(keys);
     if (arrow != nullptr && arrow->columns() > 1) {
-      std::vector<KeyType> types;
+      std::vector<DataType> types;
       for (size_t i = 0; i < arrow->columns(); ++i) {
         const auto type = arrow->TypeOf(i);
         if (!type.has_value()) {
@@ -117,7 +117,7 @@ ColumnIndex* FromColumns(nb::handle keys, nb::handle row_ids, TextArg<"structure
   const std::string structure = *structure_given, nulls = *nulls_given;
   const std::optional<std::vector<std::string>> types = *types_given;
   const int threads = *threads_given;
-  std::vector<KeyType> parts;
+  std::vector<DataType> parts;
   std::vector<std::unique_ptr<ArrowIn>> read;
   if (types.has_value()) {
     for (const std::string& name : *types) {
@@ -138,7 +138,7 @@ ColumnIndex* FromColumns(nb::handle keys, nb::handle row_ids, TextArg<"structure
   const KeysIn in(keys, codec, "keys", std::move(read));
   std::optional<KeysIn> rows;
   if (!row_ids.is_none()) {
-    rows.emplace(row_ids, ValueOf(KeyCodec::Create({KeyType::kU32})), "row_ids");
+    rows.emplace(row_ids, ValueOf(KeyCodec::Create({DataType::kU32})), "row_ids");
     if (rows->size() != in.size()) {
       ThrowInvalid("row_ids: expected " + std::to_string(in.size()) + ", one a key, found " +
                    std::to_string(rows->size()));
@@ -151,13 +151,13 @@ ColumnIndex* FromColumns(nb::handle keys, nb::handle row_ids, TextArg<"structure
         rows.has_value() ? rows->batch().u32() : absl::Span<const RowId>();
     absl::StatusOr<SortedRun> run;
     switch (codec.kind()) {
-      case KeyKind::kU32:
+      case PhysicalType::kU32:
         run = SortedRun::FromUnsorted(in.batch().u32(), ids, threads);
         break;
-      case KeyKind::kU64:
+      case PhysicalType::kU64:
         run = SortedRun::FromUnsorted(in.batch().u64(), ids, threads);
         break;
-      case KeyKind::kBytes:
+      case PhysicalType::kBytes:
         run = SortedRun::FromUnsorted(in.batch().bytes(), ids, threads);
         break;
     }
@@ -182,8 +182,8 @@ columns' rows. It has no primary keys, no cursors and no routes. Thread-safe.)do
       .def("__repr__",
            [](const ColumnIndex& self) {
              std::string types;
-             for (const KeyType type : self.codec().parts()) {
-               types += (types.empty() ? "" : ", ") + std::string(KeyTypeName(type));
+             for (const DataType type : self.codec().parts()) {
+               types += (types.empty() ? "" : ", ") + std::string(DataTypeName(type));
              }
              return "<cairn.ColumnIndex of " + types + (self.closed() ? ", closed>" : ">");
            })
@@ -198,7 +198,7 @@ columns' rows. It has no primary keys, no cursors and no routes. Thread-safe.)do
           },
           "Bytes of the structure and the sorted columns.")
       .def_prop_ro(
-          "kind", [](const ColumnIndex& self) { return KeyKindName(self.codec().kind()); },
+          "kind", [](const ColumnIndex& self) { return PhysicalTypeName(self.codec().kind()); },
           "The physical form of keys: \"u32\", \"u64\" or \"bytes\".");
   module.def("from_columns", &FromColumns, nb::arg("keys").none(), nb::arg("row_ids") = nb::none(),
              nb::kw_only(), nb::arg("structure") = "cpu:auto", nb::arg("types") = nb::none(),

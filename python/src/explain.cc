@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "cairn/route.h"
+#include "cairn/query.h"
 #include "python/src/base/errors.h"
 #include "python/src/queries.h"
 
@@ -37,7 +37,7 @@ std::string Represent(const Explain& explain) {
 }  // namespace
 
 Operation OperationOf(const std::string& name) {
-  for (size_t i = 0; i < kOperations; ++i) {
+  for (size_t i = 0; i < kIndexOperations; ++i) {
     if (OperationName(static_cast<Operation>(i)) == name) return static_cast<Operation>(i);
   }
   ThrowInvalid("operation: expected one of find_first, contains, find, count, scan, found '" +

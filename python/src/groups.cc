@@ -60,7 +60,7 @@ Column FoundGroups::Table() const {
   }
   Fields fields;
   fields.emplace_back("query",
-                      Column::Numbers(KeyType::kU32, queries->data(), groups, nullptr, queries));
+                      Column::Numbers(DataType::kU32, queries->data(), groups, nullptr, queries));
   for (auto& field : Keys()) fields.push_back(std::move(field));
   for (auto& field : Values()) fields.push_back(std::move(field));
   return Column::Structs(groups, std::move(fields));
@@ -79,7 +79,7 @@ nb::dict DictOf(const FoundGroups::Fields& fields) {
 }  // namespace
 
 void BindGroups(nb::module_& module) {
-  nb::class_<FoundGroups>(module, "Groups",
+  nb::class_<FoundGroups>(module, "AggregateGroupsResult",
                           R"doc(The groups of each range of a batch, in the order of keys.
 
 Range i's are `offsets[i]` … `offsets[i + 1] - 1`. Arrow takes all as a table without a copy, one row a
@@ -87,7 +87,7 @@ group, with the columns query, part1, part2 … and the aggregates by their name
       .def("__len__", &FoundGroups::size, "The number of ranges.")
       .def("__repr__",
            [](const FoundGroups& groups) {
-             return "<cairn.Groups of " + std::to_string(groups.size()) + " ranges>";
+             return "<cairn.AggregateGroupsResult of " + std::to_string(groups.size()) + " ranges>";
            })
       .def_prop_ro("offsets", &FoundGroups::Offsets,
                    nb::sig("def offsets(self) -> numpy.typing.NDArray[numpy.uint64]"),

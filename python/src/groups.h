@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/columns/aggregate.h"
-#include "cairn/columns/column_values.h"
+#include "cairn/aggregate.h"
+#include "cairn/column.h"
 #include "python/src/out/column.h"
 
 namespace cairn::python {
@@ -26,7 +26,7 @@ class FoundGroups {
   using Fields = std::vector<std::pair<std::string, Column>>;
 
   // `names`: of the aggregates.
-  FoundGroups(std::shared_ptr<const Groups> groups, std::vector<std::string> names)
+  FoundGroups(std::shared_ptr<const AggregateGroupsResult> groups, std::vector<std::string> names)
       : groups_(std::move(groups)), names_(std::move(names)) {}
 
   size_t size() const { return groups_->size(); }
@@ -40,11 +40,11 @@ class FoundGroups {
  private:
   Column ColumnOf(const ColumnValues& values) const;
 
-  const std::shared_ptr<const Groups> groups_;
+  const std::shared_ptr<const AggregateGroupsResult> groups_;
   const std::vector<std::string> names_;
 };
 
-// Adds cairn.Groups to the module.
+// Adds cairn.AggregateGroupsResult to the module.
 void BindGroups(nb::module_& module);
 
 }  // namespace cairn::python

@@ -60,8 +60,8 @@ Index* Pinned(const Index& self) {
 
 Column PrimaryKeys(const Index& self, nb::handle row_ids) {
   const auto index = self.OpenSecondary();
-  static const KeyCodec narrow = ValueOf(KeyCodec::Create({KeyType::kU32}));
-  static const KeyCodec wide = ValueOf(KeyCodec::Create({KeyType::kU64}));
+  static const KeyCodec narrow = ValueOf(KeyCodec::Create({DataType::kU32}));
+  static const KeyCodec wide = ValueOf(KeyCodec::Create({DataType::kU64}));
   const KeysIn in = KeysIn::OfRows(row_ids, self.in_shards() ? wide : narrow, "row_ids");
   auto keys = std::make_shared<StringList>();
   absl::Status status;
@@ -81,7 +81,7 @@ FoundRows Fetch(const Index& self, nb::handle database, const RangeArguments& ar
   const auto source = SourceOf(database, "database", self.column_family());
   QueryOptions options;
   if (limit.has_value()) options.limit = limit->most;
-  FetchedRows rows;
+  FetchResult rows;
   absl::Status status;
   {
     const GilReleased released;
@@ -103,14 +103,14 @@ FoundRows Fetch(const Index& self, nb::handle database, const RangeArguments& ar
 }
 
 CatchUpReport CatchUp(const Index& self, nb::handle database, BoolArg<"durable"> durable,
-                      BoolArg<"assume_continues"> assume_continues,
+                      BoolArg<"skip_identity_check"> skip_identity_check,
                       NaturalArg<"max_bytes_per_second"> max_bytes_per_second) {
   const auto index = self.OpenSecondary();
   const auto source = SourceOf(database, "database", self.column_family());
   CatchUpReport report;
   CatchUpOptions options;
   options.durable = *durable;
-  options.assume_continues = *assume_continues;
+  options.skip_identity_check = *skip_identity_check;
   options.max_bytes_per_second = *max_bytes_per_second;
   RunWatched(nb::none(), [&](const Watch& watch) {
     options.cancelled = watch.cancelled;
@@ -121,22 +121,23 @@ CatchUpReport CatchUp(const Index& self, nb::handle database, BoolArg<"durable">
   return report;
 }
 
-void Merge(const Index& self, ThreadsArg<"threads"> threads,
-           NaturalArg<"max_bytes_per_second"> max_bytes_per_second, nb::handle progress) {
+void Compact(const Index& self, ThreadsArg<"threads"> threads,
+             NaturalArg<"max_bytes_per_second"> max_bytes_per_second, nb::handle progress) {
   const auto index = self.OpenSecondary();
-  MergeOptions options;
+  CompactOptions options;
   options.threads = *threads;
   options.max_bytes_per_second = *max_bytes_per_second;
   RunWatched(progress, [&](const Watch& watch) {
     options.on_progress = watch.on_progress;
     options.cancelled = watch.cancelled;
-    return index->Merge(options);
+    return index->Compact(options);
   });
 }
 
-std::vector<std::string> Verify(const Index& self, nb::handle database, NaturalArg<"most"> given) {
+std::vector<std::string> Verify(const Index& self, nb::handle database,
+                                NaturalArg<"max_differences"> given) {
   const auto index = self.OpenSecondary();
-  const size_t most = *given;
+  const size_t max_differences = *given;
   std::vector<std::string> differences;
   absl::Status status;
   if (database.is_none()) {
@@ -145,7 +146,7 @@ std::vector<std::string> Verify(const Index& self, nb::handle database, NaturalA
   } else {
     const auto source = SourceOf(database, "database", self.column_family());
     const GilReleased released;
-    status = index->VerifyAgainst(*source, most, &differences);
+    status = index->VerifyAgainst(*source, max_differences, &differences);
   }
   Check(status);
   return differences;
@@ -261,45 +262,45 @@ raise FailedPrecondition. Close it when it is no longer needed: it keeps the fil
                   "upper: typing.Any = None, prefix: typing.Any = None, leading: typing.Any = "
                   "None, bounds: str = '[)', "
                   "limit: int | None = None, after: collections.abc.Sequence[bytes] | None = None) "
-                  "-> Matches"),
+                  "-> FindResult"),
               R"doc(Whole rows of keys or ranges (as count's), read from `database`: a directory or Snapshot.
 
 Rows that have no such key any more are left out, and counted in `stale`. FailedPrecondition where it
 is not the index's database.)doc")
           .def(
               "catch_up", &CatchUp, nb::arg("database").none(), nb::kw_only(),
-              nb::arg("durable") = true, nb::arg("assume_continues") = false,
+              nb::arg("durable") = true, nb::arg("skip_identity_check") = false,
               nb::arg("max_bytes_per_second") = 0,
               nb::sig("def catch_up(self, database: typing.Any, *, durable: bool = True, "
-                      "assume_continues: bool = False, "
+                      "skip_identity_check: bool = False, "
                       "max_bytes_per_second: int = 0) -> CatchUpReport"),
               R"doc(Brings the index up to the state of `database`, a directory or Snapshot, from its write-ahead log.
 
 FailedPrecondition where the log does not tell everything since `sequence`, or it is another database:
 build anew then. Ctrl-C ends it.)doc")
-          .def("merge", &Merge, nb::kw_only(), nb::arg("threads") = 0,
+          .def("compact", &Compact, nb::kw_only(), nb::arg("threads") = 0,
                nb::arg("max_bytes_per_second") = 0, nb::arg("progress") = nb::none(),
-               nb::sig("def merge(self, *, threads: int = 0, max_bytes_per_second: int = 0, "
+               nb::sig("def compact(self, *, threads: int = 0, max_bytes_per_second: int = 0, "
                        "progress: collections.abc.Callable[[str, int, int], object] | None = None) "
                        "-> None"),
                "Makes a new base of the base and all that was caught up. Row ids change. Ctrl-C "
                "ends "
                "it.")
           .def(
-              "merge_pays",
+              "should_compact",
               [](const Index& self) {
                 const auto index = self.OpenSecondary();
                 const GilReleased released;
-                return index->MergePays();
+                return index->ShouldCompact();
               },
               "Whether merge would make queries so much faster, or the index so much smaller, that "
               "it "
               "pays.")
           .def(
               "verify", &Verify, nb::arg("database") = nb::none(), nb::kw_only(),
-              nb::arg("most") = 100,
-              nb::sig(
-                  "def verify(self, database: typing.Any = None, *, most: int = 100) -> list[str]"),
+              nb::arg("max_differences") = 100,
+              nb::sig("def verify(self, database: typing.Any = None, *, max_differences: int = "
+                      "100) -> list[str]"),
               R"doc(Checks the index's files and structures, or, against a database, every row and entry both ways.
 
 Differences from the database as lines, at most `most`; none means equal. DataLoss for a damaged file.)doc")
@@ -357,10 +358,10 @@ Differences from the database as lines, at most `most`; none means equal. DataLo
               nb::sig("def row_dtype(self) -> numpy.dtype[typing.Any]"),
               "The NumPy dtype of rows: uint64 of an index in shards, else uint32.")
           .def_prop_ro(
-              "no_row", [](const Index& self) { return self.in_shards() ? kNoWideRow : kNoRow; },
+              "no_row", [](const Index& self) { return self.in_shards() ? kNoGlobalRow : kNoRow; },
               "What find_first gives where there is no row: the greatest number of `row_dtype`.")
           .def_prop_ro(
-              "kind", [](const Index& self) { return KeyKindName(self.codec().kind()); },
+              "kind", [](const Index& self) { return PhysicalTypeName(self.codec().kind()); },
               "The physical form of keys: \"u32\", \"u64\" or \"bytes\".")
           .def_prop_ro(
               "sequence", [](const Index& self) { return self.OpenSecondary()->sequence(); },

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cairn/index_spec.h"
-#include "cairn/open_options.h"
+#include "cairn/options.h"
 #include "cairn/secondary_index.h"
 #include "python/src/in/arguments.h"
 #include "python/src/queries.h"

@@ -1,4 +1,4 @@
-// join and count_join, and the class cairn.JoinedRows.
+// join and count_join, and the class cairn.JoinResult.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/join/join.h"
-#include "cairn/string_list.h"
+#include "cairn/column.h"
+#include "cairn/join.h"
 #include "python/src/base/errors.h"
 #include "python/src/base/gil.h"
 #include "python/src/bindings.h"
@@ -29,7 +29,7 @@ namespace {
 // The pairs of a join, as Python has them. Immutable.
 struct FoundPairs {
   struct Contents {
-    cairn::JoinedRows rows;
+    cairn::JoinResult rows;
     StringList left_keys, right_keys;  // primary keys
   };
   std::shared_ptr<Contents> contents;
@@ -38,12 +38,12 @@ struct FoundPairs {
   std::vector<std::string> left_columns, right_columns;
 
   size_t size() const { return contents->rows.size(); }
-  nb::object Rows(const std::vector<WideRowId>& rows) const {
+  nb::object Rows(const std::vector<GlobalRowId>& rows) const {
     return ArrayOver(rows.data(), rows.size(), "uint64", contents);
   }
   std::optional<Column> Keys() const {
     if (!codec.has_value()) return std::nullopt;
-    return KeyColumnOf(*codec, {contents, &contents->rows.keys});
+    return EncodedKeysOf(*codec, {contents, &contents->rows.keys});
   }
   std::vector<std::pair<std::string, Column>> Columns() const {
     std::vector<std::pair<std::string, Column>> columns;
@@ -61,8 +61,8 @@ struct FoundPairs {
     std::vector<std::pair<std::string, Column>> fields;
     // Rows, the key, primary keys, and columns.
     fields.reserve(2 + 1 + 2 + left_columns.size() + right_columns.size());
-    const auto rows = [&](const std::vector<WideRowId>& of) {
-      return Column::Numbers(KeyType::kU64, of.data(), of.size(), nullptr, contents);
+    const auto rows = [&](const std::vector<GlobalRowId>& of) {
+      return Column::Numbers(DataType::kU64, of.data(), of.size(), nullptr, contents);
     };
     fields.emplace_back("left.row_id", rows(contents->rows.left));
     fields.emplace_back("right.row_id", rows(contents->rows.right));
@@ -131,7 +131,7 @@ uint64_t CountPairs(nb::handle left, nb::handle right) {
 }  // namespace
 
 void BindJoins(nb::module_& module) {
-  nb::class_<FoundPairs>(module, "JoinedRows", R"doc(Pairs of rows of two indexes that have one key.
+  nb::class_<FoundPairs>(module, "JoinResult", R"doc(Pairs of rows of two indexes that have one key.
 
 Pair j is of rows `left[j]` and `right[j]`. Arrow takes all as a table without a copy, with the columns left.row_id,
 right.row_id and, where they were asked for, key, left.primary_key, right.primary_key and the included columns, as
@@ -139,7 +139,7 @@ left.NAME and right.NAME: `pyarrow.table(pairs)`.)doc")
       .def("__len__", &FoundPairs::size, "The number of pairs.")
       .def("__repr__",
            [](const FoundPairs& pairs) {
-             return "<cairn.JoinedRows of " + std::to_string(pairs.size()) + " pairs>";
+             return "<cairn.JoinResult of " + std::to_string(pairs.size()) + " pairs>";
            })
       .def_prop_ro(
           "left", [](const FoundPairs& pairs) { return pairs.Rows(pairs.contents->rows.left); },
@@ -178,7 +178,7 @@ left.NAME and right.NAME: `pyarrow.table(pairs)`.)doc")
           "def join(left: Index, right: Index, *, with_keys: bool = False, primary_keys: bool = "
           "False, left_columns: collections.abc.Sequence[str] = (), right_columns: "
           "collections.abc.Sequence[str] = (), limit: int | None = None, after: bytes = b'') -> "
-          "JoinedRows"),
+          "JoinResult"),
       R"doc(Every pair of a row of `left` and a row of `right` that have the same key, as an SQL inner join.
 
 By key, then by the rows in the order that either index has them in. A null equals nothing. `left_columns` and

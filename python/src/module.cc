@@ -17,7 +17,7 @@ NB_MODULE(_cairn, module) {
   RegisterErrors();
   BindExit();
   module.attr("NO_ROW") = cairn::kNoRow;
-  module.attr("NO_WIDE_ROW") = cairn::kNoWideRow;
+  module.attr("NO_GLOBAL_ROW") = cairn::kNoGlobalRow;
   module.def("version", &cairn::Version, "The version of the library, as \"0.1.0\".");
   BindColumn(module);
   BindMatches(module);

@@ -95,19 +95,19 @@ namespace {
 
 // What every query method takes besides its keys.
 struct Options {
-  std::optional<double> max_response_time;
+  std::optional<double> latency_target;
   std::string route;
   bool sorted_input;
   Explain* explain;
 
   QueryOptions Make(const Queries& index) const {
     QueryOptions options;
-    if (max_response_time.has_value()) {
-      if (!(*max_response_time > 0)) {
-        ThrowInvalid("max_response_time: expected a number of seconds above 0, found " +
-                     std::to_string(*max_response_time));
+    if (latency_target.has_value()) {
+      if (!(*latency_target > 0)) {
+        ThrowInvalid("latency_target: expected a number of seconds above 0, found " +
+                     std::to_string(*latency_target));
       }
-      options.max_response_time = absl::Seconds(*max_response_time);
+      options.latency_target = absl::Seconds(*latency_target);
     }
     if (!index.is_secondary() && (explain != nullptr || !route.empty())) {
       throw PythonError("Unimplemented",
@@ -133,10 +133,10 @@ void WithoutGil(Explain* explain, Ask ask) {
   if (explain != nullptr) *explain = std::move(explained);
 }
 
-void Answer(const BatchIndex& index, Batch batch, Explain* explain) {
+void Execute(const BatchIndex& index, Batch batch, Explain* explain) {
   WithoutGil(explain, [&](Explain* explained) {
     batch.explain = explained;
-    return index.Answer(batch);
+    return index.Execute(batch);
   });
 }
 
@@ -156,12 +156,12 @@ nb::object FindFirst(const Queries& self, nb::handle keys, nb::handle out, const
   if (self.in_shards()) {
     const QueryOptions query = options.Make(self);
     WithoutGil(options.explain, [&](Explain* explain) {
-      return index->FindFirstWide(in.batch(), rows.span<WideRowId>(), query, explain);
+      return index->FindFirstGlobal(in.batch(), rows.span<GlobalRowId>(), query, explain);
     });
     return std::move(rows).object();
   }
-  Answer(*index, Batch::FindFirst(in.batch(), rows.span<RowId>(), options.Make(self)),
-         options.explain);
+  Execute(*index, Batch::FindFirst(in.batch(), rows.span<RowId>(), options.Make(self)),
+          options.explain);
   return std::move(rows).object();
 }
 
@@ -170,8 +170,8 @@ nb::object Contains(const Queries& self, nb::handle keys, nb::handle out, const 
   const KeysIn in(keys, self.codec(), "keys");
   OutArray found(in.size(), OutType::kBool, out);
   if (!out.is_none()) CheckApart(in, found);
-  Answer(*index, Batch::Contains(in.batch(), found.span<bool>(), options.Make(self)),
-         options.explain);
+  Execute(*index, Batch::Contains(in.batch(), found.span<bool>(), options.Make(self)),
+          options.explain);
   return std::move(found).object();
 }
 
@@ -179,12 +179,12 @@ nb::object Contains(const Queries& self, nb::handle keys, nb::handle out, const 
 // rows and their keys are of one version: another may have other rows under these ids.
 void AnswerRows(const BatchIndex& index, Batch batch, bool primary_keys, Explain* explain,
                 FoundRows* found) {
-  if (!primary_keys) return Answer(index, batch, explain);
+  if (!primary_keys) return Execute(index, batch, explain);
   FoundRows::Contents* contents = found->contents();
   WithoutGil(explain, [&](Explain* explained) {
     batch.explain = explained;
     const auto pinned = static_cast<const SecondaryIndex&>(index).Pin();
-    absl::Status status = pinned.ok() ? (*pinned)->Answer(batch) : pinned.status();
+    absl::Status status = pinned.ok() ? (*pinned)->Execute(batch) : pinned.status();
     if (!status.ok()) return status;
     return (*pinned)->PrimaryKeysOf(contents->matches, &contents->primary_keys);
   });
@@ -238,8 +238,8 @@ nb::object Count(const Queries& self, const RangeArguments& arguments, nb::handl
   const RangesIn in(arguments, self.codec());
   OutArray counts(in.batch().size(), OutType::kU64, out);
   if (!out.is_none()) CheckApart(in, counts);
-  Answer(*index, Batch::Count(in.batch(), counts.span<uint64_t>(), options.Make(self)),
-         options.explain);
+  Execute(*index, Batch::Count(in.batch(), counts.span<uint64_t>(), options.Make(self)),
+          options.explain);
   return std::move(counts).object();
 }
 
@@ -267,11 +267,11 @@ FoundRows Scan(const Queries& self, const RangeArguments& arguments, std::option
 
 }  // namespace
 
-#define CAIRN_OPTION_ARGS                                           \
-  nb::arg("max_response_time") = nb::none(), nb::arg("route") = "", \
-  nb::arg("sorted_input") = false, nb::arg("explain") = nb::none()
-#define CAIRN_OPTIONS_SIG                                                                 \
-  "max_response_time: float | None = None, route: str = '', sorted_input: bool = False, " \
+#define CAIRN_OPTION_ARGS                                                                         \
+  nb::arg("latency_target") = nb::none(), nb::arg("route") = "", nb::arg("sorted_input") = false, \
+  nb::arg("explain") = nb::none()
+#define CAIRN_OPTIONS_SIG                                                              \
+  "latency_target: float | None = None, route: str = '', sorted_input: bool = False, " \
   "explain: Explain | None = None)"
 #define CAIRN_RANGE_ARGS                                                                         \
   nb::arg("lower") = nb::none(), nb::arg("upper") = nb::none(), nb::kw_only(),                   \
@@ -283,7 +283,7 @@ FoundRows Scan(const Queries& self, const RangeArguments& arguments, std::option
 
 void BindQueries(nb::module_& module) {
   pthread_atfork(nullptr, nullptr, &InChild);
-  using Seconds = Argument<std::optional<double>, "max_response_time">;
+  using Seconds = Argument<std::optional<double>, "latency_target">;
   using Route = TextArg<"route">;
   using Sorted = BoolArg<"sorted_input">;
   using Columns = Argument<ColumnNames, "columns">;
@@ -300,7 +300,7 @@ void BindQueries(nb::module_& module) {
                   "numpy.typing.NDArray[typing.Any] | None = None, " CAIRN_OPTIONS_SIG
                   " -> numpy.typing.NDArray[typing.Any]"),
           R"doc(uint32[keys]: the lowest row of each key, or cairn.NO_ROW. Of an index in shards,
-uint64[keys] and cairn.NO_WIDE_ROW.
+uint64[keys] and cairn.NO_GLOBAL_ROW.
 
 `out` takes the answers where it is given. KeyTypeError for keys of another type, OutputTypeError for
 another `out`. Other threads run meanwhile.)doc")
@@ -324,7 +324,8 @@ another `out`. Other threads run meanwhile.)doc")
           nb::arg("keys").none(), nb::kw_only(), nb::arg("primary_keys") = false,
           nb::arg("columns") = nb::none(), CAIRN_OPTION_ARGS,
           nb::sig("def find(self, keys: typing.Any, *, primary_keys: bool = False, columns: "
-                  "collections.abc.Sequence[str] | None = None, " CAIRN_OPTIONS_SIG " -> Matches"),
+                  "collections.abc.Sequence[str] | None = None, " CAIRN_OPTIONS_SIG
+                  " -> FindResult"),
           R"doc(All rows of each key, and their primary keys if these are asked for.
 
 `columns` are names of those that the index includes, "include(…)" in its spec: the rows' values in
@@ -365,7 +366,7 @@ bytes; of a composite the last given part); or those whose first parts are `lead
                   "limit: int | None = None, order: str = 'asc', with_keys: bool = False, "
                   "primary_keys: bool = False, columns: collections.abc.Sequence[str] | None = "
                   "None, after: collections.abc.Sequence[bytes] | None = "
-                  "None, " CAIRN_OPTIONS_SIG " -> Matches"),
+                  "None, " CAIRN_OPTIONS_SIG " -> FindResult"),
           R"doc(The rows of each range, by (key, primary key), ascending or descending ("desc").
 
 Ranges are given as to count, and `columns` as to find. With a `limit`, at most so many entries a range; `after` takes the
@@ -401,8 +402,8 @@ Ranges are given as to count, and `columns` as to find. With a `limit`, at most 
           "key_types",
           [](const Queries& self) {
             nb::list types;
-            for (const KeyType type : self.codec().parts())
-              types.append(std::string(KeyTypeName(type)));
+            for (const DataType type : self.codec().parts())
+              types.append(std::string(DataTypeName(type)));
             return types;
           },
           nb::sig("def key_types(self) -> list[str]"),

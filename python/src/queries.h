@@ -12,7 +12,6 @@
 #include "cairn/batch_index.h"
 #include "cairn/key_codec.h"
 #include "cairn/query.h"
-#include "cairn/route.h"
 
 namespace cairn::python {
 
@@ -37,7 +36,7 @@ class Queries {
   const std::string& name() const { return name_; }
   // Whether this is a SecondaryIndex: has primary keys, routes, cursors.
   virtual bool is_secondary() const = 0;
-  // Whether rows are WideRowIds.
+  // Whether rows are GlobalRowIds.
   virtual bool in_shards() const { return false; }
 
  private:

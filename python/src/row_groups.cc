@@ -43,8 +43,8 @@ Column FoundRowGroups::Table() const {
 
 void BindRowGroups(nb::module_& module) {
   nb::class_<FoundRowGroups>(
-      module, "RowGroups",
-      R"doc(Groups of the rows that a predicate is true of, and their aggregates.
+      module, "GroupByResult",
+      R"doc(AggregateGroupsResult of the rows that a predicate is true of, and their aggregates.
 
 Arrow takes them as a table without a copy, one row a group, with the columns to group by and the aggregates by
 their names: `pyarrow.table(groups)`.)doc")
@@ -53,7 +53,7 @@ their names: `pyarrow.table(groups)`.)doc")
           "The number of groups.")
       .def("__repr__",
            [](const FoundRowGroups& found) {
-             return "<cairn.RowGroups: " + std::to_string(found.groups().size) + " groups of " +
+             return "<cairn.GroupByResult: " + std::to_string(found.groups().size) + " groups of " +
                     std::to_string(found.groups().rows) + " rows>";
            })
       .def_prop_ro("keys", &FoundRowGroups::Keys, nb::sig("def keys(self) -> dict[str, Column]"),

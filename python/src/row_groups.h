@@ -9,19 +9,19 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/where/index_group.h"
+#include "cairn/index_group.h"
 #include "python/src/out/column.h"
 
 namespace cairn::python {
 
-// Groups of rows and their aggregates. Immutable once it is in Python.
+// AggregateGroupsResult of rows and their aggregates. Immutable once it is in Python.
 class FoundRowGroups {
  public:
   // `names`: of the columns to group by, then of the aggregates.
-  FoundRowGroups(std::shared_ptr<const RowGroups> groups, std::vector<std::string> names)
+  FoundRowGroups(std::shared_ptr<const GroupByResult> groups, std::vector<std::string> names)
       : groups_(std::move(groups)), names_(std::move(names)) {}
 
-  const RowGroups& groups() const { return *groups_; }
+  const GroupByResult& groups() const { return *groups_; }
   nb::dict Keys() const;
   nb::dict Values() const;
   // A struct of each group: the columns to group by, then the aggregates.
@@ -30,11 +30,11 @@ class FoundRowGroups {
  private:
   Column ColumnOf(const ColumnValues& values) const;
 
-  const std::shared_ptr<const RowGroups> groups_;
+  const std::shared_ptr<const GroupByResult> groups_;
   const std::vector<std::string> names_;
 };
 
-// Adds cairn.RowGroups to the module.
+// Adds cairn.GroupByResult to the module.
 void BindRowGroups(nb::module_& module);
 
 }  // namespace cairn::python

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/columns/aggregate.h"
+#include "cairn/aggregate.h"
 #include "python/src/aggregates.h"
 #include "python/src/base/errors.h"
 #include "python/src/base/gil.h"
@@ -26,8 +26,8 @@
 namespace cairn::python {
 namespace {
 
-GroupOptions OptionsOf(std::optional<Limit> limit) {
-  GroupOptions options;
+AggregateGroupsOptions OptionsOf(std::optional<Limit> limit) {
+  AggregateGroupsOptions options;
   if (limit.has_value()) options.limit = limit->most;
   return options;
 }
@@ -81,7 +81,7 @@ class PartsIn {
       if (!held.Hold(queries)) {
         ThrowKeyType("parts: expected an array of uint32, found " + Described(queries));
       }
-      if (const auto fault = held.WhyNot(KeyType::kU32, queries)) ThrowKeyType("parts: " + *fault);
+      if (const auto fault = held.WhyNot(DataType::kU32, queries)) ThrowKeyType("parts: " + *fault);
       parts_.push_back({{static_cast<const uint32_t*>(held.data()), held.size()},
                         {results.c_str(), results.size()}});
       results_.push_back(std::move(results));
@@ -118,9 +118,9 @@ FoundGroups CombineGroups(const PublishedMap& self, Argument<size_t, "ranges"> r
                           nb::handle parts, LimitArg<"limit"> limit) {
   NamedAggregates named = AggregatesOf(aggregates);
   const PartsIn in(parts);
-  const GroupOptions options = OptionsOf(*limit);
+  const AggregateGroupsOptions options = OptionsOf(*limit);
   const size_t of = *ranges, leading = *leading_parts;
-  auto groups = std::make_shared<Groups>();
+  auto groups = std::make_shared<AggregateGroupsResult>();
   absl::Status status;
   {
     const GilReleased released;
@@ -178,7 +178,7 @@ not fit 64 bits in all.)doc")
       .def("combine_groups", &CombineGroups, nb::arg("ranges"), nb::arg("leading_parts"),
            nb::arg("aggregates").none(), nb::arg("parts").none(), nb::arg("limit") = nb::none(),
            nb::sig("def combine_groups(self, ranges: int, leading_parts: int, " CAIRN_COMBINE_SIG
-                   ", limit: int | None = None) -> Groups"),
+                   ", limit: int | None = None) -> AggregateGroupsResult"),
            "The same of Index.group_by and group_part, with the limit that the shards had. Cursors "
            "are for `after` of every shard.");
 }

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "cairn/shards/shard_map.h"
+#include "cairn/sharding.h"
 
 namespace cairn::python {
 

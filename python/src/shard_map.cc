@@ -1,6 +1,6 @@
 #include "python/src/shard_map.h"
 
-#include "cairn/shards/shard_map.h"
+#include "cairn/sharding.h"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/string_list.h"
+#include "cairn/column.h"
 #include "python/src/base/errors.h"
 #include "python/src/base/gil.h"
 #include "python/src/in/arguments.h"
@@ -73,17 +73,17 @@ Column PhysicalKeys(const PublishedMap& self, nb::handle keys) {
   const KeysIn in(keys, self.map->codec(), "keys");
   const KeyBatch batch = in.batch();
   switch (self.map->codec().kind()) {
-    case KeyKind::kU32: {
+    case PhysicalType::kU32: {
       const auto held =
           std::make_shared<const std::vector<uint32_t>>(batch.u32().begin(), batch.u32().end());
-      return Column::Numbers(KeyType::kU32, held->data(), held->size(), nullptr, held);
+      return Column::Numbers(DataType::kU32, held->data(), held->size(), nullptr, held);
     }
-    case KeyKind::kU64: {
+    case PhysicalType::kU64: {
       const auto held =
           std::make_shared<const std::vector<uint64_t>>(batch.u64().begin(), batch.u64().end());
-      return Column::Numbers(KeyType::kU64, held->data(), held->size(), nullptr, held);
+      return Column::Numbers(DataType::kU64, held->data(), held->size(), nullptr, held);
     }
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       break;
   }
   auto held = std::make_shared<StringList>();
@@ -155,8 +155,8 @@ and thread-safe.)doc");
           "key_types",
           [](const PublishedMap& self) {
             nb::list types;
-            for (const KeyType type : self.map->codec().parts()) {
-              types.append(std::string(KeyTypeName(type)));
+            for (const DataType type : self.map->codec().parts()) {
+              types.append(std::string(DataTypeName(type)));
             }
             return types;
           },
@@ -167,7 +167,7 @@ and thread-safe.)doc");
             nb::dict included;
             for (const IncludedColumn& column : self.map->spec().include) {
               included[nb::str(column.name.data(), column.name.size())] =
-                  std::string(KeyTypeName(column.value.type));
+                  std::string(DataTypeName(column.value.type));
             }
             return included;
           },

@@ -11,7 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/build.h"
+#include "cairn/options.h"
+#include "cairn/sharding.h"
 #include "cairn/snapshot_source.h"
 #include "python/src/base/errors.h"
 #include "python/src/base/gil.h"
@@ -29,11 +30,11 @@ struct StepArguments {
   Threads threads;
   uint64_t memory_budget;
   nb::handle progress;
-  bool store_leaves = false;
+  bool prebuild_search_structure = false;
 };
 using StepThreads = ThreadsArg<"threads">;
 using StepBudget = NaturalArg<"memory_budget">;
-using StoreLeaves = BoolArg<"store_leaves">;
+using StoreLeaves = BoolArg<"prebuild_search_structure">;
 using SpecArg = TextArg<"spec">;
 
 // Runs a step so that Ctrl-C ends it.
@@ -44,7 +45,7 @@ void RunStep(const StepArguments& arguments,
     BuildOptions options;
     options.threads = arguments.threads;
     options.memory_budget = arguments.memory_budget;
-    options.store_leaves = arguments.store_leaves;
+    options.prebuild_search_structure = arguments.prebuild_search_structure;
     options.on_progress = watch.on_progress;
     options.cancelled = watch.cancelled;
     return step(options);
@@ -168,17 +169,18 @@ void BindShards(nb::module_& module) {
   module.def(
       "build_shard",
       [](nb::handle plan, ShardNumber<"shard"> shard, nb::handle directory,
-         StoreLeaves store_leaves, StepThreads threads, StepBudget budget, nb::handle progress) {
+         StoreLeaves prebuild_search_structure, StepThreads threads, StepBudget budget,
+         nb::handle progress) {
         const std::string from = PathOf(plan, "plan"), to = PathOf(directory, "directory");
         const uint32_t number = *shard;
         return RunBuild(
-            {*threads, *budget, progress, *store_leaves},
+            {*threads, *budget, progress, *prebuild_search_structure},
             [&](const BuildOptions& options) { return BuildShard(from, number, to, options); });
       },
       nb::arg("plan").none(), nb::arg("shard"), nb::arg("directory").none(),
-      nb::arg("store_leaves"), CAIRN_STEP_ARGS,
+      nb::arg("prebuild_search_structure"), CAIRN_STEP_ARGS,
       nb::sig("def build_shard(plan: str | os.PathLike[str], shard: int, directory: str | "
-              "os.PathLike[str], store_leaves: bool, " CAIRN_STEP_SIG "BuildReport"));
+              "os.PathLike[str], prebuild_search_structure: bool, " CAIRN_STEP_SIG "BuildReport"));
   module.def(
       "publish_shards",
       [](nb::handle plan, nb::handle directory, StepThreads threads, StepBudget budget,
@@ -206,16 +208,16 @@ void BindShards(nb::module_& module) {
   module.def(
       "build_sharded",
       [](nb::handle source, SpecArg spec, nb::handle directory, ShardNumber<"shards"> shards,
-         ShardNumber<"segments"> segments, StoreLeaves store_leaves, StepThreads threads,
-         StepBudget budget, nb::handle progress) {
+         ShardNumber<"segments"> segments, StoreLeaves prebuild_search_structure,
+         StepThreads threads, StepBudget budget, nb::handle progress) {
         return BuildAllShards(source, *spec, directory, *shards, *segments,
-                              {*threads, *budget, progress, *store_leaves});
+                              {*threads, *budget, progress, *prebuild_search_structure});
       },
       nb::arg("source").none(), nb::arg("spec"), nb::arg("directory").none(), nb::arg("shards"),
-      nb::arg("segments").none(), nb::arg("store_leaves"), CAIRN_STEP_ARGS,
+      nb::arg("segments").none(), nb::arg("prebuild_search_structure"), CAIRN_STEP_ARGS,
       nb::sig("def build_sharded(source: typing.Any, spec: str, directory: str | "
-              "os.PathLike[str], shards: int, segments: int, store_leaves: bool, " CAIRN_STEP_SIG
-              "BuildReport"));
+              "os.PathLike[str], shards: int, segments: int, prebuild_search_structure: "
+              "bool, " CAIRN_STEP_SIG "BuildReport"));
   module.def(
       "shard_directory_name", [](ShardNumber<"shard"> shard) { return ShardDirectoryName(*shard); },
       nb::arg("shard"), nb::sig("def shard_directory_name(shard: int) -> str"),

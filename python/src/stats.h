@@ -2,7 +2,7 @@
 
 #include <nanobind/nanobind.h>
 
-#include "cairn/index_stats.h"
+#include "cairn/secondary_index.h"
 
 namespace cairn::python {
 

@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "absl/status/status.h"
-#include "cairn/progress.h"
+#include "cairn/options.h"
 
 namespace cairn::python {
 

@@ -1,4 +1,4 @@
-// The class cairn.IndexGroup, predicates over several indexes, and cairn.WhereMatches.
+// The class cairn.IndexGroup, predicates over several indexes, and cairn.WhereResult.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/where/index_group.h"
+#include "cairn/index_group.h"
 #include "python/src/base/errors.h"
 #include "python/src/base/gil.h"
 #include "python/src/bindings.h"
@@ -31,8 +31,8 @@ namespace {
 // Rows that a predicate found. Immutable once it is in Python.
 struct FoundWhere {
   struct Contents {
-    WhereMatches matches;
-    std::vector<WideRowId> wide;  // of a group in shards
+    WhereResult matches;
+    std::vector<GlobalRowId> wide;  // of a group in shards
     StringList primary_keys;
   };
 
@@ -50,7 +50,7 @@ struct FoundWhere {
     std::vector<std::pair<std::string, Column>> fields;
     const void* const rows =
         in_shards ? static_cast<const void*>(contents->wide.data()) : contents->matches.rows.data();
-    fields.emplace_back("row_id", Column::Numbers(in_shards ? KeyType::kU64 : KeyType::kU32, rows,
+    fields.emplace_back("row_id", Column::Numbers(in_shards ? DataType::kU64 : DataType::kU32, rows,
                                                   size(), nullptr, contents));
     fields.emplace_back("primary_key", PrimaryKeys());
     for (auto& column : Columns()) fields.push_back(std::move(column));
@@ -146,13 +146,13 @@ class Group {
     RunQuery([&](const std::atomic<bool>* cancelled) {
       options.cancelled = cancelled;
       FoundWhere::Contents& contents = *found.contents;
-      const WhereMatches& matches = contents.matches;
+      const WhereResult& matches = contents.matches;
       absl::Status status = group_->Find(predicate, options, &contents.matches);
       if (status.ok()) {
         status = group_->PrimaryKeys(matches.shards, matches.rows, &contents.primary_keys);
       }
       for (size_t i = 0; found.in_shards && i < matches.shards.size(); ++i) {
-        contents.wide.push_back(matches.wide_row(i));
+        contents.wide.push_back(matches.global_row(i));
       }
       return status;
     });
@@ -165,7 +165,7 @@ class Group {
                            Strategy strategy) const {
     NamedAggregates named = AggregatesOf(aggregates);
     const Predicate predicate = PredicateOf(where, parameters);
-    RowGroupOptions options;
+    GroupByOptions options;
     options.group_by = *group_by;
     RequireDistinct(options.group_by, "group_by");
     std::vector<std::string> names = options.group_by;
@@ -176,10 +176,10 @@ class Group {
     if (limit.has_value()) options.limit = limit->most;
     options.after = ReadBytes(after, "after");
     options.strategy = StrategyOf(*strategy);
-    auto groups = std::make_shared<RowGroups>();
+    auto groups = std::make_shared<GroupByResult>();
     RunQuery([&](const std::atomic<bool>* cancelled) {
       options.cancelled = cancelled;
-      return group_->AggregateRows(predicate, named.aggregates, options, groups.get());
+      return group_->GroupBy(predicate, named.aggregates, options, groups.get());
     });
     return FoundRowGroups(std::move(groups), std::move(names));
   }
@@ -214,7 +214,7 @@ class Group {
 };
 
 void BindFoundWhere(nb::module_& module) {
-  nb::class_<FoundWhere>(module, "WhereMatches", R"doc(The rows that a predicate is true of.
+  nb::class_<FoundWhere>(module, "WhereResult", R"doc(The rows that a predicate is true of.
 
 Arrow takes them as a table without a copy, with the columns row_id, primary_key and the included columns that were
 asked for: `pyarrow.table(matches)`. Row ids are the group's; of a group in shards they are uint64,
@@ -300,7 +300,7 @@ Indexes in shards are taken, too: by key range as any are; by source if all are 
           nb::sig("def where(self, where: str | None = None, parameters: " CAIRN_PARAMETERS_SIG
                   ", *, order_by: str | None = None, descending: bool = "
                   "False, limit: int | None = None, after: bytes = b'', columns: "
-                  "collections.abc.Sequence[str] = (), strategy: str = 'auto') -> WhereMatches"),
+                  "collections.abc.Sequence[str] = (), strategy: str = 'auto') -> WhereResult"),
           R"doc(The rows the predicate is true of: by primary key, or in the order of an index, rows without a key there last.
 
     group.where("city = ? AND age >= ?", ["Lisbon", 18])
@@ -319,8 +319,8 @@ way, never in the text.)doc")
                   "parameters: " CAIRN_PARAMETERS_SIG
                   ", *, group_by: collections.abc.Sequence[str] = (), order_by: "
                   "collections.abc.Sequence[str] = (), limit: int | None = None, after: bytes = "
-                  "b'', strategy: str = 'auto') -> RowGroups"),
-          R"doc(Groups the rows the predicate is true of by columns, and computes aggregates of each group.
+                  "b'', strategy: str = 'auto') -> GroupByResult"),
+          R"doc(AggregateGroupsResult the rows the predicate is true of by columns, and computes aggregates of each group.
 
     group.aggregate({"rows": "count", "total": ("sum", "price")}, "age >= ?", [18], group_by=["city"],
                     order_by=["total desc"], limit=10)

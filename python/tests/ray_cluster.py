@@ -85,7 +85,7 @@ def check_points(cluster: cairn.ray.Cluster, plain: cairn.Index, keys: Any = KEY
     assert found.offsets.tolist() == expected.offsets.tolist()
     assert found.primary_keys.to_pylist() == expected.primary_keys.to_list()
     first, there = cluster.find_first(keys), plain.find_first(keys) != cairn.NO_ROW
-    assert first.dtype == np.uint64 and ((first != cairn.NO_WIDE_ROW) == there).all()
+    assert first.dtype == np.uint64 and ((first != cairn.NO_GLOBAL_ROW) == there).all()
     assert cluster.primary_keys(first[there], generation=found.generation).to_pylist() == [
         expected.primary_keys[int(expected.offsets[i])] for i in np.flatnonzero(there)
     ]

@@ -39,7 +39,7 @@ def test_arguments_of_other_types_are_named(table: Table, tmp_path: pathlib.Path
         (lambda: cairn.build(table.directory, "value:text"), "specs: expected a dict"),  # type: ignore[arg-type]
         (lambda: cairn.build(None, {other: "value:text"}), "source: expected a path"),  # type: ignore[arg-type]
         (lambda: cairn.build(table.directory, {other: "value:text"}, threads=2.5), "threads: expected an integer"),  # type: ignore[arg-type]
-        (lambda: cairn.build(table.directory, {other: "value:text"}, store_leaves="yes"), "store_leaves: expected a bool"),  # type: ignore[arg-type]
+        (lambda: cairn.build(table.directory, {other: "value:text"}, prebuild_search_structure="yes"), "prebuild_search_structure: expected a bool"),  # type: ignore[arg-type]
         (lambda: cairn.from_columns(U8, types="u8"), "types: expected a sequence of names, found str"),
         (lambda: cairn.from_columns(U8, structure=None), "structure: expected a str, found NoneType"),  # type: ignore[arg-type]
         (lambda: index.scan(0, 9, bounds=None), "bounds: expected a str, found NoneType"),  # type: ignore[arg-type]
@@ -53,7 +53,7 @@ def test_arguments_of_other_types_are_named(table: Table, tmp_path: pathlib.Path
         (lambda: index.find(U8, columns=b"f"), "columns: expected a sequence of names, found bytes"),  # type: ignore[arg-type]
         (lambda: index.find(U8, primary_keys="yes"), "primary_keys: expected a bool"),  # type: ignore[arg-type]
         (lambda: index.find(U8, route=None), "route: expected a str"),  # type: ignore[arg-type]
-        (lambda: index.find(U8, max_response_time="1"), "max_response_time: expected a number, found str"),  # type: ignore[arg-type]
+        (lambda: index.find(U8, latency_target="1"), "latency_target: expected a number, found str"),  # type: ignore[arg-type]
         (lambda: index.find(U8, explain=True), "explain: expected a cairn.Explain"),  # type: ignore[arg-type]
         (lambda: index.contains(U8, sorted_input=None), "sorted_input: expected a bool"),  # type: ignore[arg-type]
         (lambda: index.explain(3), "operation: expected a str"),  # type: ignore[arg-type]
@@ -61,7 +61,7 @@ def test_arguments_of_other_types_are_named(table: Table, tmp_path: pathlib.Path
         (lambda: index.fetch(table.directory, U8, limit="1"), "limit: expected an integer"),  # type: ignore[arg-type]
         (lambda: index.catch_up(None), "database: expected a path"),
         (lambda: index.catch_up(table.directory, durable=0), "durable: expected a bool"),  # type: ignore[arg-type]
-        (lambda: index.merge(threads=None), "threads: expected an integer"),  # type: ignore[arg-type]
+        (lambda: index.compact(threads=None), "threads: expected an integer"),  # type: ignore[arg-type]
         (lambda: index.verify(5), "database: expected a path"),
         (lambda: index.predicted_time("find", "many"), "queries: expected an integer"),  # type: ignore[arg-type]
         (lambda: index.aggregate([]), "aggregates: expected a dict"),  # type: ignore[arg-type]
@@ -114,10 +114,10 @@ def test_values_out_of_range_are_named(table: Table, tmp_path: pathlib.Path) -> 
         (lambda n: group.where("u8 = 1", limit=n), (-1,), "limit"),
         (lambda n: group.aggregate({"n": "count"}, limit=n), (-1,), "limit"),
         (lambda n: cairn.join(index, index, limit=n), (-1,), "limit"),
-        (lambda n: index.verify(table.directory, most=n), (-1,), "most"),
+        (lambda n: index.verify(table.directory, max_differences=n), (-1,), "max_differences"),
         (lambda n: cairn.open(table.indexes / "u8", threads=n), (-1, 4097, 10**30), "threads"),
         (lambda n: cairn.open(table.indexes / "u8", host_memory_budget=n), (-1,), "host_memory_budget"),
-        (lambda n: index.merge(threads=n), (-1, 4097), "threads"),
+        (lambda n: index.compact(threads=n), (-1, 4097), "threads"),
         (lambda n: cairn.build(table.directory, {other: "value:bytes"}, threads=n), (-1, 4097), "threads"),
         (lambda n: cairn.build(table.directory, {other: "value:bytes"}, memory_budget=n), (-1,), "memory_budget"),
         (lambda n: cairn.from_columns(U8, threads=n), (-1, 4097), "threads"),

@@ -50,7 +50,7 @@ def test_build_says_what_it_did(make_table: MakeTable, tmp_path: pathlib.Path) -
 def test_stored_leaves_are_searched_where_they_lie(make_table: MakeTable, tmp_path: pathlib.Path) -> None:
     database = make_table(rows_of(range(500)))
     for leaves in (False, True):
-        cairn.build(database, {tmp_path / "n": "value[0:8]:u64be"}, store_leaves=leaves)
+        cairn.build(database, {tmp_path / "n": "value[0:8]:u64be"}, prebuild_search_structure=leaves)
         with cairn.open(tmp_path / "n", ordered_indexes=["cpu:packed"], verify="metadata") as index:
             assert index.count(keys=[7]).tolist() == [5]
             assert (index.stats()["ordered_indexes"][0]["mapped_bytes"] > 0) == leaves
@@ -116,7 +116,7 @@ def test_catching_up_merging_and_fetching(make_table: MakeTable, tmp_path: pathl
     # ldb keeps no log of what it has flushed, which would prove that the database goes on from there.
     with pytest.raises(cairn.FailedPrecondition, match="nothing proves"):
         index.catch_up(database)
-    report = index.catch_up(database, assume_continues=True)
+    report = index.catch_up(database, skip_identity_check=True)
     assert (report.changes, report.rows) == (100, 100)
     assert index.sequence == report.sequence == before + 100
     found = index.find([7], primary_keys=True)
@@ -124,9 +124,9 @@ def test_catching_up_merging_and_fetching(make_table: MakeTable, tmp_path: pathl
     assert found.primary_keys.to_list() == [b"00000007", b"00000107", b"00000207", b"00000307"]
     assert index.stats()["delta"]["new_rows"] == 100
     version = index.stats()["version"]
-    index.merge(progress=lambda *_: None)
+    index.compact(progress=lambda *_: None)
     assert index.stats()["delta"]["new_rows"] == 0 and index.stats()["version"] > version
-    assert isinstance(index.merge_pays(), bool) and index.verify(database) == []
+    assert isinstance(index.should_compact(), bool) and index.verify(database) == []
 
     fetched = index.fetch(database, [7, 1000])
     assert len(fetched) == 2 and fetched.stale == 0 and fetched.values is not None
@@ -138,7 +138,7 @@ def test_catching_up_merging_and_fetching(make_table: MakeTable, tmp_path: pathl
     load(database, {b"00000007": (50).to_bytes(8, "big")})
     stale = index.fetch(database, [7])
     assert stale.stale == 1 and len(stale.row_ids) == 3
-    assert len(index.verify(database)) == 2 and len(index.verify(database, most=1)) == 1
+    assert len(index.verify(database)) == 2 and len(index.verify(database, max_differences=1)) == 1
 
     other = tmp_path / "other"
     load(other, rows_of(range(10)))

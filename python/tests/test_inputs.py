@@ -219,8 +219,8 @@ def test_ranges_that_are_none(table: Table) -> None:
     ):
         with pytest.raises(cairn.InvalidArgument, match=message):
             index.scan(two, two + 1, **options)  # type: ignore[arg-type]
-    with pytest.raises(cairn.InvalidArgument, match="max_response_time"):
-        index.find(two, max_response_time=-1)
+    with pytest.raises(cairn.InvalidArgument, match="latency_target"):
+        index.find(two, latency_target=-1)
     with pytest.raises(cairn.InvalidArgument, match="fewer parts"):
         table.open("u8_text").count((7,), (8,), bounds="[]")
 

@@ -18,10 +18,10 @@ def test_version() -> None:
 def test_everything_public_is_documented() -> None:
     for name in cairn.__all__:
         value = getattr(cairn, name)
-        if name in ("NO_ROW", "NO_WIDE_ROW", "__version__"):
+        if name in ("NO_ROW", "NO_GLOBAL_ROW", "__version__"):
             continue
         assert inspect.getdoc(value), name
-    for method in ("find", "find_first", "contains", "count", "scan", "primary_keys", "fetch", "catch_up", "merge", "verify", "stats", "explain", "close"):
+    for method in ("find", "find_first", "contains", "count", "scan", "primary_keys", "fetch", "catch_up", "compact", "verify", "stats", "explain", "close"):
         assert inspect.getdoc(getattr(cairn.Index, method)), method
     assert {cls.__name__ for cls in vars(cairn.errors).values() if isinstance(cls, type)} <= set(cairn.__all__)
 
@@ -38,10 +38,10 @@ def test_types(tmp_path: pathlib.Path) -> None:
         reports: dict[str, cairn.BuildReport] = cairn.build("db", {"out": "value:text"}, progress=True)
         with cairn.open("out", device="auto") as index:
             rows: npt.NDArray[np.uint32] = index.find_first(np.array([1], np.uint64))
-            found: cairn.Matches = index.find(["a"], primary_keys=True)
+            found: cairn.FindResult = index.find(["a"], primary_keys=True)
             keys: cairn.Column | None = found.primary_keys
             counts: npt.NDArray[np.uint64] = index.count("a", "b", bounds="[]")
-            page: cairn.Matches = index.scan(prefix=["a"], limit=3, after=found.cursors)
+            page: cairn.FindResult = index.scan(prefix=["a"], limit=3, after=found.cursors)
             index.catch_up("db").sequence
         columns: cairn.ColumnIndex = cairn.from_columns([1, 2])
         try:

@@ -206,7 +206,7 @@ def test_explain_and_routes(table: Table) -> None:
         assert index.explain("contains", [1, 2], route=route).route == route
     with pytest.raises(cairn.InvalidArgument, match="cpu:"):
         index.find([1], route="no such route")
-    assert index.find([1], max_response_time=0.5, sorted_input=True) is not None
+    assert index.find([1], latency_target=0.5, sorted_input=True) is not None
     assert index.predicted_time("find", 1000) > 0 and index.best_batch("find") >= 1
     stats = index.stats()
     assert stats["entries"] == len(index) and stats["routes"][0]["batches"] > 0

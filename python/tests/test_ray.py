@@ -132,7 +132,7 @@ def test_by_source_with_replicas_and_catching_up(opened: Open, local_cluster: ob
                 expected = whole.scan(5, None, order=order, limit=limit, with_keys=True)
                 assert found.row_ids.tolist() == expected.row_ids.tolist()
     load(sources[1], {b"later": struct.pack(">Q", 123456)})
-    done = cluster.catch_up(sources[1], assume_continues=True)
+    done = cluster.catch_up(sources[1], skip_identity_check=True)
     assert done["changes"] == 1 and done["shard"] == 1
     for _ in range(4):
         assert cluster.count(keys=[123456, 7]).tolist()[0] == 1
@@ -151,7 +151,7 @@ def whole_as_plain(whole: cairn.Index) -> cairn.Index:
             return getattr(whole, name)
 
         def find_first(self, keys: object) -> object:
-            return np.where(whole.find_first(keys) == cairn.NO_WIDE_ROW, cairn.NO_ROW, 0)
+            return np.where(whole.find_first(keys) == cairn.NO_GLOBAL_ROW, cairn.NO_ROW, 0)
 
     return Plain()  # type: ignore[return-value]
 

@@ -61,7 +61,7 @@ def keys_of(pair: Pair) -> np.ndarray:
 def test_an_index_in_shards_answers_as_any(pair: Pair) -> None:
     plain, sharded = pair.plain, pair.sharded
     assert not plain.in_shards and plain.row_dtype == np.uint32 and plain.no_row == cairn.NO_ROW == 2**32 - 1
-    assert sharded.in_shards and sharded.row_dtype == np.uint64 and sharded.no_row == cairn.NO_WIDE_ROW == 2**64 - 1
+    assert sharded.in_shards and sharded.row_dtype == np.uint64 and sharded.no_row == cairn.NO_GLOBAL_ROW == 2**64 - 1
     assert len(sharded) == len(plain) == 2000 and sharded.spec == plain.spec and sharded.sequence == plain.sequence
     keys = keys_of(pair)
     expected, found = plain.find(keys, primary_keys=True), sharded.find(keys, primary_keys=True)
@@ -72,8 +72,8 @@ def test_an_index_in_shards_answers_as_any(pair: Pair) -> None:
     assert sharded.primary_keys(found.row_ids).to_list() == expected.primary_keys.to_list()
     first, first_expected = sharded.find_first(keys), plain.find_first(keys)
     assert first.dtype == np.uint64
-    assert (first == cairn.NO_WIDE_ROW).tolist() == (first_expected == cairn.NO_ROW).tolist()
-    there = first != cairn.NO_WIDE_ROW
+    assert (first == cairn.NO_GLOBAL_ROW).tolist() == (first_expected == cairn.NO_ROW).tolist()
+    there = first != cairn.NO_GLOBAL_ROW
     assert sharded.primary_keys(first[there]).to_list() == plain.primary_keys(first_expected[there]).to_list()
     # A key's rows span shards, and the first is the one of the lowest primary key.
     seven = sharded.find([7]).row_ids
@@ -128,7 +128,7 @@ def test_rows_of_another_width_are_refused(pair: Pair) -> None:
     with pytest.raises(cairn.OutOfRange):
         pair.sharded.primary_keys(np.array([9 << 32], np.uint64))
     with pytest.raises(cairn.OutOfRange):
-        pair.sharded.primary_keys(np.array([cairn.NO_WIDE_ROW], np.uint64))
+        pair.sharded.primary_keys(np.array([cairn.NO_GLOBAL_ROW], np.uint64))
     with pytest.raises(cairn.KeyTypeError, match="uint32"):
         pair.plain.primary_keys(np.array([0], np.uint64))
     with pytest.raises(cairn.Unimplemented, match="64 bits"):
@@ -195,7 +195,7 @@ def test_by_source(make_table: MakeTable, tmp_path: pathlib.Path) -> None:
     keys = index.scan(with_keys=True).keys
     assert len(index) == 600 and keys is not None and (np.diff(keys.to_numpy().astype(np.float64)) >= 0).all()
     load(tmp_path / "db1", {b"later": struct.pack(">Q", 123456)})
-    index.catch_up(tmp_path / "db1", assume_continues=True)
+    index.catch_up(tmp_path / "db1", skip_identity_check=True)
     assert index.count(keys=[123456]).tolist() == [1]
     with pytest.raises(cairn.FailedPrecondition):
         shards.publish_sources([names[0], names[0]], out)

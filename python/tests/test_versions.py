@@ -29,26 +29,26 @@ def test_rows_and_their_primary_keys_are_of_one_version_beside_merges(
     asked = np.arange(5000, 7000, dtype=np.uint32)
     stopped = threading.Event()
 
-    def check(matches: cairn.Matches, numbers: list[int]) -> None:
+    def check(matches: cairn.FindResult, numbers: list[int]) -> None:
         assert matches.primary_keys is not None
         if matches.primary_keys.to_list() != [row(number)[0] for number in numbers]:
             wrong.append(matches)
         if "number" in matches.columns and matches.columns["number"].to_list() != numbers:
             wrong.append(matches)
 
-    def ask(query: Callable[[], tuple[cairn.Matches, list[int]]]) -> None:
+    def ask(query: Callable[[], tuple[cairn.FindResult, list[int]]]) -> None:
         try:
             while not stopped.is_set():
                 check(*query())
         except cairn.Error as error:
             wrong.append(error)
 
-    def scanned() -> tuple[cairn.Matches, list[int]]:
+    def scanned() -> tuple[cairn.FindResult, list[int]]:
         matches = index.scan(5000, 7000, with_keys=True, primary_keys=True, columns=["number"])
         assert matches.keys is not None
         return matches, matches.keys.to_list()
 
-    def pinned() -> tuple[cairn.Matches, list[int]]:
+    def pinned() -> tuple[cairn.FindResult, list[int]]:
         with index.pin() as pin:
             matches = pin.find(asked, primary_keys=True)
             again = pin.primary_keys(pin.find_first(asked))
@@ -64,8 +64,8 @@ def test_rows_and_their_primary_keys_are_of_one_version_beside_merges(
         # Rows before the others, so that a merge gives all of these other ids.
         for batch in range(12):
             load(database, dict(row(number) for number in range(100 * batch, 100 * batch + 100)))
-            index.catch_up(database, assume_continues=True)
-            index.merge()
+            index.catch_up(database, skip_identity_check=True)
+            index.compact()
     finally:
         stopped.set()
         for thread in threads:
@@ -80,8 +80,8 @@ def test_a_pinned_index_stays_what_it_is(make_table: Callable[[Rows], pathlib.Pa
     pin = index.pin()
     rows = pin.find_first(np.array([15], np.uint32))
     load(database, dict([row(1)]))
-    index.catch_up(database, assume_continues=True)
-    index.merge()
+    index.catch_up(database, skip_identity_check=True)
+    index.compact()
     assert pin.primary_keys(rows).to_list() == [b"k000015"] != index.primary_keys(rows).to_list()
     assert len(pin) == 10 and len(index) == 11
     for change in (lambda: pin.catch_up(database), pin.merge):

@@ -8,16 +8,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "cairn/build.h"
-#include "cairn/catch_up.h"
-#include "cairn/fetched_rows.h"
+#include "cairn/column.h"
 #include "cairn/index_spec.h"
-#include "cairn/index_stats.h"
-#include "cairn/open_options.h"
+#include "cairn/options.h"
 #include "cairn/ordered_index.h"
 #include "cairn/query.h"
 #include "cairn/secondary_index.h"
-#include "cairn/string_list.h"
 #include "cairn/types.h"
 #include "index/machine/status_macros.h"
 #include "test/allocation/fail_each_allocation.h"
@@ -53,11 +49,11 @@ void PutRows(TestDatabase& db, int first, int count) {
 // Every entry of an index, in their order.
 struct Content {
   std::vector<RowId> row_ids;
-  PrimaryKeyColumn primary_keys;
+  StringList primary_keys;
 
   static Content Of(const SecondaryIndex& index) {
     Content content;
-    Matches matches;
+    FindResult matches;
     RequireOk(index.Scan(RangeBatch::Everything(index.codec().kind()), &matches));
     content.row_ids = matches.row_ids;
     RequireOk(index.PrimaryKeys(matches.row_ids, &content.primary_keys));
@@ -146,7 +142,7 @@ BOOST_AUTO_TEST_CASE(open_changes_nothing) {
         RequireOk(Open("index")->CatchUp(*db.Source()));
         const std::string directory = At("index");
         OpenOptions options = Opening();
-        options.copy_entries = how == FailingNew::How::kOnce;
+        options.load_into_memory = how == FailingNew::How::kOnce;
         FailEachAllocation(
             how, 200, [] {}, [&] { return SecondaryIndex::Open(directory, options).status(); },
             [&] { CheckEqual(db, *Open("index")); });
@@ -161,7 +157,7 @@ BOOST_AUTO_TEST_CASE(stored_leaves_are_built_opened_and_merged_or_nothing_is) {
   const std::string directory = At("index");
   BuildOptions building;
   building.threads = 2;
-  building.store_leaves = true;
+  building.prebuild_search_structure = true;
   OpenOptions options = Opening();
   options.ordered_indexes = {"cpu:packed"};
   for (const FailingNew::How how : kBoth) {
@@ -172,7 +168,7 @@ BOOST_AUTO_TEST_CASE(stored_leaves_are_built_opened_and_merged_or_nothing_is) {
         [&] { CheckEqual(db, *Open("index")); });
     for (const VerifyLevel verify : {VerifyLevel::kFull, VerifyLevel::kMetadata}) {
       options.verify = verify;
-      options.copy_entries = how == FailingNew::How::kOnce;
+      options.load_into_memory = how == FailingNew::How::kOnce;
       FailEachAllocation(
           how, 100, [] {}, [&] { return SecondaryIndex::Open(directory, options).status(); },
           [&] { CheckEqual(db, *Open("index")); });
@@ -188,7 +184,7 @@ BOOST_AUTO_TEST_CASE(stored_leaves_are_built_opened_and_merged_or_nothing_is) {
         Copy("index", "merged");
         index = RequireOk(SecondaryIndex::Open(At("merged"), options));
       },
-      [&] { return index->Merge({}); }, [&] { CheckEqual(db, *index); });
+      [&] { return index->Compact({}); }, [&] { CheckEqual(db, *index); });
 }
 
 BOOST_AUTO_TEST_CASE(open_with_trials_changes_nothing) {
@@ -215,7 +211,7 @@ BOOST_AUTO_TEST_CASE(queries_answer_right_or_not_at_all) {
           }
           const auto source = db.Source();
           // All keys and ranges that a batch asks for: every key there is.
-          Matches everything;
+          FindResult everything;
           QueryOptions with_keys;
           with_keys.with_keys = true;
           RequireOk(
@@ -226,13 +222,13 @@ BOOST_AUTO_TEST_CASE(queries_answer_right_or_not_at_all) {
           std::vector<RowId> rows(keys.size());
           std::vector<uint64_t> counts(keys.size());
           const auto found = std::make_unique<bool[]>(keys.size());
-          Matches matches;
-          PrimaryKeyColumn primary_keys;
-          FetchedRows fetched;
+          FindResult matches;
+          StringList primary_keys;
+          FetchResult fetched;
           const auto start_anew = [&] {  // outputs that keep no memory from the call before
-            matches = Matches();
-            primary_keys = PrimaryKeyColumn();
-            fetched = FetchedRows();
+            matches = FindResult();
+            primary_keys = StringList();
+            fetched = FetchResult();
           };
           const auto each = [&](const std::function<absl::Status()>& query) {
             FailEachAllocation(how, 60, start_anew, query,
@@ -313,7 +309,7 @@ BOOST_AUTO_TEST_CASE(merge_stays_where_it_was_or_comes_through) {
         for (int i = 0; i < 20; ++i) db.Delete("row" + std::to_string(i));
         RequireOk(Open("before")->CatchUp(*db.Source()));
         std::unique_ptr<SecondaryIndex> index;
-        MergeOptions options;
+        CompactOptions options;
         options.threads = 2;
         FailEachAllocation(
             how, 80,
@@ -322,10 +318,10 @@ BOOST_AUTO_TEST_CASE(merge_stays_where_it_was_or_comes_through) {
               Copy("before", "index");
               index = Open("index");
             },
-            [&] { return index->Merge(options); },
+            [&] { return index->Compact(options); },
             [&] {
               CheckEqual(db, *index);
-              const absl::Status again = index->Merge(options);
+              const absl::Status again = index->Compact(options);
               BOOST_TEST(again.ok(), again);
               CheckEqual(db, *index);
               index.reset();

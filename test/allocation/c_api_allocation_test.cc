@@ -35,17 +35,17 @@ absl::Status StatusOf(cairn_error* error) {
 class CApiFixture {
  public:
   CApiFixture() {
-    std::vector<KeyValue> names, numbers;
+    std::vector<DataValue> names, numbers;
     for (size_t i = 0; i < kKeys; ++i) texts_.push_back("a name that is long " + std::to_string(i));
     for (size_t i = 0; i < kKeys; ++i) {
       names.emplace_back(std::string_view(texts_[i / 2]));
-      numbers.push_back(i % 5 == 0 ? KeyValue() : KeyValue(static_cast<int64_t>(i) - 50));
+      numbers.push_back(i % 5 == 0 ? DataValue() : DataValue(static_cast<int64_t>(i) - 50));
     }
     std::vector<std::unique_ptr<TestArrow>> children;
     children.push_back(std::make_unique<TestArrow>("u", names));
     children.push_back(std::make_unique<TestArrow>("s", numbers));
     keys = std::make_unique<TestArrow>(std::move(children), kKeys, 0);
-    leading = std::make_unique<TestArrow>("u", std::vector<KeyValue>{names[0], names[7]});
+    leading = std::make_unique<TestArrow>("u", std::vector<DataValue>{names[0], names[7]});
   }
 
   std::unique_ptr<TestArrow> keys;

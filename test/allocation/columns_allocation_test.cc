@@ -25,9 +25,9 @@ class ColumnsFixture {
  public:
   ColumnsFixture() {
     auto random = TestRandom();
-    columns.Add("number", KeyType::kI32, RandomValues(KeyType::kI32, kRows, 10, random));
-    columns.Add("float", KeyType::kF64, RandomValues(KeyType::kF64, kRows, 10, random));
-    columns.Add("text", KeyType::kText, RandomValues(KeyType::kText, kRows, 10, random));
+    columns.Add("number", DataType::kI32, RandomValues(DataType::kI32, kRows, 10, random));
+    columns.Add("float", DataType::kF64, RandomValues(DataType::kF64, kRows, 10, random));
+    columns.Add("text", DataType::kText, RandomValues(DataType::kText, kRows, 10, random));
     values = columns.Piece(0, kRows);
     WriteColumns(directory / "given", columns, 5000, random);
     table = RequireOk(OpenColumnFile(directory / "given", VerifyLevel::kFull)).table;
@@ -111,7 +111,7 @@ BOOST_AUTO_TEST_CASE(appending_leaves_a_column_as_it_was) {
   for (const FailingNew::How how : kBoth) {
     ColumnValues column;
     FailEachAllocation(
-        how, 100, [&] { column = ColumnValues(KeyType::kText); },
+        how, 100, [&] { column = ColumnValues(DataType::kText); },
         [&]() -> absl::Status {
           for (const OwnedValue& value : columns.values[2]) {
             RETURN_IF_ERROR(column.Append(value.view()));

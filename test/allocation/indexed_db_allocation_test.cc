@@ -41,8 +41,8 @@ class Live {
     rocksdb_options_.create_if_missing = true;
     rocksdb_options_.WAL_size_limit_MB = 100;
     options_.open.calibration = Calibration::kNone;
-    options_.open.threads = options_.build_threads = options_.merge_threads = 1;
-    options_.follow_interval = options_.store_interval = options_.merge_interval =
+    options_.open.threads = options_.build_threads = options_.compact_threads = 1;
+    options_.follow_interval = options_.flush_interval = options_.compact_interval =
         absl::ZeroDuration();
     Open();
     for (int i = 0; i < kRowsBefore; ++i) Put();
@@ -187,10 +187,10 @@ BOOST_AUTO_TEST_CASE(what_a_query_needs_is_followed_then_or_later) {
     each([&]() -> absl::Status {
       const auto index = db->Index("text");
       if (!index.ok()) return index.status();
-      Matches matches;
+      FindResult matches;
       return (*index)->Scan(RangeBatch::Prefix(prefixes), &matches);
     });
-    each([&] { return db->PinAsItIs("text").status(); });
+    each([&] { return db->PinStale("text").status(); });
   }
 }
 
@@ -237,7 +237,7 @@ BOOST_AUTO_TEST_CASE(a_write_to_a_unique_index_is_made_or_refused) {
 BOOST_AUTO_TEST_CASE(stores_and_merges_are_made_or_made_up_for) {
   for (const FailingNew::How how : kBoth) {
     for (const bool merge : {false, true}) {
-      const auto work = [&] { return merge ? db->MergeIndex("text") : db->StoreIndexes(); };
+      const auto work = [&] { return merge ? db->CompactIndex("text") : db->FlushIndexes(); };
       FailEachAllocation(
           how, 25,
           [&] {

@@ -7,16 +7,14 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/build.h"
-#include "cairn/columns/aggregate.h"
-#include "cairn/fetched_rows.h"
+#include "cairn/aggregate.h"
+#include "cairn/column.h"
+#include "cairn/index_group.h"
 #include "cairn/index_spec.h"
-#include "cairn/index_stats.h"
-#include "cairn/open_options.h"
+#include "cairn/options.h"
 #include "cairn/query.h"
 #include "cairn/secondary_index.h"
-#include "cairn/string_list.h"
-#include "cairn/where/index_group.h"
+#include "cairn/sharding.h"
 #include "test/allocation/fail_each_allocation.h"
 #include "test/allocation/failing_new.h"
 #include "test/engine/test_database.h"
@@ -35,9 +33,9 @@ OpenOptions OpeningShards() {
 // Every row's primary key in the index's order, and how many shards there are.
 std::string Content(const std::string& directory) {
   const auto index = RequireOk(SecondaryIndex::Open(directory, OpeningShards()));
-  Matches matches;
-  RequireOk(index->Scan(RangeBatch::Everything(KeyKind::kBytes), &matches));
-  PrimaryKeyColumn primary_keys;
+  FindResult matches;
+  RequireOk(index->Scan(RangeBatch::Everything(PhysicalType::kBytes), &matches));
+  StringList primary_keys;
   RequireOk(index->PrimaryKeysOf(matches, &primary_keys));
   std::string text = std::to_string(RequireOk(index->Stats()).shards.size()) + ": ";
   for (const std::string_view key : primary_keys) text.append(key) += ';';
@@ -93,32 +91,32 @@ BOOST_AUTO_TEST_CASE(opening_changes_nothing) {
 BOOST_AUTO_TEST_CASE(queries_answer_right_or_not_at_all) {
   RequireOk(Build(4));
   const auto index = RequireOk(SecondaryIndex::Open(directory, OpeningShards()));
-  const RangeBatch all = RangeBatch::Everything(KeyKind::kBytes);
+  const RangeBatch all = RangeBatch::Everything(PhysicalType::kBytes);
   QueryOptions page;
   page.limit = 70;
   page.with_keys = true;
-  Matches matches, everything;
+  FindResult matches, everything;
   RequireOk(index->Scan(all, &everything, page));
   const KeyBatch keys = everything.keys.Batch();
   const auto found = std::make_unique<bool[]>(keys.size());
   std::vector<uint64_t> counts(keys.size());
-  std::vector<WideRowId> rows(keys.size());
-  PrimaryKeyColumn primary_keys;
-  FetchedRows fetched;
+  std::vector<GlobalRowId> rows(keys.size());
+  StringList primary_keys;
+  FetchResult fetched;
   std::vector<std::string> differences;
   for (const auto how : {FailingNew::How::kOnce, FailingNew::How::kOnward}) {
     const auto each = [&](const std::function<absl::Status()>& query) {
       FailEachAllocation(
           how, 60,
           [&] {
-            matches = Matches();
-            fetched = FetchedRows();
-            primary_keys = PrimaryKeyColumn();
+            matches = FindResult();
+            fetched = FetchResult();
+            primary_keys = StringList();
           },
           query, [] {});
     };
     each([&] { return index->Find(keys, &matches); });
-    each([&] { return index->FindFirstWide(keys, absl::MakeSpan(rows)); });
+    each([&] { return index->FindFirstGlobal(keys, absl::MakeSpan(rows)); });
     each([&] { return index->Contains(keys, absl::MakeSpan(found.get(), keys.size())); });
     each([&] { return index->Count(RangeBatch::Equal(keys), absl::MakeSpan(counts)); });
     each([&] { return index->Scan(all, &matches, page); });
@@ -160,7 +158,7 @@ BOOST_AUTO_TEST_CASE(aggregates_and_predicates_answer_right_or_not_at_all) {
     RequireOk(PublishSources(names, db.Beside(name), {}));
     opened.push_back(RequireOk(SecondaryIndex::Open(db.Beside(name), OpeningShards())));
   }
-  const RangeBatch all = RangeBatch::Everything(KeyKind::kBytes);
+  const RangeBatch all = RangeBatch::Everything(PhysicalType::kBytes);
   const std::vector<Aggregate> aggregates = {Aggregate::Count(), Aggregate::CountDistinct(),
                                              Aggregate::Max("text")};
   for (const size_t first : {0, 2}) {
@@ -172,8 +170,8 @@ BOOST_AUTO_TEST_CASE(aggregates_and_predicates_answer_right_or_not_at_all) {
     options.limit = 20;
     options.columns = {first == 0 ? "a.text" : "c.text"};
     std::vector<ColumnValues> values;
-    Groups groups;
-    WhereMatches matches;
+    AggregateGroupsResult groups;
+    WhereResult matches;
     std::vector<IndexGroup::Member> members;
     const std::string path = db.Beside(first == 0 ? "a" : "c");
     for (const auto how : {FailingNew::How::kOnce, FailingNew::How::kOnward}) {
@@ -200,7 +198,7 @@ BOOST_AUTO_TEST_CASE(aggregates_and_predicates_answer_right_or_not_at_all) {
           },
           [&] {
             if (status.ok())
-              BOOST_CHECK(values[1].value(0) == KeyValue(uint64_t{first == 0 ? 30u : 31u}));
+              BOOST_CHECK(values[1].value(0) == DataValue(uint64_t{first == 0 ? 30u : 31u}));
           });
       each([&] { return status = index.AggregateGroups(all, 1, aggregates, {}, &groups); },
            [&] {

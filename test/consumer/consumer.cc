@@ -71,7 +71,7 @@ absl::Status CheckOwnIndex(const std::string& directory) {
   const auto index = cairn::SecondaryIndex::Build(**source, *spec, directory + "/index");
   if (!index.ok()) return index.status();
   const std::vector<std::string_view> cities = {"Lisbon", "Paris"};
-  cairn::Matches matches;
+  cairn::FindResult matches;
   const absl::Status status = (*index)->Find(cities, &matches);
   if (!status.ok()) return status;
   return matches[0].size() == 100 && matches[1].empty() ? absl::OkStatus() : Wrong("find");
@@ -84,7 +84,7 @@ absl::Status CheckOrderedIndex() {
   if (!tree.ok()) return tree.status();
   const std::vector<uint32_t> keys = {3, 4};
   std::vector<cairn::RowId> rows(2);
-  const absl::Status status = (*tree)->Answer(cairn::Batch::FindFirst(keys, absl::MakeSpan(rows)));
+  const absl::Status status = (*tree)->Execute(cairn::Batch::FindFirst(keys, absl::MakeSpan(rows)));
   if (!status.ok()) return status;
   return rows[0] == 1 && rows[1] == cairn::kNoRow ? absl::OkStatus() : Wrong("ordered index");
 }

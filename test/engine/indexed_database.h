@@ -9,8 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "cairn/column.h"
 #include "cairn/indexed_db.h"
-#include "cairn/string_list.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
 #include "test/engine/logged_database.h"
@@ -105,10 +105,10 @@ inline void Fill(rocksdb::DB* db, int rows, const std::string& value) {
 
 // The primary keys of an index's entries in its order, with blanks between, of those with this key.
 inline std::string RowsOf(const SecondaryIndex& index, std::string_view key) {
-  Matches matches;
+  FindResult matches;
   const std::string_view keys[] = {key};
   RequireOk(index.Find(keys, &matches));
-  PrimaryKeyColumn primary_keys;
+  StringList primary_keys;
   RequireOk(index.PrimaryKeys(matches.row_ids, &primary_keys));
   std::string rows;
   for (size_t i = 0; i < primary_keys.size(); ++i) {

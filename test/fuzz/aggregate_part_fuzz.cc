@@ -25,7 +25,7 @@ std::string QuestionOf(const std::string& part) {
 
 void Try(const AggregatePlan& plan, const KeyCodec& codec, std::string_view bytes) {
   constexpr size_t kRanges = 2;
-  const KeyKind kind = codec.kind();
+  const PhysicalType kind = codec.kind();
   std::string part = QuestionOf(EncodePart(plan, kind, kRanges, AggregateResults(plan)));
   part += bytes;
   if (const auto results = DecodeRanges(plan, kind, kRanges, part); results.ok()) {
@@ -49,8 +49,8 @@ void Try(const AggregatePlan& plan, const KeyCodec& codec, std::string_view byte
       if (column.size() != kRanges) std::abort();
     }
   }
-  Groups found;
-  GroupOptions options;
+  AggregateGroupsResult found;
+  AggregateGroupsOptions options;
   options.limit = 2;
   if (CombineGroupParts(plan, codec, kRanges, 1, options, {{queries, groups}, {queries, groups}},
                         &found)
@@ -66,12 +66,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace cairn;  // NOLINT(google-build-using-namespace)
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   const std::vector<ColumnSchema> columns = {
-      {"n", KeyType::kI32}, {"x", KeyType::kF64}, {"t", KeyType::kText}};
+      {"n", DataType::kI32}, {"x", DataType::kF64}, {"t", DataType::kText}};
   const std::vector<std::vector<Aggregate>> questions = {
       {Aggregate::Count(), Aggregate::CountDistinct()},
       {Aggregate::Sum("n"), Aggregate::Avg("x"), Aggregate::Min("n")},
       {Aggregate::Max("t")}};
-  for (const KeyType type : {KeyType::kU32, KeyType::kU64, KeyType::kText}) {
+  for (const DataType type : {DataType::kU32, DataType::kU64, DataType::kText}) {
     const auto codec = KeyCodec::Create({type});
     if (!codec.ok()) std::abort();
     for (const std::vector<Aggregate>& question : questions) {

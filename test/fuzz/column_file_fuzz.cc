@@ -21,7 +21,7 @@ void ReadColumn(const ColumnTable& table, size_t column, VerifyLevel level) {
   const uint64_t rows = std::min<uint64_t>(table.rows(), 2000);
   std::vector<RowId> row_ids(rows);
   for (uint64_t row = 0; row < rows; ++row) row_ids[row] = static_cast<RowId>(row);
-  const KeyType type = table.columns()[column].type;
+  const DataType type = table.columns()[column].type;
   ColumnValues read(type), gathered(type);
   const absl::Status status = table.Read(column, 0, rows, &read);
   const absl::Status other = table.Gather(column, row_ids, &gathered);

@@ -18,13 +18,13 @@ void Require(bool condition) {
   if (!condition) std::abort();
 }
 
-SortedRun EmptyRun(KeyKind kind) {
+SortedRun EmptyRun(PhysicalType kind) {
   switch (kind) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return *SortedRun::FromSorted(absl::Span<const uint32_t>(), {});
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return *SortedRun::FromSorted(absl::Span<const uint64_t>(), {});
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       break;
   }
   return *SortedRun::FromSorted(absl::Span<const std::string_view>(), {});

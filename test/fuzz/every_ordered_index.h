@@ -22,24 +22,24 @@ class EveryOrderedIndex {
  public:
   static void Check(const SortedRun& run) {
     switch (run.kind()) {
-      case KeyKind::kU32:
+      case PhysicalType::kU32:
         return CheckNumbers<uint32_t>(run, run.u32());
-      case KeyKind::kU64:
+      case PhysicalType::kU64:
         return CheckNumbers<uint64_t>(run, run.u64());
-      case KeyKind::kBytes:
+      case PhysicalType::kBytes:
         return CheckStrings(run);
     }
   }
 
  private:
-  static constexpr size_t kMostQueries = 3000;
+  static constexpr size_t kMaxQueries = 3000;
 
   template <typename Key>
   static void CheckNumbers(const SortedRun& run, absl::Span<const Key> keys) {
     std::vector<Key> queries = {0, 1, std::numeric_limits<Key>::max() / 2,
                                 std::numeric_limits<Key>::max() / 2 + 1,
                                 std::numeric_limits<Key>::max()};
-    for (size_t i = 0; i < keys.size(); i += 1 + keys.size() / (kMostQueries / 3)) {
+    for (size_t i = 0; i < keys.size(); i += 1 + keys.size() / (kMaxQueries / 3)) {
       for (const Key key :
            {keys[i], static_cast<Key>(keys[i] - 1), static_cast<Key>(keys[i] + 1)}) {
         queries.push_back(key);
@@ -56,7 +56,7 @@ class EveryOrderedIndex {
     std::vector<std::string_view> keys(run.size());
     for (size_t i = 0; i < run.size(); ++i) keys[i] = run.bytes()[i];
     std::vector<std::string> texts = {"", std::string(1, '\0'), std::string(40, '\xff')};
-    for (size_t i = 0; i < keys.size(); i += 1 + keys.size() / (kMostQueries / 4)) {
+    for (size_t i = 0; i < keys.size(); i += 1 + keys.size() / (kMaxQueries / 4)) {
       const std::string key(keys[i]);
       texts.push_back(key);
       texts.push_back(key + std::string(1, '\0'));
@@ -92,17 +92,17 @@ class EveryOrderedIndex {
     const auto found = std::make_unique<bool[]>(queries.size());
     std::vector<uint64_t> counts(queries.size());
     const OrderedIndex& searched = **index;
-    Require(searched.Answer(Batch::LowerBound(batch, absl::MakeSpan(positions))).ok(), factory,
+    Require(searched.Execute(Batch::LowerBound(batch, absl::MakeSpan(positions))).ok(), factory,
             "LowerBound");
-    Require(searched.Answer(Batch::FindFirst(batch, absl::MakeSpan(rows))).ok(), factory,
+    Require(searched.Execute(Batch::FindFirst(batch, absl::MakeSpan(rows))).ok(), factory,
             "FindFirst");
     Require(
-        searched.Answer(Batch::Contains(batch, absl::MakeSpan(found.get(), queries.size()))).ok(),
+        searched.Execute(Batch::Contains(batch, absl::MakeSpan(found.get(), queries.size()))).ok(),
         factory, "Contains");
-    Require(searched.Answer(Batch::Count(RangeBatch::Equal(batch), absl::MakeSpan(counts))).ok(),
+    Require(searched.Execute(Batch::Count(RangeBatch::Equal(batch), absl::MakeSpan(counts))).ok(),
             factory, "Count");
-    Matches matches;
-    Require(searched.Answer(Batch::Find(batch, &matches)).ok(), factory, "Find");
+    FindResult matches;
+    Require(searched.Execute(Batch::Find(batch, &matches)).ok(), factory, "Find");
     for (size_t i = 0; i < queries.size(); ++i) {
       const auto [first, last] = std::equal_range(keys.begin(), keys.end(), queries[i]);
       const auto begin = static_cast<size_t>(first - keys.begin());

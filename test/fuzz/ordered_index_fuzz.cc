@@ -14,7 +14,7 @@
 namespace cairn {
 namespace {
 
-constexpr size_t kMostEntries = 20000;
+constexpr size_t kMaxEntries = 20000;
 
 // Reads numbers from bytes; zeros behind their end.
 class Reader {
@@ -43,13 +43,13 @@ class Reader {
 template <typename Key>
 std::vector<Key> Numbers(Reader reader) {
   std::vector<Key> keys;
-  while (!reader.at_end() && keys.size() < kMostEntries) {
+  while (!reader.at_end() && keys.size() < kMaxEntries) {
     const uint64_t step = reader.Number(1);
     Key key = static_cast<Key>(reader.Number(1 + step % sizeof(Key)));
     if ((step & 8) != 0) key = static_cast<Key>(~key);  // at the other end
     if ((step & 16) != 0) key = static_cast<Key>(key << (step % (8 * sizeof(Key))));
     const uint64_t count =
-        std::min<uint64_t>(1 + reader.Number(1 + (step >> 5) % 2), kMostEntries - keys.size());
+        std::min<uint64_t>(1 + reader.Number(1 + (step >> 5) % 2), kMaxEntries - keys.size());
     Key distance = static_cast<Key>(reader.Number(1 + (step >> 6) % sizeof(Key)));
     for (uint64_t i = 0; i < count; ++i) {
       keys.push_back(key);
@@ -67,12 +67,12 @@ std::vector<std::string> Strings(Reader reader) {
   std::vector<std::string> keys;
   std::string key;
   size_t bytes = 0;
-  while (!reader.at_end() && keys.size() < kMostEntries && bytes < 1'000'000) {
+  while (!reader.at_end() && keys.size() < kMaxEntries && bytes < 1'000'000) {
     key.resize(std::min<size_t>(key.size(), reader.Number(1)));
     const uint64_t step = reader.Number(1);
     const std::string_view tail = reader.Bytes(step % 16);
     for (uint64_t i = 0; i <= (step >> 4) % 4 && key.size() < 2000; ++i) key.append(tail);
-    const uint64_t count = std::min<uint64_t>(1 + reader.Number(1), kMostEntries - keys.size());
+    const uint64_t count = std::min<uint64_t>(1 + reader.Number(1), kMaxEntries - keys.size());
     for (uint64_t i = 0; i < count; ++i) {
       keys.push_back(key);
       if ((step & 64) != 0) keys.back().push_back(static_cast<char>(i));

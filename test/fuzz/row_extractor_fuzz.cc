@@ -13,9 +13,9 @@
 namespace {
 
 using cairn::ColumnView;
+using cairn::EncodedKeys;
 using cairn::IndexSpec;
-using cairn::KeyColumn;
-using cairn::KeyKind;
+using cairn::PhysicalType;
 using cairn::RowExtractor;
 using cairn::RowView;
 
@@ -58,9 +58,9 @@ void Require(bool condition) {
   if (!condition) std::abort();
 }
 
-int Compare(const KeyColumn& keys, size_t i, const KeyColumn& others, size_t j) {
-  if (keys.kind() == KeyKind::kBytes) return keys.bytes(i).compare(others.bytes(j));
-  const bool narrow = keys.kind() == KeyKind::kU32;
+int Compare(const EncodedKeys& keys, size_t i, const EncodedKeys& others, size_t j) {
+  if (keys.kind() == PhysicalType::kBytes) return keys.bytes(i).compare(others.bytes(j));
+  const bool narrow = keys.kind() == PhysicalType::kU32;
   const uint64_t a = narrow ? keys.u32(i) : keys.u64(i);
   const uint64_t b = narrow ? others.u32(j) : others.u64(j);
   return a < b ? -1 : a > b;
@@ -69,8 +69,8 @@ int Compare(const KeyColumn& keys, size_t i, const KeyColumn& others, size_t j) 
 void CheckRow(const RowView& row, RowExtractor::Scratch* scratch) {
   bool first = true;
   for (const RowExtractor& extractor : Extractors()) {
-    KeyColumn keys(extractor.codec().kind());
-    KeyColumn again(extractor.codec().kind());
+    EncodedKeys keys(extractor.codec().kind());
+    EncodedKeys again(extractor.codec().kind());
     const absl::Status status = first ? extractor.Extract(row, scratch, &keys)
                                       : extractor.ExtractAgain(row, scratch, &keys);
     first = false;

@@ -31,7 +31,7 @@ void OpenAndRead(std::string_view bytes) {
     for (uint64_t row = 0; row < std::min<uint64_t>(table.rows(), 2000); ++row) {
       rows.push_back(static_cast<RowId>(row));
     }
-    PrimaryKeyColumn column;
+    StringList column;
     Require(table.PrimaryKeys(rows, &column).ok());
     std::vector<std::string_view> keys = {"", "a", "key-0042", std::string_view("\xff\xff", 2)};
     for (size_t i = 0; i < column.size(); ++i) keys.push_back(column[i]);

@@ -33,7 +33,7 @@ void OpenAndRead(std::string_view bytes) {
     for (const RowId row_id : run->run.row_ids()) {
       if (row_id >= run->properties.rows_bound) std::abort();
     }
-    if (run->run.kind() != KeyKind::kBytes) continue;
+    if (run->run.kind() != PhysicalType::kBytes) continue;
     uint64_t heap_bytes = 0;
     for (size_t i = 0; i < run->run.size(); ++i) heap_bytes += run->run.bytes()[i].size();
     if (heap_bytes != run->properties.key_bytes) std::abort();

@@ -21,7 +21,7 @@ void TryManifest(std::string_view text) {
   if (!again.ok()) std::abort();
   const auto back = ParseShardManifest(*again, "fuzz");
   if (!back.ok() || !(*back == *manifest)) std::abort();
-  for (const KeyKind kind : {KeyKind::kU32, KeyKind::kU64, KeyKind::kBytes}) {
+  for (const PhysicalType kind : {PhysicalType::kU32, PhysicalType::kU64, PhysicalType::kBytes}) {
     ShardRouting routing;
     if (!ShardRouting::Create(*manifest, kind, &routing)) continue;
     ShardInterval interval;

@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace {
 
-constexpr size_t kMostTruncations = 4096;  // of one file
+constexpr size_t kMaxTruncations = 4096;  // of one file
 
 std::string* current = nullptr;
 
@@ -122,7 +122,7 @@ int main(int argc, char** argv) {
   Run("");
   for (const std::string& input : corpus) {
     Run(input);
-    for (size_t size = 0; size < std::min(input.size(), kMostTruncations); ++size) {
+    for (size_t size = 0; size < std::min(input.size(), kMaxTruncations); ++size) {
       Run(input.substr(0, size));
     }
   }

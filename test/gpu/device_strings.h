@@ -47,7 +47,7 @@ class DeviceStrings {
 // Asks a device index everything, in device memory, and compares with std:: algorithms.
 inline void CheckOnDevice(const std::string& factory, const OracleData<std::string>& data) {
   const auto index = RequireOk(MakeDeviceIndex(factory, OracleRun(data)));
-  BOOST_TEST((index->kind() == KeyKind::kBytes));
+  BOOST_TEST((index->kind() == PhysicalType::kBytes));
   std::vector<std::string_view> queries = oracle::Views(data.queries);
   const size_t size = queries.size();
   const DeviceStrings batch(queries);
@@ -74,26 +74,26 @@ inline void CheckOnDevice(const std::string& factory, const OracleData<std::stri
   }
   DeviceArray<uint32_t> values(size), ends(size);
   DeviceArray<uint8_t> found(size);
-  RequireOk(index->Answer(DeviceBatch::FindFirst(batch.keys(), values.data()), nullptr));
+  RequireOk(index->Execute(DeviceBatch::FindFirst(batch.keys(), values.data()), nullptr));
   BOOST_REQUIRE_MESSAGE(values.ToHost() == rows, factory << ", " << data.name << ": rows");
-  RequireOk(index->Answer(
+  RequireOk(index->Execute(
       DeviceBatch::Contains(batch.keys(), reinterpret_cast<bool*>(found.data())), nullptr));
   const auto there = found.ToHost();
   for (size_t i = 0; i < size; ++i) BOOST_REQUIRE(there[i] == (rows[i] != kNoRow ? 1 : 0));
-  RequireOk(index->Answer(DeviceBatch::LowerBound(batch.keys(), values.data()), nullptr));
+  RequireOk(index->Execute(DeviceBatch::LowerBound(batch.keys(), values.data()), nullptr));
   BOOST_REQUIRE_MESSAGE(values.ToHost() == lowers,
                         factory << ", " << data.name << ": lower bounds");
-  RequireOk(index->Answer(DeviceBatch::UpperBound(batch.keys(), values.data()), nullptr));
+  RequireOk(index->Execute(DeviceBatch::UpperBound(batch.keys(), values.data()), nullptr));
   BOOST_REQUIRE_MESSAGE(values.ToHost() == uppers,
                         factory << ", " << data.name << ": upper bounds");
   RequireOk(
-      index->Answer(DeviceBatch::EqualRange(batch.keys(), values.data(), ends.data()), nullptr));
+      index->Execute(DeviceBatch::EqualRange(batch.keys(), values.data(), ends.data()), nullptr));
   BOOST_REQUIRE(values.ToHost() == lowers);
   BOOST_REQUIRE(ends.ToHost() == uppers);
   DeviceRanges prefixes;
   prefixes.lower = prefixes.upper = batch.keys();
   prefixes.upper_bound = Bound::kPrefix;
-  RequireOk(index->Answer(DeviceBatch::Positions(prefixes, values.data(), ends.data()), nullptr));
+  RequireOk(index->Execute(DeviceBatch::Positions(prefixes, values.data(), ends.data()), nullptr));
   BOOST_REQUIRE(values.ToHost() == lowers);
   BOOST_REQUIRE_MESSAGE(ends.ToHost() == prefix_ends, factory << ", " << data.name << ": prefixes");
 

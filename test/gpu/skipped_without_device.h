@@ -13,7 +13,7 @@ namespace cairn::gpu {
 // without CUDA have it too.
 struct SkippedWithoutDevice {
   SkippedWithoutDevice() {
-    if (auto devices = Devices(); !devices.ok()) {
+    if (auto devices = ListDevices(); !devices.ok()) {
       BOOST_CHECK(absl::IsUnavailable(devices.status()));
       std::cerr << "skipped: " << devices.status().message() << std::endl;
       std::_Exit(77);

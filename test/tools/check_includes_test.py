@@ -12,10 +12,10 @@ ROOT = pathlib.Path(sys.argv.pop())
 RULES = """
 files 3
 lines 5
-room include/cairn/*:
-room low/first:
-room low/second: low/first
-room high/*: high/* low/second
+module include/cairn/*:
+module low/first:
+module low/second: low/first
+module high/*: high/* low/second
 library rocksdb/: high/*
 """
 TREE = {
@@ -23,8 +23,8 @@ TREE = {
     "low/first/a.h": '#include "cairn/api.h"\n',
     "low/second/b.h": '#include "low/first/a.h"\n#include "low/second/c.h"\n',
     "low/second/c.h": "",
-    "high/room/d.cc": '#include "low/second/b.h"\n#include "high/room/e.h"\n#include "rocksdb/db.h"\n',
-    "high/room/e.h": "",
+    "high/module/d.cc": '#include "low/second/b.h"\n#include "high/module/e.h"\n#include "rocksdb/db.h"\n',
+    "high/module/e.h": "",
 }
 
 
@@ -57,21 +57,21 @@ class CheckIncludesTest(unittest.TestCase):
     def test_includes(self):
         self.found("low/first/a.h:2: low/first may not include low/second (low/second/c.h)",
                    {"low/first/a.h": '\n#include "low/second/c.h"\n'})
-        self.found("low/second/c.h:1: low/second may not include high/room (high/room/e.h)",
-                   {"low/second/c.h": '#  include "high/room/e.h"\n'})
-        self.found("high/room/e.h:1: high/room may not include low/first (low/first/a.h)",
-                   {"high/room/e.h": '#include "low/first/a.h"\n'})
+        self.found("low/second/c.h:1: low/second may not include high/module (high/module/e.h)",
+                   {"low/second/c.h": '#  include "high/module/e.h"\n'})
+        self.found("high/module/e.h:1: high/module may not include low/first (low/first/a.h)",
+                   {"high/module/e.h": '#include "low/first/a.h"\n'})
         self.found("include/cairn/api.h:1: include/cairn may not include low/first (low/first/a.h)",
                    {"include/cairn/api.h": '#include "low/first/a.h"\n'})
-        self.found("high/room/e.h:1: there is no low/second/gone.h",
-                   {"high/room/e.h": '#include "low/second/gone.h"\n'})
+        self.found("high/module/e.h:1: there is no low/second/gone.h",
+                   {"high/module/e.h": '#include "low/second/gone.h"\n'})
 
     def test_libraries(self):
         self.found("low/first/a.h:1: low/first may not include rocksdb/ (rocksdb/db.h)",
                    {"low/first/a.h": "#include <rocksdb/db.h>\n"})
 
     def test_folders(self):
-        self.found("low/third: is no room of tools/include-rules", {"low/third/f.h": ""})
+        self.found("low/third: is no module of tools/include-rules", {"low/third/f.h": ""})
         self.found("low/first: 4 sources; at most 3", {f"low/first/{i}.cu": "" for i in range(3)})
 
     def test_files(self):
@@ -80,7 +80,7 @@ class CheckIncludesTest(unittest.TestCase):
     def test_rules(self):
         self.found("tools/include-rules:5: low/second is not named above low/first", {},
                    RULES.replace("low/first:", "low/first: low/second"))
-        self.found("tools/include-rules:9: cannot be read: room low/first", {}, RULES + "room low/first\n")
+        self.found("tools/include-rules:9: cannot be read: module low/first", {}, RULES + "module low/first\n")
 
 
 if __name__ == "__main__":

@@ -107,12 +107,12 @@ BOOST_AUTO_TEST_CASE(an_index_that_catches_up_and_is_merged_has_what_was_written
   BOOST_TEST(indexed.SequenceLine() == "sequence number   " + indexed.DatabaseSequence());
   CheckSays(MustRun({"inspect", index}).out,
             {"caught up since   30 entries added, 20 removed; 20 rows that were not there before\n",
-             "merge             does not pay yet\n", ".upd"});
+             "compaction        does not pay yet\n", ".upd"});
   BOOST_TEST(indexed.Files(".upd") == 1u);
   MustRun({"verify", index, indexed.from});
 
-  const ToolResult merged = MustRun({"merge", index, "--threads=2"});
-  CheckSays(merged.out, {"merged: 510 entries of 510 rows"});
+  const ToolResult merged = MustRun({"compact", index, "--threads=2"});
+  CheckSays(merged.out, {"compacted: 510 entries of 510 rows"});
   BOOST_TEST(indexed.Files(".upd") == 0u);
   CheckSays(MustRun({"inspect", index}).out,
             {"caught up since   nothing\n", "rows              510\n"});
@@ -125,10 +125,10 @@ BOOST_AUTO_TEST_CASE(what_was_merged_or_caught_up_before_is_not_read_again) {
   const Indexed indexed;
   CheckSays(MustRun({"catch-up", indexed.index, indexed.from}).out,
             {": 0 changes of 0 rows, in 0 B"});
-  CheckSays(MustRun({"merge", indexed.index}).out, {"there is nothing to merge\n"});
+  CheckSays(MustRun({"compact", indexed.index}).out, {"there is nothing to compact\n"});
   indexed.WriteMore();
   CheckSays(MustRun({"catch-up", indexed.index, indexed.from, "--merge"}).out,
-            {"31 changes", "merged: 510 entries"});
+            {"31 changes", "compacted: 510 entries"});
   CheckSays(MustRun({"catch-up", indexed.index, indexed.from}).out, {": 0 changes"});
   indexed.Write([](rocksdb::DB* db) { Indexed::Put(db, "row42", "4242"); });
   CheckSays(MustRun({"catch-up", indexed.index, indexed.from, "--max-bytes-per-second=10M"}).out,
@@ -140,13 +140,13 @@ BOOST_AUTO_TEST_CASE(a_merge_is_made_if_it_pays) {
   const Indexed indexed;
   indexed.WriteMore();
   CheckSays(MustRun({"catch-up", indexed.index, indexed.from, "--merge-if-it-pays"}).out,
-            {"a merge does not pay yet\n"});
+            {"a compaction does not pay yet\n"});
   indexed.Write([](rocksdb::DB* db) {
     for (int i = 0; i < 12000; ++i) Indexed::Put(db, "many" + std::to_string(i), "3");
   });
   const ToolResult merged =
       MustRun({"catch-up", indexed.index, indexed.from, "--merge-if-it-pays"});
-  CheckSays(merged.out, {"12,000 changes", "merged: 12,510 entries"});
+  CheckSays(merged.out, {"12,000 changes", "compacted: 12,510 entries"});
   CheckSays(merged.err, {"cairn: writing entries"});
   MustRun({"verify", indexed.index, indexed.from});
 }
@@ -206,7 +206,7 @@ BOOST_AUTO_TEST_CASE(a_damaged_delta_file_is_found) {
   }
   for (const std::vector<std::string>& arguments :
        {std::vector<std::string>{"catch-up", indexed.index, indexed.from},
-        {"merge", indexed.index},
+        {"compact", indexed.index},
         {"inspect", indexed.index},
         {"count", indexed.index, "--range=.."}}) {
     CheckFails(arguments, {"delta-", ".upd"});

@@ -58,7 +58,7 @@ BOOST_AUTO_TEST_CASE(help_goes_to_standard_output) {
                                                     {"inspect", "--help"},
                                                     {"verify", "--help"},
                                                     {"catch-up", "--help"},
-                                                    {"merge", "--help"},
+                                                    {"compact", "--help"},
                                                     {"report", "--help"},
                                                     {"shard-cut", "--help"},
                                                     {"shard-extract", "--help"},
@@ -84,7 +84,7 @@ BOOST_AUTO_TEST_CASE(wrong_usage_is_one_line_and_exit_status_2) {
                  {"--limit: '-1' is not a whole number from 0 to 18446744073709551615 (see"});
   CheckComplaint(RunTool({"query", "x", "--limit=1.5"}), 2, {"--limit: '1.5'"});
   CheckComplaint(RunTool({"demo", "x", "--seed=-1"}), 2, {"--seed: '-1'"});
-  CheckComplaint(RunTool({"merge", "x", "--max-bytes-per-second=-1"}), 2,
+  CheckComplaint(RunTool({"compact", "x", "--max-bytes-per-second=-1"}), 2,
                  {"--max-bytes-per-second"});
   CheckComplaint(RunTool({"query", "x", "--limit=many"}), 2, {"--limit"});
   CheckComplaint(RunTool({"demo"}), 2, {"DIR"});
@@ -92,8 +92,8 @@ BOOST_AUTO_TEST_CASE(wrong_usage_is_one_line_and_exit_status_2) {
   CheckComplaint(RunTool({"catch-up", "x"}), 2, {"--db"});
   CheckComplaint(RunTool({"catch-up", "x", "--db=y", "--merge", "--merge-if-it-pays"}), 2,
                  {"--merge-if-it-pays"});
-  CheckComplaint(RunTool({"merge"}), 2, {"INDEX"});
-  CheckComplaint(RunTool({"merge", "x", "--threads=0"}), 2, {"--threads"});
+  CheckComplaint(RunTool({"compact"}), 2, {"INDEX"});
+  CheckComplaint(RunTool({"compact", "x", "--threads=0"}), 2, {"--threads"});
   CheckComplaint(RunTool({"build", "--db=x", out}), 2, {"--spec"});
   CheckComplaint(RunTool({"build", "--db=x", "--spec=value:text"}), 2, {"--out"});
   CheckComplaint(RunTool({"build", "--spec=value:text", out}), 2,
@@ -124,7 +124,7 @@ BOOST_AUTO_TEST_CASE(what_is_not_there_is_a_failure_with_exit_status_1) {
   CheckComplaint(RunTool({"inspect", nowhere}), 1, {nowhere});
   CheckComplaint(RunTool({"verify", nowhere}), 1, {nowhere});
   CheckComplaint(RunTool({"catch-up", nowhere, "--db=" + nowhere}), 1, {nowhere});
-  CheckComplaint(RunTool({"merge", nowhere}), 1, {nowhere});
+  CheckComplaint(RunTool({"compact", nowhere}), 1, {nowhere});
   CheckComplaint(
       RunTool({"build", "--db=" + nowhere, "--spec=value:text", "--out=" + directory / "index"}), 1,
       {nowhere});
@@ -322,7 +322,7 @@ BOOST_AUTO_TEST_CASE(verify_tells_what_differs) {
     BOOST_TEST(differs.out.find(row) != std::string::npos, differs.out);
   }
   BOOST_TEST(differs.out.find("row124") == std::string::npos);
-  const ToolResult first = RunTool({"verify", index, "--db=" + db, "--most=1"});
+  const ToolResult first = RunTool({"verify", index, "--db=" + db, "--max-differences=1"});
   BOOST_TEST(first.exit_status == 1);
   BOOST_TEST(first.lines().size() == 2u);
 

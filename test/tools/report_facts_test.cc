@@ -6,7 +6,7 @@
 #include <numeric>
 #include <string>
 
-#include "cairn/catch_up.h"
+#include "cairn/options.h"
 #include "test/tools/report_index.h"
 
 namespace cairn {
@@ -111,10 +111,10 @@ BOOST_AUTO_TEST_CASE(numbers_far_away_do_not_hide_the_others) {
 }
 
 BOOST_AUTO_TEST_CASE(numbers_further_apart_than_any_number_have_a_histogram) {
-  constexpr double kMost = std::numeric_limits<double>::max();
+  constexpr double kMax = std::numeric_limits<double>::max();
   std::map<std::string, std::string> rows;
   for (int i = 0; i < 300; ++i) {
-    const double number = i % 3 == 0 ? -kMost : i % 3 == 1 ? kMost : 1.0;
+    const double number = i % 3 == 0 ? -kMax : i % 3 == 1 ? kMax : 1.0;
     std::string bytes(sizeof number, '\0');
     std::memcpy(bytes.data(), &number, sizeof number);
     rows["k" + std::to_string(i)] = bytes;
@@ -247,7 +247,7 @@ BOOST_AUTO_TEST_CASE(what_was_caught_up_is_told_apart) {
   const std::string page = Page(report);
   BOOST_TEST(Holds(page, "<b>100 entries</b> of the base"));
   BOOST_TEST(Holds(page, "<b>1</b> caught up since"));
-  BOOST_TEST(Holds(page, report.merge_pays ? "A merge pays now" : "A merge does not pay yet"));
+  BOOST_TEST(Holds(page, report.should_compact ? "A merge pays now" : "A merge does not pay yet"));
 }
 
 BOOST_AUTO_TEST_CASE(a_damaged_index_and_an_interrupt_are_errors) {

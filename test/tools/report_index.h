@@ -5,9 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "cairn/build.h"
 #include "cairn/index_spec.h"
-#include "cairn/open_options.h"
+#include "cairn/options.h"
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
 #include "engine/util/rocksdb_compat.h"

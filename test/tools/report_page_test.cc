@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(long_keys_are_cut) {
   for (const char* spec : {"value:bytes", "value:text, key:text"}) {
     const ReportIndex index(rows, spec);
     const tools::Report report = index.Gather();
-    BOOST_TEST(report.keys.first.size() <= tools::kMostKeyText + 3);
+    BOOST_TEST(report.keys.first.size() <= tools::kMaxKeyText + 3);
     BOOST_TEST(report.keys.parts[0].lengths[0].least == (10u << 20) + 1);
     BOOST_TEST(Page(report).size() < 200000u);
   }
@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(cuts_are_between_characters) {
   }
   const tools::Report report = ReportIndex(rows, "value:text").Gather();
   for (const std::string& text : {report.keys.first, report.keys.last}) {
-    BOOST_TEST(text.size() <= tools::kMostKeyText + 3);
+    BOOST_TEST(text.size() <= tools::kMaxKeyText + 3);
     BOOST_TEST(!Holds(tools::Escape(text), "\\x"), text);
   }
 }
@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(cuts_are_between_characters) {
 BOOST_AUTO_TEST_CASE(bytes_that_could_go_on_a_character_are_cut_as_bytes) {
   const tools::Report report =
       ReportIndex({{"k", std::string(300, '\x80')}}, "value:bytes").Gather();
-  BOOST_TEST(report.keys.first == std::string(tools::kMostKeyText, '\x80') + tools::kCut);
+  BOOST_TEST(report.keys.first == std::string(tools::kMaxKeyText, '\x80') + tools::kCut);
 }
 
 BOOST_AUTO_TEST_CASE(numbers_are_written_as_people_read_them) {

@@ -36,26 +36,26 @@ std::string LittleEndian(double number) {
 // Every rank's key is the one that a walk in order comes to.
 void CheckRanks(const ReportIndex& index) {
   const auto opened = index.Open();
-  KeyColumn walked(opened->kind());
+  EncodedKeys walked(opened->kind());
   const bool finished =
-      RequireOk(tools::VisitAllKeys(*opened, kNever, [&](const KeyColumn& keys, size_t i) {
+      RequireOk(tools::VisitAllKeys(*opened, kNever, [&](const EncodedKeys& keys, size_t i) {
         tools::AppendKey(keys, i, &walked);
       }));
   BOOST_TEST(finished);
   std::vector<uint64_t> ranks(walked.size());
   std::iota(ranks.begin(), ranks.end(), 0);
   std::shuffle(ranks.begin(), ranks.end(), TestRandom());
-  const KeyColumn found = RequireOk(tools::KeysOfRanks(*opened, ranks, kNever));
+  const EncodedKeys found = RequireOk(tools::KeysOfRanks(*opened, ranks, kNever));
   BOOST_REQUIRE(found.size() == ranks.size());
   for (size_t i = 0; i < ranks.size(); ++i) {
     switch (opened->kind()) {
-      case KeyKind::kU32:
+      case PhysicalType::kU32:
         BOOST_REQUIRE(found.u32(i) == walked.u32(ranks[i]));
         break;
-      case KeyKind::kU64:
+      case PhysicalType::kU64:
         BOOST_REQUIRE(found.u64(i) == walked.u64(ranks[i]));
         break;
-      case KeyKind::kBytes:
+      case PhysicalType::kBytes:
         BOOST_REQUIRE(found.bytes(i) == walked.bytes(ranks[i]));
         break;
     }
@@ -166,7 +166,7 @@ BOOST_AUTO_TEST_CASE(a_passed_deadline_ends_a_walk) {
   const auto index = ReportIndex(rows, "value:text").Open();
   size_t visited = 0;
   const bool finished = RequireOk(
-      tools::VisitAllKeys(*index, Deadline::min(), [&](const KeyColumn&, size_t) { ++visited; }));
+      tools::VisitAllKeys(*index, Deadline::min(), [&](const EncodedKeys&, size_t) { ++visited; }));
   BOOST_TEST(!finished);
   BOOST_TEST(visited > 0u);
   BOOST_TEST(visited < 5000u);

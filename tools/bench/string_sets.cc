@@ -10,7 +10,7 @@
 namespace cairn::bench {
 namespace {
 
-constexpr size_t kMostHard = size_t{1} << 20;
+constexpr size_t kMaxHard = size_t{1} << 20;
 
 const char* const kDomains[] = {".com", ".org", ".net", ".de", ".io", ".co.uk"};
 
@@ -130,7 +130,7 @@ bool IsHard(std::string_view set) {
 }
 
 Strings MakeStrings(std::string_view set, size_t n) {
-  if (IsHard(set)) n = std::min(n, set == "prefix1k" ? kMostHard / 16 : kMostHard);
+  if (IsHard(set)) n = std::min(n, set == "prefix1k" ? kMaxHard / 16 : kMaxHard);
   const bool repeats = set == "equal" || set == "repeated";
   const size_t surplus = repeats ? 0 : n / 1000 + 10;  // some are equal by chance
   KeyMaker maker(set, n);

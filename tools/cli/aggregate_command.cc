@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "cairn/columns/aggregate.h"
-#include "cairn/columns/column_values.h"
+#include "cairn/aggregate.h"
+#include "cairn/column.h"
 #include "cairn/query.h"
 #include "cairn/secondary_index.h"
 #include "index/machine/status_macros.h"
@@ -19,7 +19,7 @@
 namespace cairn::tools {
 namespace {
 
-// Groups, of one range, that are in memory at a time.
+// AggregateGroupsResult, of one range, that are in memory at a time.
 constexpr uint64_t kPageGroups = 1 << 14;
 
 struct AggregateGiven {
@@ -42,7 +42,7 @@ std::vector<std::string> Names(size_t parts, absl::Span<const Aggregate> aggrega
 // Value i of each of these columns, one behind the other.
 absl::Status Print(absl::Span<const ColumnValues> keys, absl::Span<const ColumnValues> values,
                    size_t i, TablePrinter* printer) {
-  std::vector<KeyValue> line;
+  std::vector<DataValue> line;
   for (const ColumnValues& key : keys) line.push_back(key.value(i));
   for (const ColumnValues& value : values) line.push_back(value.value(i));
   return printer->Print(line);
@@ -52,7 +52,7 @@ absl::Status PrintGroups(const SecondaryIndex& index, const KeyRange& range, siz
                          absl::Span<const Aggregate> aggregates, TablePrinter* printer) {
   RangeColumns columns(index.codec().kind());
   columns.Add(range);
-  Groups groups;
+  AggregateGroupsResult groups;
   std::vector<std::string> cursors;
   do {
     if (Interrupted()) return absl::CancelledError("interrupted");
@@ -82,7 +82,7 @@ absl::StatusOr<int> RunAggregate(AggregateGiven* given) {
   if (given->group_by == 0) {
     RETURN_IF_ERROR(AsUsageError(index->AggregateRanges(columns.Batch(), aggregates, &values)));
   } else {
-    Groups none;
+    AggregateGroupsResult none;
     RETURN_IF_ERROR(AsUsageError(
         index->AggregateGroups(columns.Batch(), given->group_by, aggregates, {0}, &none)));
   }

@@ -11,11 +11,11 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
-#include "cairn/build.h"
 #include "cairn/index_spec.h"
 #include "cairn/key_codec.h"
-#include "cairn/progress.h"
+#include "cairn/options.h"
 #include "cairn/secondary_index.h"
+#include "cairn/sharding.h"
 #include "cairn/snapshot_source.h"
 #include "index/machine/status_macros.h"
 #include "tools/cli/build_progress.h"
@@ -34,7 +34,7 @@ struct BuildOptionsGiven {
   int threads = 0;
   uint32_t shards = 0;  // none: not in shards
   uint64_t memory_budget = 0;
-  bool store_leaves = false;
+  bool prebuild_search_structure = false;
   bool unique = false;
   std::string nulls;     // empty: as the specs say
   std::string on_error;  // likewise
@@ -162,7 +162,7 @@ absl::Status BuildFrom(const BuildOptionsGiven& given, const std::vector<BuildTa
   BuildOptions options;
   options.threads = given.threads;
   options.memory_budget = given.memory_budget;
-  options.store_leaves = given.store_leaves;
+  options.prebuild_search_structure = given.prebuild_search_structure;
   options.cancelled = &Interrupted();
   const auto start = std::chrono::steady_clock::now();
   absl::StatusOr<std::vector<BuildReport>> reports;
@@ -234,7 +234,7 @@ void AddBuildCommand(CLI::App* app, Action* action) {
                    "the machine's)")
       ->type_name("BYTES")
       ->transform(Bytes());
-  command->add_flag("--store-leaves", given->store_leaves,
+  command->add_flag("--store-leaves", given->prebuild_search_structure,
                     "Store the search structure of numbers, which opening the index then maps; a "
                     "file nearly twice as large");
   command->add_flag("--unique", given->unique, "Two rows with one key are an error");

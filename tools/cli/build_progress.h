@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "cairn/progress.h"
+#include "cairn/options.h"
 
 namespace cairn::tools {
 

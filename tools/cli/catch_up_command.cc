@@ -5,13 +5,13 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
-#include "cairn/catch_up.h"
 #include "cairn/index_spec.h"
+#include "cairn/options.h"
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
 #include "index/machine/status_macros.h"
 #include "tools/cli/command.h"
-#include "tools/cli/merge_command.h"
+#include "tools/cli/compact_command.h"
 #include "tools/cli/route_options.h"
 #include "tools/print/output.h"
 #include "tools/text/readable.h"
@@ -24,10 +24,10 @@ struct CatchUpOptionsGiven {
   std::string db;
   std::string column_family;  // empty: the index's
   uint64_t max_bytes_per_second = 0;
-  bool assume_continues = false;
+  bool skip_identity_check = false;
   bool merge = false;
   bool merge_if_it_pays = false;
-  MergeOptionsGiven merging;
+  CompactOptionsGiven merging;
 };
 
 absl::Status CatchUpFrom(const CatchUpOptionsGiven& given, SecondaryIndex* index, Output* output) {
@@ -35,7 +35,7 @@ absl::Status CatchUpFrom(const CatchUpOptionsGiven& given, SecondaryIndex* index
                    SnapshotSource::FromDirectory(given.db, index->spec().column_family));
   CatchUpOptions options;
   options.max_bytes_per_second = given.max_bytes_per_second;
-  options.assume_continues = given.assume_continues;
+  options.skip_identity_check = given.skip_identity_check;
   options.cancelled = &Interrupted();
   const auto start = std::chrono::steady_clock::now();
   ASSIGN_OR_RETURN(const CatchUpReport report, index->CatchUp(*source, options));
@@ -58,8 +58,8 @@ absl::StatusOr<int> RunCatchUp(const CatchUpOptionsGiven& given) {
   }
   Output output;
   RETURN_IF_ERROR(CatchUpFrom(given, index.get(), &output));
-  if (given.merge || (given.merge_if_it_pays && index->MergePays())) {
-    RETURN_IF_ERROR(MergeIndex(given.merging, index.get(), &output));
+  if (given.merge || (given.merge_if_it_pays && index->ShouldCompact())) {
+    RETURN_IF_ERROR(CompactIndex(given.merging, index.get(), &output));
   } else if (given.merge_if_it_pays) {
     output.Write("a merge does not pay yet\n");
   }
@@ -87,7 +87,7 @@ void AddCatchUpCommand(CLI::App* app, Action* action) {
       ->type_name("N")
       ->transform(Bytes());
   command->add_flag(
-      "--assume-continues", given->assume_continues,
+      "--assume-continues", given->skip_identity_check,
       "Also where nothing proves that the database continues the state that the index "
       "has; not where it is known not to");
   CLI::Option* merge = command->add_flag("--merge", given->merge, "Then does as 'cairn merge'");

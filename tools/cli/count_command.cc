@@ -30,7 +30,7 @@ absl::StatusOr<int> RunCount(CountOptions* given) {
   std::vector<uint64_t> counts(ranges.size());
   Batch batch = Batch::Count(columns.Batch(), absl::MakeSpan(counts));
   given->routes.AddTo(&batch);
-  RETURN_IF_ERROR(index->Answer(batch));
+  RETURN_IF_ERROR(index->Execute(batch));
   given->routes.Note();
   given->routes.Print();
   Output output;

@@ -5,7 +5,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
 #include "cairn/index_spec.h"
-#include "cairn/index_stats.h"
 #include "cairn/ordered_index.h"
 #include "cairn/secondary_index.h"
 #include "index/machine/status_macros.h"
@@ -26,7 +25,7 @@ std::string Size(uint64_t bytes) {
 }
 
 // What came to the index since it was built or merged last.
-void PrintDelta(const IndexStats::Delta& delta, bool merge_pays, Output* output) {
+void PrintDelta(const IndexStats::Delta& delta, bool should_compact, Output* output) {
   if (delta.added_entries == 0 && delta.removed_entries == 0) {
     return Line("caught up since", "nothing", output);
   }
@@ -37,7 +36,7 @@ void PrintDelta(const IndexStats::Delta& delta, bool merge_pays, Output* output)
        output);
   Line("", absl::StrFormat("%d segments, %s in memory", delta.segments, WithUnit(delta.bytes)),
        output);
-  Line("merge", merge_pays ? "pays" : "does not pay yet", output);
+  Line("compaction", should_compact ? "pays" : "does not pay yet", output);
 }
 
 void PrintShards(const std::vector<IndexStats::Shard>& shards, Output* output) {
@@ -60,13 +59,13 @@ absl::StatusOr<int> RunInspect(const std::string& directory) {
   Line("index", directory, &output);
   Line("spec", index->spec().ToString(), &output);
   Line("column family", index->spec().column_family, &output);
-  Line("physical keys", KeyKindName(index->codec().kind()), &output);
+  Line("physical keys", PhysicalTypeName(index->codec().kind()), &output);
   Line("rows", WithCommas(stats.rows), &output);
   Line("entries", WithCommas(stats.entries), &output);
   Line("distinct keys", WithCommas(stats.distinct_keys), &output);
   Line(index->in_shards() ? "generation" : "version", std::to_string(stats.version), &output);
   Line("sequence number", std::to_string(stats.sequence), &output);
-  PrintDelta(stats.delta, index->MergePays(), &output);
+  PrintDelta(stats.delta, index->ShouldCompact(), &output);
   Line("database id", stats.database_id.empty() ? "(none)" : stats.database_id, &output);
   if (index->in_shards()) PrintShards(stats.shards, &output);
   for (const IndexStats::OrderedIndex& ordered : stats.ordered_indexes) {

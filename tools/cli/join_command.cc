@@ -6,11 +6,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "cairn/columns/column_values.h"
-#include "cairn/join/join.h"
-#include "cairn/open_options.h"
+#include "cairn/column.h"
+#include "cairn/join.h"
+#include "cairn/options.h"
 #include "cairn/secondary_index.h"
-#include "cairn/string_list.h"
 #include "index/machine/status_macros.h"
 #include "tools/cli/command.h"
 #include "tools/print/entry_printer.h"
@@ -44,17 +43,17 @@ absl::Status PrintPairs(const JoinGiven& given, const SecondaryIndex& left,
   options.left_columns = given.select;
   options.right_columns = given.select_right;
   options.cancelled = &Interrupted();
-  JoinedRows rows;
-  std::vector<KeyValue> cells;
+  JoinResult rows;
+  std::vector<DataValue> cells;
   for (uint64_t rest = given.limit; rest > 0; rest -= rows.size()) {
     if (Interrupted()) return absl::CancelledError("interrupted");
     options.limit = std::min(rest, kPagePairs);
     RETURN_IF_ERROR(AsUsageError(Join(left, right, options, &rows)));
-    PrimaryKeyColumn of_left, of_right;
+    StringList of_left, of_right;
     RETURN_IF_ERROR(left.PrimaryKeysOf(rows.left, &of_left));
     RETURN_IF_ERROR(right.PrimaryKeysOf(rows.right, &of_right));
     for (size_t j = 0; j < rows.size(); ++j) {
-      cells.assign(1, KeyValue(of_right[j]));
+      cells.assign(1, DataValue(of_right[j]));
       for (const ColumnValues& column : rows.left_columns) cells.push_back(column.value(j));
       for (const ColumnValues& column : rows.right_columns) cells.push_back(column.value(j));
       RETURN_IF_ERROR(printer->Print({rows.keys, j, of_left[j], cells, {}}));

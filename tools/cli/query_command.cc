@@ -11,13 +11,11 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
-#include "cairn/columns/column_values.h"
-#include "cairn/fetched_rows.h"
+#include "cairn/column.h"
 #include "cairn/index_spec.h"
 #include "cairn/query.h"
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
-#include "cairn/string_list.h"
 #include "index/machine/status_macros.h"
 #include "tools/cli/command.h"
 #include "tools/cli/route_options.h"
@@ -35,7 +33,7 @@ constexpr uint64_t kPageEntries = 1 << 16;
 constexpr uint64_t kPageRows = 1 << 12;
 // Ranges that are counted at a time, as many as any route likes; those whose entries a page has
 // room for are then read together.
-constexpr size_t kMostRanges = 1 << 20;
+constexpr size_t kMaxRanges = 1 << 20;
 
 struct QueryOptionsGiven {
   std::vector<std::string> indexes;
@@ -93,20 +91,20 @@ class Query {
   uint64_t stale_ = 0;
   RangeColumns columns_;
   std::vector<uint64_t> counts_;
-  Matches matches_;
-  PrimaryKeyColumn primary_keys_;
-  FetchedRows rows_;
+  FindResult matches_;
+  StringList primary_keys_;
+  FetchResult rows_;
   Output output_;
   const std::vector<std::string> select_;  // included columns
-  std::vector<KeyValue> selected_;         // of an entry's row
+  std::vector<DataValue> selected_;        // of an entry's row
   std::unique_ptr<EntryPrinter> printer_;
 };
 
 absl::Status Query::Run(std::vector<KeyRange> ranges) {
   ranges = Disjoint(std::move(ranges));
   if (order_ == Order::kDescending) std::reverse(ranges.begin(), ranges.end());
-  for (size_t first = 0; first < ranges.size() && !done(); first += kMostRanges) {
-    const auto some = absl::MakeConstSpan(ranges).subspan(first, kMostRanges);
+  for (size_t first = 0; first < ranges.size() && !done(); first += kMaxRanges) {
+    const auto some = absl::MakeConstSpan(ranges).subspan(first, kMaxRanges);
     RETURN_IF_ERROR(Count(some));
     for (size_t i = 0; i < some.size() && !done();) {
       const size_t size = PageSize(i);
@@ -130,7 +128,7 @@ absl::Status Query::Count(absl::Span<const KeyRange> ranges) {
   for (const KeyRange& range : ranges) columns_.Add(range);
   Batch batch = Batch::Count(columns_.Batch(), absl::MakeSpan(counts_));
   routes_.AddTo(&batch);
-  RETURN_IF_ERROR(index_.Answer(batch));
+  RETURN_IF_ERROR(index_.Execute(batch));
   routes_.Note();
   return absl::OkStatus();
 }
@@ -156,7 +154,7 @@ absl::Status Query::Scan(absl::Span<const KeyRange> ranges, absl::Span<const std
   batch.options.limit = std::min(page_entries(), left_);
   batch.options.columns = select_;
   routes_.AddTo(&batch);
-  RETURN_IF_ERROR(index_.Answer(batch));
+  RETURN_IF_ERROR(index_.Execute(batch));
   routes_.Note();
   return absl::OkStatus();
 }

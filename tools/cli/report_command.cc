@@ -18,7 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "cairn/open_options.h"
+#include "cairn/options.h"
 #include "index/machine/status_macros.h"
 #include "tools/cli/command.h"
 #include "tools/cli/route_options.h"

@@ -5,9 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "cairn/open_options.h"
+#include "cairn/options.h"
 #include "cairn/query.h"
-#include "cairn/route.h"
 #include "tools/cli/command.h"
 
 namespace cairn::tools {

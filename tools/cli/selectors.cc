@@ -33,22 +33,22 @@ T FromBigEndian(std::string_view bytes) {
   return number;
 }
 
-std::string AsBytes(const KeyColumn& keys, size_t i) {
+std::string AsBytes(const EncodedKeys& keys, size_t i) {
   switch (keys.kind()) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return BigEndian(keys.u32(i));
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return BigEndian(keys.u64(i));
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       return std::string(keys.bytes(i));
   }
   return "";
 }
 
 // The range that holds one key.
-KeyRange Only(KeyKind kind, std::string key) {
+KeyRange Only(PhysicalType kind, std::string key) {
   KeyRange range{key, std::move(key), false};
-  if (kind == KeyKind::kBytes) {
+  if (kind == PhysicalType::kBytes) {
     range.upper.push_back('\0');
     return range;
   }
@@ -70,13 +70,13 @@ absl::Status Refused(std::string_view selector, std::string_view text, const abs
 
 absl::StatusOr<KeyRange> ParseEqual(const KeyCodec& codec, std::string_view selector,
                                     std::string_view text) {
-  KeyColumn keys(codec.kind());
+  EncodedKeys keys(codec.kind());
   if (absl::Status s = codec.Parse(text, &keys); !s.ok()) return Refused(selector, text, s);
   return Only(codec.kind(), AsBytes(keys, 0));
 }
 
 absl::StatusOr<KeyRange> ParsePrefix(const KeyCodec& codec, std::string_view text) {
-  KeyColumn lower(codec.kind()), upper(codec.kind());
+  EncodedKeys lower(codec.kind()), upper(codec.kind());
   bool open = false;
   if (absl::Status s = codec.ParsePrefix(text, &lower, &upper, &open); !s.ok()) {
     return Refused("--prefix", text, s);
@@ -88,7 +88,7 @@ absl::StatusOr<KeyRange> ParsePrefix(const KeyCodec& codec, std::string_view tex
 // with them.
 absl::StatusOr<std::string> ParseEnd(const KeyCodec& codec, std::string_view range,
                                      std::string_view end) {
-  KeyColumn keys(codec.kind()), upper(codec.kind());
+  EncodedKeys keys(codec.kind()), upper(codec.kind());
   const absl::Status whole = codec.Parse(end, &keys);
   if (whole.ok()) return AsBytes(keys, 0);
   bool open = false;
@@ -209,13 +209,13 @@ void RangeColumns::Clear() {
   upper_bounds_.clear();
 }
 
-void RangeColumns::Append(const std::string& key, KeyColumn* keys) {
+void RangeColumns::Append(const std::string& key, EncodedKeys* keys) {
   switch (keys->kind()) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return keys->AppendU32(FromBigEndian<uint32_t>(key));
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return keys->AppendU64(FromBigEndian<uint64_t>(key));
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       return keys->AppendBytes(key);
   }
 }
@@ -226,7 +226,7 @@ void RangeColumns::Add(const KeyRange& range) {
   upper_bounds_.push_back(range.open ? Bound::kOpen : Bound::kExclusive);
 }
 
-void RangeColumns::AddEqual(const KeyColumn& keys, size_t i) {
+void RangeColumns::AddEqual(const EncodedKeys& keys, size_t i) {
   const std::string key = AsBytes(keys, i);
   Append(key, &lower_);
   Append(key, &upper_);
@@ -241,13 +241,13 @@ RangeBatch RangeColumns::Batch() {
   return batch;
 }
 
-bool SameKey(const KeyColumn& keys, size_t i, size_t j) {
+bool SameKey(const EncodedKeys& keys, size_t i, size_t j) {
   switch (keys.kind()) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return keys.u32(i) == keys.u32(j);
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return keys.u64(i) == keys.u64(j);
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       return keys.bytes(i) == keys.bytes(j);
   }
   return false;

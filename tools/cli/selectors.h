@@ -48,23 +48,23 @@ std::vector<KeyRange> Disjoint(std::vector<KeyRange> ranges);
 // Ranges as a query takes them.
 class RangeColumns {
  public:
-  explicit RangeColumns(KeyKind kind) : lower_(kind), upper_(kind) {}
+  explicit RangeColumns(PhysicalType kind) : lower_(kind), upper_(kind) {}
 
   void Clear();
   void Add(const KeyRange& range);
-  void AddEqual(const KeyColumn& keys, size_t i);
+  void AddEqual(const EncodedKeys& keys, size_t i);
   // Valid until the columns change.
   RangeBatch Batch();
 
  private:
-  void Append(const std::string& key, KeyColumn* keys);
+  void Append(const std::string& key, EncodedKeys* keys);
 
-  KeyColumn lower_;
-  KeyColumn upper_;
+  EncodedKeys lower_;
+  EncodedKeys upper_;
   std::vector<Bound> upper_bounds_;
 };
 
 // Two keys of one column, compared.
-bool SameKey(const KeyColumn& keys, size_t i, size_t j);
+bool SameKey(const EncodedKeys& keys, size_t i, size_t j);
 
 }  // namespace cairn::tools

@@ -9,8 +9,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
-#include "cairn/build.h"
 #include "cairn/index_spec.h"
+#include "cairn/options.h"
+#include "cairn/sharding.h"
 #include "cairn/snapshot_source.h"
 #include "index/machine/status_macros.h"
 #include "tools/cli/command.h"
@@ -23,11 +24,11 @@ namespace {
 struct StepOptions {
   int threads = 0;
   uint64_t memory_budget = 0;
-  bool store_leaves = false;
+  bool prebuild_search_structure = false;
 
   BuildOptions Build() const {
     BuildOptions options;
-    options.store_leaves = store_leaves;
+    options.prebuild_search_structure = prebuild_search_structure;
     options.threads = threads;
     options.memory_budget = memory_budget;
     options.cancelled = &Interrupted();
@@ -249,7 +250,7 @@ void AddBuildShard(CLI::App* app, Action* action) {
       ->type_name("DIR")
       ->required();
   AddThreads(command, given.get());
-  command->add_flag("--store-leaves", given->store_leaves,
+  command->add_flag("--store-leaves", given->prebuild_search_structure,
                     "Store the search structure of numbers, which opening the index then maps; a "
                     "file nearly twice as large");
   command->footer("\nPrints the shard's directory, which no other attempt has.");

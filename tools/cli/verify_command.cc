@@ -7,7 +7,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
 #include "cairn/index_spec.h"
-#include "cairn/index_stats.h"
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
 #include "index/machine/status_macros.h"
@@ -22,7 +21,7 @@ namespace {
 struct VerifyOptionsGiven {
   std::string index;
   SourceOptions source;
-  size_t most = 100;
+  size_t max_differences = 100;
 };
 
 absl::StatusOr<int> RunVerify(const VerifyOptionsGiven& given) {
@@ -51,13 +50,14 @@ absl::StatusOr<int> RunVerify(const VerifyOptionsGiven& given) {
   ASSIGN_OR_RETURN(std::unique_ptr<SnapshotSource> source,
                    OpenSource(given.source, (*index)->spec().column_family));
   std::vector<std::string> differences;
-  RETURN_IF_ERROR((*index)->VerifyAgainst(*source, given.most, &differences));
+  RETURN_IF_ERROR((*index)->VerifyAgainst(*source, given.max_differences, &differences));
   for (const std::string& difference : differences) output.Write(difference + "\n");
   if (differences.empty()) {
     output.Write(absl::StrFormat("good: %s, files and order checked, equal to %s\n", held,
                                  source->description()));
-  } else if (differences.size() >= given.most) {
-    output.Write(absl::StrFormat("stopped after %d differences (--most)\n", given.most));
+  } else if (differences.size() >= given.max_differences) {
+    output.Write(absl::StrFormat("stopped after %d differences (--max-differences)\n",
+                                 given.max_differences));
   }
   RETURN_IF_ERROR(output.Flush());
   return differences.empty() ? kGood : kDifferent;
@@ -71,7 +71,7 @@ void AddVerifyCommand(CLI::App* app, Action* action) {
       "verify", "Checks an index's files and, with a source, every entry against the rows");
   command->add_option("INDEX", given->index, "The index's directory")->required();
   AddSourceOptions(command, &given->source);
-  command->add_option("--most", given->most, "Stop after so many differences")
+  command->add_option("--max-differences", given->max_differences, "Stop after so many differences")
       ->type_name("N")
       ->check(CLI::Range(size_t{1}, size_t{1} << 32))
       ->capture_default_str();

@@ -11,11 +11,11 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "cairn/column.h"
+#include "cairn/index_group.h"
 #include "cairn/index_spec.h"
 #include "cairn/key_codec.h"
 #include "cairn/secondary_index.h"
-#include "cairn/string_list.h"
-#include "cairn/where/index_group.h"
 #include "index/machine/status_macros.h"
 #include "tools/cli/command.h"
 #include "tools/cli/route_options.h"
@@ -62,23 +62,23 @@ absl::StatusOr<std::vector<GroupOrder>> OrderOf(const WhereQuery& query,
 
 // A value of --param as the part of an index that it is compared with has it: a number, or text or
 // bytes as they are.
-absl::StatusOr<KeyValue> ReadParameter(const IndexGroup& group,
-                                       const Predicate::Parameter& parameter,
-                                       const std::string& text) {
+absl::StatusOr<DataValue> ReadParameter(const IndexGroup& group,
+                                        const Predicate::Parameter& parameter,
+                                        const std::string& text) {
   for (const IndexGroup::Member& member : group.members()) {
-    const absl::Span<const KeyType> parts = member.index->codec().parts();
+    const absl::Span<const DataType> parts = member.index->codec().parts();
     if (member.name != parameter.index || parameter.part >= parts.size()) continue;
-    const KeyType type = parts[parameter.part];
-    if (type == KeyType::kText || type == KeyType::kBytes) break;
+    const DataType type = parts[parameter.part];
+    if (type == DataType::kText || type == DataType::kBytes) break;
     ASSIGN_OR_RETURN(const KeyCodec codec, KeyCodec::Create(absl::MakeConstSpan(&type, 1)));
-    KeyColumn keys(codec.kind());
-    std::vector<KeyValue> values;
+    EncodedKeys keys(codec.kind());
+    std::vector<DataValue> values;
     std::string scratch;
     RETURN_IF_ERROR(codec.Parse(text, &keys));
     RETURN_IF_ERROR(codec.Decode(keys, 0, &values, &scratch));
     return values[0];
   }
-  return KeyValue(std::string_view(text));
+  return DataValue(std::string_view(text));
 }
 
 // --where, with the values of --param.
@@ -96,7 +96,7 @@ absl::StatusOr<Predicate> ReadPredicate(const WhereQuery& query, const IndexGrou
       values.emplace_back(texts[i]);
       continue;
     }
-    const absl::StatusOr<KeyValue> value = ReadParameter(group, parameters[i], texts[i]);
+    const absl::StatusOr<DataValue> value = ReadParameter(group, parameters[i], texts[i]);
     if (!value.ok()) {
       return UsageError(absl::StrCat("--param ", i + 1, ", of index '", parameters[i].index,
                                      "': ", std::string(value.status().message())));
@@ -139,7 +139,7 @@ absl::Status PrintRows(const WhereQuery& query, const IndexGroup& group, const P
   options.limit = query.limit;
   options.after = after;
   options.cancelled = &Interrupted();
-  WhereMatches matches;
+  WhereResult matches;
   std::vector<ColumnValues> columns;
   // Before anything is printed: it also says what cannot be asked.
   RETURN_IF_ERROR(group.Columns({}, {}, query.select, &columns));
@@ -160,7 +160,7 @@ absl::Status PrintRows(const WhereQuery& query, const IndexGroup& group, const P
                             : absl::MakeConstSpan(matches.shards).subspan(first, some.size());
     RETURN_IF_ERROR(group.PrimaryKeys(shards, some, &keys));
     RETURN_IF_ERROR(group.Columns(shards, some, query.select, &columns));
-    std::vector<KeyValue> line(1 + columns.size());
+    std::vector<DataValue> line(1 + columns.size());
     for (size_t i = 0; i < some.size(); ++i) {
       line[0] = keys[i];
       for (size_t c = 0; c < columns.size(); ++c) line[1 + c] = columns[c].value(i);
@@ -181,7 +181,7 @@ absl::Status PrintGroups(const WhereQuery& query, const IndexGroup& group, const
   if (aggregates.empty()) aggregates.push_back(Aggregate::Count());
   std::vector<std::string> names = query.group_by;
   for (const Aggregate& aggregate : aggregates) names.push_back(NameOf(aggregate));
-  RowGroupOptions options;
+  GroupByOptions options;
   options.group_by = query.group_by;
   ASSIGN_OR_RETURN(options.order_by, OrderOf(query, names));
   for (size_t c = 0; c < query.group_by.size() && query.reverse; ++c) {
@@ -190,15 +190,15 @@ absl::Status PrintGroups(const WhereQuery& query, const IndexGroup& group, const
   options.limit = query.limit;
   options.after = after;
   options.cancelled = &Interrupted();
-  RowGroups groups;
-  RETURN_IF_ERROR(group.AggregateRows(where, aggregates, options, &groups));
+  GroupByResult groups;
+  RETURN_IF_ERROR(group.GroupBy(where, aggregates, options, &groups));
   if (query.explain) {
     std::fputs(groups.plan.ToString().c_str(), stderr);
     std::fprintf(stderr, "%s rows aggregated\n", WithCommas(groups.rows).c_str());
   }
   if (query.limit == 0) return absl::OkStatus();
   TablePrinter printer(query.format, std::move(names), {});
-  std::vector<KeyValue> line;
+  std::vector<DataValue> line;
   for (size_t i = 0; i < groups.size; ++i) {
     line.clear();
     for (const ColumnValues& key : groups.keys) line.push_back(key.value(i));

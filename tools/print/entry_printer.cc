@@ -20,7 +20,7 @@ class TsvPrinter : public EntryPrinter {
     ASSIGN_OR_RETURN(std::string line, codec_.Format(entry.keys, entry.i));
     line.push_back('\t');
     AppendEscaped(entry.primary_key, &line);
-    for (const KeyValue& value : entry.columns) {
+    for (const DataValue& value : entry.columns) {
       line.push_back('\t');
       AppendTsvValue(value, &line);
     }
@@ -79,7 +79,7 @@ class JsonPrinter : public EntryPrinter {
   const absl::Span<const std::string> columns_;
   const EntryJsonNames names_;
   Output* const output_;
-  std::vector<KeyValue> parts_;
+  std::vector<DataValue> parts_;
   std::string scratch_;
   std::string line_;
 };
@@ -104,7 +104,7 @@ class TextPrinter : public EntryPrinter {
       AppendReadableValue(parts_[part], &line[0]);
     }
     AppendReadable(entry.primary_key, &line[1]);
-    for (const KeyValue& value : entry.columns) AppendReadableValue(value, &line.emplace_back());
+    for (const DataValue& value : entry.columns) AppendReadableValue(value, &line.emplace_back());
     if (entry.value.has_value()) AppendReadable(*entry.value, &line.emplace_back());
     lines_.Add(std::move(line));
     return output_->status();
@@ -116,7 +116,7 @@ class TextPrinter : public EntryPrinter {
   const KeyCodec& codec_;
   Output* const output_;
   AlignedLines lines_;
-  std::vector<KeyValue> parts_;
+  std::vector<DataValue> parts_;
   std::string scratch_;
 };
 

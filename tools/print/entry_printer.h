@@ -16,10 +16,10 @@ namespace cairn::tools {
 
 // One entry of a query.
 struct PrintedEntry {
-  const KeyColumn& keys;
+  const EncodedKeys& keys;
   size_t i;  // its key among these
   std::string_view primary_key;
-  absl::Span<const KeyValue> columns;     // of its row, those that were selected
+  absl::Span<const DataValue> columns;    // of its row, those that were selected
   std::optional<std::string_view> value;  // its row's, where values were asked for
 };
 

@@ -21,7 +21,7 @@ TablePrinter::TablePrinter(const std::string& format, std::vector<std::string> n
   }
 }
 
-void TablePrinter::AppendJson(absl::Span<const KeyValue> values) {
+void TablePrinter::AppendJson(absl::Span<const DataValue> values) {
   line_ += '{';
   for (size_t i = 0; i < names_.size(); ++i) {
     if (i != 0) line_ += ',';
@@ -34,7 +34,7 @@ void TablePrinter::AppendJson(absl::Span<const KeyValue> values) {
   line_ += '}';
 }
 
-absl::Status TablePrinter::Print(absl::Span<const KeyValue> values) {
+absl::Status TablePrinter::Print(absl::Span<const DataValue> values) {
   if (text_) {
     std::vector<std::string> cells(values.size());
     for (size_t i = 0; i < values.size(); ++i) AppendReadableValue(values[i], &cells[i]);

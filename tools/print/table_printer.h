@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "cairn/columns/key_value.h"
+#include "cairn/column.h"
 #include "tools/print/aligned_lines.h"
 #include "tools/print/output.h"
 
@@ -25,12 +25,12 @@ class TablePrinter {
   TablePrinter(const std::string& format, std::vector<std::string> names, Options options);
 
   // A value for each of the names.
-  absl::Status Print(absl::Span<const KeyValue> values);
+  absl::Status Print(absl::Span<const DataValue> values);
   // After the last row.
   absl::Status End();
 
  private:
-  void AppendJson(absl::Span<const KeyValue> values);
+  void AppendJson(absl::Span<const DataValue> values);
 
   const std::vector<std::string> names_;
   const size_t before_columns_;

@@ -16,16 +16,16 @@ namespace cairn::tools {
 namespace {
 
 // A double as a value of an integer type, the nearest one that there is.
-KeyValue Nearest(double number, KeyType type) {
+DataValue Nearest(double number, DataType type) {
   switch (type) {
-    case KeyType::kI8:
-    case KeyType::kI16:
-    case KeyType::kI32:
-    case KeyType::kI64:
+    case DataType::kI8:
+    case DataType::kI16:
+    case DataType::kI32:
+    case DataType::kI64:
       if (number >= 0x1p63) return std::numeric_limits<int64_t>::max();
       return number <= -0x1p63 ? std::numeric_limits<int64_t>::min() : static_cast<int64_t>(number);
-    case KeyType::kF32:
-    case KeyType::kF64:
+    case DataType::kF32:
+    case DataType::kF64:
       return number;
     default:
       if (number >= 0x1p64) return std::numeric_limits<uint64_t>::max();
@@ -34,32 +34,32 @@ KeyValue Nearest(double number, KeyType type) {
 }
 
 // The least and the most finite number that a type has.
-std::pair<double, double> Limits(KeyType type) {
+std::pair<double, double> Limits(DataType type) {
   switch (type) {
-    case KeyType::kU8:
+    case DataType::kU8:
       return {0, 0xff};
-    case KeyType::kU16:
+    case DataType::kU16:
       return {0, 0xffff};
-    case KeyType::kU32:
+    case DataType::kU32:
       return {0, 0xffffffffu};
-    case KeyType::kU64:
+    case DataType::kU64:
       return {0, 0x1p64};
-    case KeyType::kI8:
+    case DataType::kI8:
       return {-0x1p7, 0x1p7 - 1};
-    case KeyType::kI16:
+    case DataType::kI16:
       return {-0x1p15, 0x1p15 - 1};
-    case KeyType::kI32:
+    case DataType::kI32:
       return {-0x1p31, 0x1p31 - 1};
-    case KeyType::kI64:
+    case DataType::kI64:
       return {-0x1p63, 0x1p63};
-    case KeyType::kF32:
+    case DataType::kF32:
       return {std::numeric_limits<float>::lowest(), std::numeric_limits<float>::max()};
     default:
       return {std::numeric_limits<double>::lowest(), std::numeric_limits<double>::max()};
   }
 }
 
-double AsDouble(const KeyValue& value) {
+double AsDouble(const DataValue& value) {
   if (const auto* natural = std::get_if<uint64_t>(&value)) return static_cast<double>(*natural);
   if (const auto* integer = std::get_if<int64_t>(&value)) return static_cast<double>(*integer);
   return std::get<double>(value);
@@ -68,15 +68,15 @@ double AsDouble(const KeyValue& value) {
 // The first and last finite number among the keys, which is there.
 absl::StatusOr<double> EndOfNumbers(const SecondaryIndex& index, Order order) {
   const auto [least, most] = Limits(index.codec().parts()[0]);
-  KeyColumn lower(index.kind()), upper(index.kind());
-  const KeyType type = index.codec().parts()[0];
+  EncodedKeys lower(index.kind()), upper(index.kind());
+  const DataType type = index.codec().parts()[0];
   RETURN_IF_ERROR(index.codec().Append({Nearest(least, type)}, &lower));
   RETURN_IF_ERROR(index.codec().Append({Nearest(most, type)}, &upper));
   RangeBatch range = RangeBatch::HalfOpen(lower.Batch(), upper.Batch());
   range.upper_bound = Bound::kInclusive;
-  ASSIGN_OR_RETURN(const KeyColumn key, EndOfRange(index, range, order));
+  ASSIGN_OR_RETURN(const EncodedKeys key, EndOfRange(index, range, order));
   if (key.empty()) return absl::InternalError("a key that was read is not in the index");
-  std::vector<KeyValue> values;
+  std::vector<DataValue> values;
   std::string scratch;
   RETURN_IF_ERROR(index.codec().Decode(key, 0, &values, &scratch));
   return AsDouble(values[0]);
@@ -84,7 +84,7 @@ absl::StatusOr<double> EndOfNumbers(const SecondaryIndex& index, Order order) {
 
 absl::Status CountHistogram(const SecondaryIndex& index, Histogram* histogram) {
   const KeyCodec& codec = index.codec();
-  const KeyType type = codec.parts()[0];
+  const DataType type = codec.parts()[0];
   ASSIGN_OR_RETURN(histogram->least, EndOfNumbers(index, Order::kAscending));
   ASSIGN_OR_RETURN(histogram->most, EndOfNumbers(index, Order::kDescending));
   // The ends of a sample are not those of all; where it left out little, take all.
@@ -99,9 +99,9 @@ absl::Status CountHistogram(const SecondaryIndex& index, Histogram* histogram) {
     const double at = EdgeOf(*histogram, i);
     return Nearest(histogram->whole ? std::ceil(at) : at, type);
   };
-  KeyColumn lower(codec.kind()), upper(codec.kind());
+  EncodedKeys lower(codec.kind()), upper(codec.kind());
   std::vector<Bound> upper_bounds;
-  const auto add = [&](const KeyValue& from, const KeyValue& to, Bound bound) -> absl::Status {
+  const auto add = [&](const DataValue& from, const DataValue& to, Bound bound) -> absl::Status {
     RETURN_IF_ERROR(codec.Append({from}, &lower));
     RETURN_IF_ERROR(codec.Append({to}, &upper));
     upper_bounds.push_back(bound);
@@ -109,9 +109,9 @@ absl::Status CountHistogram(const SecondaryIndex& index, Histogram* histogram) {
   };
   // Doubles are not exact for large integers: what is to hold everything does so.
   const auto [least, most] = Limits(type);
-  const KeyValue first =
+  const DataValue first =
       Nearest(histogram->lower <= histogram->least ? least : histogram->lower, type);
-  const KeyValue last =
+  const DataValue last =
       Nearest(histogram->upper >= histogram->most ? most : histogram->upper, type);
   for (size_t i = 0; i < intervals; ++i) {
     const bool is_last = i + 1 == intervals;
@@ -132,8 +132,8 @@ absl::Status CountHistogram(const SecondaryIndex& index, Histogram* histogram) {
 }
 
 // How many keys are exactly this number.
-absl::StatusOr<uint64_t> CountValue(const SecondaryIndex& index, const KeyValue& value) {
-  KeyColumn key(index.kind());
+absl::StatusOr<uint64_t> CountValue(const SecondaryIndex& index, const DataValue& value) {
+  EncodedKeys key(index.kind());
   RETURN_IF_ERROR(index.codec().Append({value}, &key));
   uint64_t count = 0;
   RETURN_IF_ERROR(index.Count(RangeBatch::Equal(key.Batch()), absl::MakeSpan(&count, 1)));
@@ -150,7 +150,7 @@ void Collect(std::vector<PrefixShare>* shares, std::vector<PrefixShare*>* all) {
 absl::Status CountPrefixes(const SecondaryIndex& index, std::vector<PrefixShare>* prefixes) {
   std::vector<PrefixShare*> all;
   Collect(prefixes, &all);
-  KeyColumn lower(index.kind()), upper(index.kind());
+  EncodedKeys lower(index.kind()), upper(index.kind());
   std::vector<Bound> upper_bounds;
   for (const PrefixShare* share : all) {
     bool open = false;
@@ -182,27 +182,27 @@ absl::Status CountExactly(const SecondaryIndex& index, uint64_t entries, KeyFact
   PartFacts& part = facts->parts[0];
   if (part.exact) return absl::OkStatus();
   const KeyCodec& codec = index.codec();
-  const KeyType type = codec.parts()[0];
+  const DataType type = codec.parts()[0];
   const bool has_nulls = codec.nulls() != NullPolicy::kSkip;
   const bool is_whole_key = codec.parts().size() == 1;
   if (!part.prefixes.empty() && (is_whole_key || !has_nulls)) {
     RETURN_IF_ERROR(CountPrefixes(index, &part.prefixes));
     DropSmall(entries, &part.prefixes);
     if (has_nulls) {
-      ASSIGN_OR_RETURN(part.nulls, CountValue(index, KeyValue()));
+      ASSIGN_OR_RETURN(part.nulls, CountValue(index, DataValue()));
     }
     part.looked_at = entries;
     part.exact = true;
   } else if (part.histogram.has_value() && is_whole_key) {
     RETURN_IF_ERROR(CountHistogram(index, &*part.histogram));
-    if (type == KeyType::kF32 || type == KeyType::kF64) {
+    if (type == DataType::kF32 || type == DataType::kF64) {
       constexpr double kInfinity = std::numeric_limits<double>::infinity();
       ASSIGN_OR_RETURN(part.lowest, CountValue(index, -kInfinity));
       ASSIGN_OR_RETURN(part.highest, CountValue(index, kInfinity));
       ASSIGN_OR_RETURN(part.nans, CountValue(index, std::numeric_limits<double>::quiet_NaN()));
     }
     if (has_nulls) {
-      ASSIGN_OR_RETURN(part.nulls, CountValue(index, KeyValue()));
+      ASSIGN_OR_RETURN(part.nulls, CountValue(index, DataValue()));
     }
     part.looked_at = entries;
     part.exact = true;

@@ -105,7 +105,7 @@ std::string Merges(const Report& report) {
   absl::StrAppend(&text, "<p>What came since stands beside the base in ",
                   Counted(delta.segments, "sorted run", "sorted runs"), " of ",
                   ByteText(static_cast<double>(delta.bytes)), ". ",
-                  report.merge_pays ? "<b>A merge pays now.</b>" : "A merge does not pay yet.",
+                  report.should_compact ? "<b>A merge pays now.</b>" : "A merge does not pay yet.",
                   "</p>");
   return text;
 }

@@ -15,7 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "cairn/catch_up.h"
+#include "cairn/options.h"
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
 #include "cairn/version.h"
@@ -133,7 +133,7 @@ void TryToCatchUp(const std::string& directory, const SnapshotSource& source,
   facts->changes = report->changes;
   facts->rows = report->rows;
   facts->log_bytes = report->log_bytes;
-  facts->merge_would_pay = (*index)->MergePays();
+  facts->merge_would_pay = (*index)->ShouldCompact();
   facts->state = source.sequence() == before ? State::kCurrent : State::kCanCatchUp;
 }
 
@@ -188,7 +188,7 @@ absl::StatusOr<Report> GatherReport(const std::string& directory, const ReportOp
   if (report.title.empty()) report.title = report.spec.name;
   if (report.title.empty()) report.title = NameOf(directory);
   ASSIGN_OR_RETURN(report.stats, index->Stats());
-  report.merge_pays = index->MergePays();
+  report.should_compact = index->ShouldCompact();
   report.files = Files(directory);
   report.built = Built(directory, report.stats);
   report.machine = Machine();

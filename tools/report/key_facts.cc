@@ -26,8 +26,8 @@ namespace {
 constexpr size_t kSample = 4096;
 constexpr size_t kTop = 10;
 // Of the keys that batches are made of.
-constexpr size_t kMostQueries = size_t{1} << 18;
-constexpr size_t kMostQueryBytes = size_t{1} << 26;
+constexpr size_t kMaxQueries = size_t{1} << 18;
+constexpr size_t kMaxQueryBytes = size_t{1} << 26;
 constexpr size_t kLongestQuery = 4096;
 // Around each key of a sample so many entries are passed, and every so-manieth is a query: they
 // stand apart from each other.
@@ -38,11 +38,11 @@ constexpr std::chrono::seconds kScanTime(4);
 constexpr std::chrono::seconds kSampleTime(3);
 
 std::string Cut(std::string text) {
-  if (text.size() <= kMostKeyText) return text;
+  if (text.size() <= kMaxKeyText) return text;
   // Not inside a character, whose first byte is one of the last three before the cut.
-  size_t end = kMostKeyText;
-  for (size_t begin = kMostKeyText - 1; begin + 3 >= kMostKeyText; --begin) {
-    if (begin + Utf8Length(std::string_view(text).substr(begin)) > kMostKeyText) end = begin;
+  size_t end = kMaxKeyText;
+  for (size_t begin = kMaxKeyText - 1; begin + 3 >= kMaxKeyText; --begin) {
+    if (begin + Utf8Length(std::string_view(text).substr(begin)) > kMaxKeyText) end = begin;
   }
   text.resize(end);
   return text + kCut;
@@ -52,29 +52,29 @@ std::string Cut(std::string text) {
 class KeyLook {
  public:
   explicit KeyLook(const KeyCodec& codec) : codec_(&codec), queries_(codec.kind()) {
-    for (const KeyType type : codec.parts()) parts_.emplace_back(type);
+    for (const DataType type : codec.parts()) parts_.emplace_back(type);
   }
 
-  absl::Status AddValues(const KeyColumn& keys, size_t i) {
+  absl::Status AddValues(const EncodedKeys& keys, size_t i) {
     RETURN_IF_ERROR(codec_->Decode(keys, i, &values_, &scratch_));
     for (size_t part = 0; part < parts_.size(); ++part) parts_[part].Add(values_[part]);
     return absl::OkStatus();
   }
   // Keeps a key for batches, unless there are enough or it is long.
-  void AddQuery(const KeyColumn& keys, size_t i) {
-    if (queries_.size() == kMostQueries || queries_.heap().size() >= kMostQueryBytes) return;
-    if (keys.kind() == KeyKind::kBytes && keys.bytes(i).size() > kLongestQuery) return;
+  void AddQuery(const EncodedKeys& keys, size_t i) {
+    if (queries_.size() == kMaxQueries || queries_.heap().size() >= kMaxQueryBytes) return;
+    if (keys.kind() == PhysicalType::kBytes && keys.bytes(i).size() > kLongestQuery) return;
     AppendKey(keys, i, &queries_);
   }
 
   // A key as people read it.
-  absl::StatusOr<std::string> Text(const KeyColumn& keys, size_t i) {
+  absl::StatusOr<std::string> Text(const EncodedKeys& keys, size_t i) {
     RETURN_IF_ERROR(codec_->Decode(keys, i, &values_, &scratch_));
     if (values_.size() == 1 && std::holds_alternative<std::string_view>(values_[0])) {
-      return Cut(std::string(std::get<std::string_view>(values_[0]).substr(0, kMostKeyText + 4)));
+      return Cut(std::string(std::get<std::string_view>(values_[0]).substr(0, kMaxKeyText + 4)));
     }
     std::string text;
-    for (const KeyValue& value : values_) {
+    for (const DataValue& value : values_) {
       absl::StrAppend(&text, text.empty() ? "" : ", ");
       std::visit([&](const auto& one) { AppendValue(one, &text); }, value);
     }
@@ -82,7 +82,7 @@ class KeyLook {
   }
 
   std::vector<PartValues>& parts() { return parts_; }
-  KeyColumn& queries() { return queries_; }
+  EncodedKeys& queries() { return queries_; }
 
  private:
   static void AppendValue(std::monostate, std::string* text) { text->append("null"); }
@@ -90,23 +90,23 @@ class KeyLook {
   static void AppendValue(int64_t value, std::string* text) { absl::StrAppend(text, value); }
   static void AppendValue(double value, std::string* text) { absl::StrAppend(text, value); }
   static void AppendValue(std::string_view value, std::string* text) {
-    text->append(value.substr(0, kMostKeyText + 4));
+    text->append(value.substr(0, kMaxKeyText + 4));
   }
 
   const KeyCodec* codec_;
   std::vector<PartValues> parts_;
-  KeyColumn queries_;
-  std::vector<KeyValue> values_;
+  EncodedKeys queries_;
+  std::vector<DataValue> values_;
   std::string scratch_;
 };
 
-bool SameKey(const KeyColumn& a, size_t i, const KeyColumn& b, size_t j) {
+bool SameKey(const EncodedKeys& a, size_t i, const EncodedKeys& b, size_t j) {
   switch (a.kind()) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return a.u32(i) == b.u32(j);
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return a.u64(i) == b.u64(j);
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       return a.bytes(i) == b.bytes(j);
   }
   return false;
@@ -115,9 +115,9 @@ bool SameKey(const KeyColumn& a, size_t i, const KeyColumn& b, size_t j) {
 // Counts the entries of each key of a walk in order.
 class RunLengths {
  public:
-  explicit RunLengths(KeyKind kind) : key_(kind) {}
+  explicit RunLengths(PhysicalType kind) : key_(kind) {}
 
-  void Add(const KeyColumn& keys, size_t i) {
+  void Add(const EncodedKeys& keys, size_t i) {
     if (length_ != 0 && SameKey(keys, i, key_, 0)) {
       ++length_;
       return;
@@ -140,13 +140,13 @@ class RunLengths {
   }
 
   const std::map<uint64_t, uint64_t>& counts() const { return counts_; }
-  const std::vector<std::pair<KeyColumn, uint64_t>>& top() const { return top_; }
+  const std::vector<std::pair<EncodedKeys, uint64_t>>& top() const { return top_; }
 
  private:
-  KeyColumn key_;
+  EncodedKeys key_;
   uint64_t length_ = 0;
   std::map<uint64_t, uint64_t> counts_;
-  std::vector<std::pair<KeyColumn, uint64_t>> top_;  // most first
+  std::vector<std::pair<EncodedKeys, uint64_t>> top_;  // most first
 };
 
 // Every entry. False if that takes too long.
@@ -155,10 +155,10 @@ absl::StatusOr<bool> ReadAll(const SecondaryIndex& index, uint64_t entries, KeyL
   RunLengths runs(index.kind());
   absl::Status status;
   uint64_t seen = 0;
-  const uint64_t stride = std::max<uint64_t>(entries / kMostQueries, 1);
+  const uint64_t stride = std::max<uint64_t>(entries / kMaxQueries, 1);
   ASSIGN_OR_RETURN(const bool finished,
                    VisitAllKeys(index, std::chrono::steady_clock::now() + kScanTime,
-                                [&](const KeyColumn& keys, size_t i) {
+                                [&](const EncodedKeys& keys, size_t i) {
                                   status.Update(look->AddValues(keys, i));
                                   runs.Add(keys, i);
                                   if (seen++ % stride == 0) look->AddQuery(keys, i);
@@ -177,13 +177,13 @@ absl::StatusOr<bool> ReadAll(const SecondaryIndex& index, uint64_t entries, KeyL
 }
 
 // Keys that stand behind those of a sample, for batches.
-absl::Status AddNeighbours(const SecondaryIndex& index, KeyColumn* sample, Deadline deadline,
+absl::Status AddNeighbours(const SecondaryIndex& index, EncodedKeys* sample, Deadline deadline,
                            KeyLook* look) {
   if (sample->heap().size() > sample->size() * kLongestQuery) return absl::OkStatus();
   QueryOptions options;
   options.limit = kNeighbours;
   options.with_keys = true;
-  Matches matches;
+  FindResult matches;
   constexpr size_t kAtOnce = 32;
   for (size_t i = 0; i < sample->size() && std::chrono::steady_clock::now() < deadline;
        i += kAtOnce) {
@@ -204,7 +204,7 @@ absl::Status ReadSample(const SecondaryIndex& index, uint64_t entries, KeyLook* 
   std::vector<uint64_t> ranks;
   for (size_t i = 0; i < kSample; ++i) ranks.push_back(random() % entries);
   const Deadline deadline = std::chrono::steady_clock::now() + kSampleTime;
-  ASSIGN_OR_RETURN(KeyColumn sample, KeysOfRanks(index, ranks, deadline));
+  ASSIGN_OR_RETURN(EncodedKeys sample, KeysOfRanks(index, ranks, deadline));
   for (size_t i = 0; i < sample.size(); ++i) RETURN_IF_ERROR(look->AddValues(sample, i));
   RETURN_IF_ERROR(AddNeighbours(index, &sample, deadline + kSampleTime, look));
 
@@ -241,7 +241,7 @@ absl::Status ReadSample(const SecondaryIndex& index, uint64_t entries, KeyLook* 
 
 absl::Status ReadEnds(const SecondaryIndex& index, KeyLook* look, KeyFacts* facts) {
   for (const Order order : {Order::kAscending, Order::kDescending}) {
-    ASSIGN_OR_RETURN(const KeyColumn key,
+    ASSIGN_OR_RETURN(const EncodedKeys key,
                      EndOfRange(index, RangeBatch::Everything(index.kind()), order));
     if (key.empty()) continue;
     ASSIGN_OR_RETURN(std::string text, look->Text(key, 0));

@@ -12,7 +12,7 @@ namespace cairn::tools {
 // What was read of an index's keys.
 struct KeysRead {
   KeyFacts facts;
-  KeyColumn queries;  // physical keys that are there, drawn from all over the index, in order
+  EncodedKeys queries;  // physical keys that are there, drawn from all over the index, in order
 };
 
 // Reads all keys of an index with at most options.scan_most entries, and a sample of a larger one,

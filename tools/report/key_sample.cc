@@ -20,15 +20,15 @@ constexpr uint64_t kSampleBytes = 1 << 28;
 constexpr size_t kRanksAtOnce = 512;
 // A rank is looked for among so many entries one by one.
 constexpr uint64_t kFewEntries = 8;
-constexpr size_t kMostCommonBytes = 256;
-constexpr size_t kMostBytes = 64;
+constexpr size_t kMaxCommonBytes = 256;
+constexpr size_t kMaxBytes = 64;
 
 bool Passed(Deadline deadline) {
   return std::chrono::steady_clock::now() >= deadline;
 }
 
 // How many entries lie before each key.
-absl::Status CountBelow(const SecondaryIndex& index, KeyColumn* keys,
+absl::Status CountBelow(const SecondaryIndex& index, EncodedKeys* keys,
                         std::vector<uint64_t>* counts) {
   RangeBatch ranges;
   ranges.lower = ranges.upper = keys->Batch();
@@ -39,11 +39,11 @@ absl::Status CountBelow(const SecondaryIndex& index, KeyColumn* keys,
 
 // Bisects the numbers: the greatest one with at most `rank` entries below it is the rank's key.
 absl::Status NumbersOfRanks(const SecondaryIndex& index, absl::Span<const uint64_t> ranks,
-                            KeyColumn* found) {
-  const bool narrow = index.kind() == KeyKind::kU32;
+                            EncodedKeys* found) {
+  const bool narrow = index.kind() == PhysicalType::kU32;
   std::vector<uint64_t> low(ranks.size(), 0);
   std::vector<uint64_t> high(ranks.size(), narrow ? UINT32_MAX : UINT64_MAX);
-  KeyColumn middle(index.kind());
+  EncodedKeys middle(index.kind());
   std::vector<uint64_t> below;
   for (int bit = narrow ? 32 : 64; bit > 0; --bit) {
     middle.Clear(index.kind());
@@ -80,7 +80,7 @@ struct Descent {
 // One byte further: the greatest one for which at most `rank` entries are below.
 absl::Status Descend(const SecondaryIndex& index, std::vector<Descent*>* active) {
   std::vector<uint64_t> counts;
-  KeyColumn keys(KeyKind::kBytes);
+  EncodedKeys keys(PhysicalType::kBytes);
   // The prefix itself may be the key.
   for (const Descent* one : *active) keys.AppendBytes(one->prefix + std::string(1, '\0'));
   RETURN_IF_ERROR(CountBelow(index, &keys, &counts));
@@ -99,7 +99,7 @@ absl::Status Descend(const SecondaryIndex& index, std::vector<Descent*>* active)
   low.assign(on.size(), 0);
   high.assign(on.size(), 255);
   for (int bit = 0; bit < 8; ++bit) {
-    keys.Clear(KeyKind::kBytes);
+    keys.Clear(PhysicalType::kBytes);
     std::vector<int> middle;
     for (size_t i = 0; i < on.size(); ++i) {
       middle.push_back((low[i] + high[i] + 1) / 2);
@@ -123,8 +123,8 @@ absl::Status Descend(const SecondaryIndex& index, std::vector<Descent*>* active)
 
 // Reads the keys that the descents have come to.
 absl::Status ReadKeys(const SecondaryIndex& index, const std::vector<Descent>& descents,
-                      KeyColumn* found) {
-  KeyColumn keys(KeyKind::kBytes);
+                      EncodedKeys* found) {
+  EncodedKeys keys(PhysicalType::kBytes);
   for (const Descent& one : descents) keys.AppendBytes(one.prefix);
   RangeBatch ranges;
   ranges.lower = ranges.upper = keys.Batch();
@@ -132,7 +132,7 @@ absl::Status ReadKeys(const SecondaryIndex& index, const std::vector<Descent>& d
   QueryOptions options;
   options.limit = kFewEntries;
   options.with_keys = true;
-  Matches matches;
+  FindResult matches;
   size_t page = kFirstPage;
   for (size_t begin = 0; begin < descents.size() && found->heap().size() < kSampleBytes;) {
     const size_t size = std::min(page, descents.size() - begin);
@@ -150,12 +150,12 @@ absl::Status ReadKeys(const SecondaryIndex& index, const std::vector<Descent>& d
 }
 
 absl::Status BytesOfRanks(const SecondaryIndex& index, absl::Span<const uint64_t> ranks,
-                          const std::string& common, KeyColumn* found) {
+                          const std::string& common, EncodedKeys* found) {
   std::vector<Descent> descents;
   for (const uint64_t rank : ranks) descents.push_back({rank, common});
   std::vector<Descent*> active;
   for (Descent& one : descents) active.push_back(&one);
-  for (size_t bytes = 0; bytes < kMostBytes && !active.empty(); ++bytes) {
+  for (size_t bytes = 0; bytes < kMaxBytes && !active.empty(); ++bytes) {
     RETURN_IF_ERROR(Descend(index, &active));
     const auto near = [](const Descent* one) { return one->end - one->below <= kFewEntries; };
     active.erase(std::remove_if(active.begin(), active.end(), near), active.end());
@@ -165,32 +165,32 @@ absl::Status BytesOfRanks(const SecondaryIndex& index, absl::Span<const uint64_t
 
 // What all keys begin with, or a part of it.
 absl::StatusOr<std::string> CommonBytes(const SecondaryIndex& index) {
-  const RangeBatch all = RangeBatch::Everything(KeyKind::kBytes);
-  ASSIGN_OR_RETURN(const KeyColumn first, EndOfRange(index, all, Order::kAscending));
-  ASSIGN_OR_RETURN(const KeyColumn last, EndOfRange(index, all, Order::kDescending));
+  const RangeBatch all = RangeBatch::Everything(PhysicalType::kBytes);
+  ASSIGN_OR_RETURN(const EncodedKeys first, EndOfRange(index, all, Order::kAscending));
+  ASSIGN_OR_RETURN(const EncodedKeys last, EndOfRange(index, all, Order::kDescending));
   if (first.empty() || last.empty()) return std::string();
-  const std::string_view a = first.bytes(0).substr(0, kMostCommonBytes);
-  const std::string_view b = last.bytes(0).substr(0, kMostCommonBytes);
+  const std::string_view a = first.bytes(0).substr(0, kMaxCommonBytes);
+  const std::string_view b = last.bytes(0).substr(0, kMaxCommonBytes);
   const size_t common = std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
   return std::string(a.substr(0, common));
 }
 
 }  // namespace
 
-void AppendKey(const KeyColumn& from, size_t i, KeyColumn* to) {
+void AppendKey(const EncodedKeys& from, size_t i, EncodedKeys* to) {
   switch (from.kind()) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return to->AppendU32(from.u32(i));
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return to->AppendU64(from.u64(i));
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       return to->AppendBytes(from.bytes(i));
   }
 }
 
 absl::StatusOr<bool> VisitAllKeys(const SecondaryIndex& index, Deadline deadline,
                                   const KeyVisitor& visit) {
-  Matches matches;
+  FindResult matches;
   std::vector<std::string> after;
   QueryOptions options;
   options.limit = kFirstPage;
@@ -212,29 +212,29 @@ absl::StatusOr<bool> VisitAllKeys(const SecondaryIndex& index, Deadline deadline
   }
 }
 
-absl::StatusOr<KeyColumn> KeysOfRanks(const SecondaryIndex& index,
-                                      const std::vector<uint64_t>& ranks, Deadline deadline) {
-  KeyColumn found(index.kind());
+absl::StatusOr<EncodedKeys> KeysOfRanks(const SecondaryIndex& index,
+                                        const std::vector<uint64_t>& ranks, Deadline deadline) {
+  EncodedKeys found(index.kind());
   std::string common;
-  if (index.kind() == KeyKind::kBytes) {
+  if (index.kind() == PhysicalType::kBytes) {
     ASSIGN_OR_RETURN(common, CommonBytes(index));
   }
   const auto enough = [&] { return Passed(deadline) || found.heap().size() >= kSampleBytes; };
   for (size_t i = 0; i < ranks.size() && (i == 0 || !enough()); i += kRanksAtOnce) {
     const auto some = absl::MakeConstSpan(ranks).subspan(i, kRanksAtOnce);
-    RETURN_IF_ERROR(index.kind() == KeyKind::kBytes ? BytesOfRanks(index, some, common, &found)
-                                                    : NumbersOfRanks(index, some, &found));
+    RETURN_IF_ERROR(index.kind() == PhysicalType::kBytes ? BytesOfRanks(index, some, common, &found)
+                                                         : NumbersOfRanks(index, some, &found));
   }
   return found;
 }
 
-absl::StatusOr<KeyColumn> EndOfRange(const SecondaryIndex& index, const RangeBatch& range,
-                                     Order order) {
+absl::StatusOr<EncodedKeys> EndOfRange(const SecondaryIndex& index, const RangeBatch& range,
+                                       Order order) {
   QueryOptions options;
   options.order = order;
   options.limit = 1;
   options.with_keys = true;
-  Matches matches;
+  FindResult matches;
   RETURN_IF_ERROR(index.Scan(range, &matches, options));
   return std::move(matches.keys);
 }

@@ -15,10 +15,10 @@ namespace cairn::tools {
 using Deadline = std::chrono::steady_clock::time_point;
 
 // Is given key i of some, physical, which is gone when it returns.
-using KeyVisitor = std::function<void(const KeyColumn& keys, size_t i)>;
+using KeyVisitor = std::function<void(const EncodedKeys& keys, size_t i)>;
 
 // Appends key i of `from` to a column of its kind.
-void AppendKey(const KeyColumn& from, size_t i, KeyColumn* to);
+void AppendKey(const EncodedKeys& from, size_t i, EncodedKeys* to);
 
 // Visits the key of every entry, in order. False if the deadline passed before the end.
 absl::StatusOr<bool> VisitAllKeys(const SecondaryIndex& index, Deadline deadline,
@@ -29,11 +29,11 @@ absl::StatusOr<bool> VisitAllKeys(const SecondaryIndex& index, Deadline deadline
 // bytes that are alike in more than 64 bytes behind what all have in common, the first one stands
 // for all. Where the deadline passes, or keys are so long that they take 256 MB, the keys of the
 // first ranks alone.
-absl::StatusOr<KeyColumn> KeysOfRanks(const SecondaryIndex& index,
-                                      const std::vector<uint64_t>& ranks, Deadline deadline);
+absl::StatusOr<EncodedKeys> KeysOfRanks(const SecondaryIndex& index,
+                                        const std::vector<uint64_t>& ranks, Deadline deadline);
 
 // The first or last key in a range; none if it is empty.
-absl::StatusOr<KeyColumn> EndOfRange(const SecondaryIndex& index, const RangeBatch& range,
-                                     Order order);
+absl::StatusOr<EncodedKeys> EndOfRange(const SecondaryIndex& index, const RangeBatch& range,
+                                       Order order);
 
 }  // namespace cairn::tools

@@ -11,13 +11,13 @@ namespace cairn::tools {
 namespace {
 
 constexpr size_t kIntervals = 60;
-constexpr size_t kMostHeads = size_t{1} << 18;
+constexpr size_t kMaxHeads = size_t{1} << 18;
 constexpr size_t kHeadBytes = 32;
 constexpr size_t kLevels = 3;
-constexpr size_t kMostSizes = 24;
+constexpr size_t kMaxSizes = 24;
 
-bool IsFloat(KeyType type) {
-  return type == KeyType::kF32 || type == KeyType::kF64;
+bool IsFloat(DataType type) {
+  return type == DataType::kF32 || type == DataType::kF64;
 }
 
 // The character at the start of `text`, of one byte where it is none of UTF-8.
@@ -27,8 +27,9 @@ std::string_view FirstCharacter(std::string_view text) {
 
 // The strings [begin, end), which all begin with the first `known` bytes of the first one, by their
 // next character.
-std::vector<PrefixShare> Groups(const std::vector<std::string_view>& sorted, size_t begin,
-                                size_t end, size_t known, size_t level) {
+std::vector<PrefixShare> AggregateGroupsResult(const std::vector<std::string_view>& sorted,
+                                               size_t begin, size_t end, size_t known,
+                                               size_t level) {
   std::vector<PrefixShare> groups;
   while (begin < end) {
     if (sorted[begin].size() == known) {  // these end here
@@ -49,7 +50,8 @@ std::vector<PrefixShare> Groups(const std::vector<std::string_view>& sorted, siz
         common += next.size();
       }
       PrefixShare group{std::string(a.substr(0, common)), last - begin, {}};
-      if (level + 1 < kLevels) group.longer = Groups(sorted, begin, last, common, level + 1);
+      if (level + 1 < kLevels)
+        group.longer = AggregateGroupsResult(sorted, begin, last, common, level + 1);
       groups.push_back(std::move(group));
     }
     begin = last;
@@ -59,7 +61,7 @@ std::vector<PrefixShare> Groups(const std::vector<std::string_view>& sorted, siz
 
 }  // namespace
 
-void PartValues::Add(const KeyValue& value) {
+void PartValues::Add(const DataValue& value) {
   ++values_;
   if (std::holds_alternative<std::monostate>(value)) {
     ++special_.nulls;
@@ -77,7 +79,7 @@ void PartValues::Add(const KeyValue& value) {
 
 void PartValues::AddHead(std::string_view head) {
   heads_.Append(head);
-  if (heads_.size() < kMostHeads) return;
+  if (heads_.size() < kMaxHeads) return;
   // Every other one is left out, then and from now on.
   StringList rest;
   for (size_t i = 0; i < heads_.size(); i += 2) rest.Append(heads_[i]);
@@ -125,7 +127,7 @@ PartFacts PartValues::Facts(bool exact) const {
   return facts;
 }
 
-Histogram HistogramOf(const std::vector<double>& numbers, KeyType type) {
+Histogram HistogramOf(const std::vector<double>& numbers, DataType type) {
   Histogram histogram;
   histogram.whole = !IsFloat(type);
   const auto quantile = [&](double share) {
@@ -179,12 +181,12 @@ double EdgeOf(const Histogram& histogram, size_t i) {
 }
 
 std::vector<PrefixShare> GroupByPrefix(const std::vector<std::string_view>& sorted) {
-  return Groups(sorted, 0, sorted.size(), 0, 0);
+  return AggregateGroupsResult(sorted, 0, sorted.size(), 0, 0);
 }
 
 std::vector<SizeCount> Grouped(const std::map<uint64_t, uint64_t>& counts) {
   std::vector<SizeCount> grouped;
-  if (counts.size() <= kMostSizes) {
+  if (counts.size() <= kMaxSizes) {
     for (const auto& [size, count] : counts) grouped.push_back({size, size, count});
     return grouped;
   }

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cairn/column.h"
 #include "cairn/key_codec.h"
-#include "cairn/string_list.h"
 #include "tools/report/report.h"
 
 namespace cairn::tools {
@@ -15,9 +15,9 @@ namespace cairn::tools {
 // Gathers the values of one part of many keys, and counts them.
 class PartValues {
  public:
-  explicit PartValues(KeyType type) : type_(type) {}
+  explicit PartValues(DataType type) : type_(type) {}
 
-  void Add(const KeyValue& value);
+  void Add(const DataValue& value);
 
   // What was added, as a histogram or as prefixes and lengths.
   PartFacts Facts(bool exact) const;
@@ -25,9 +25,9 @@ class PartValues {
  private:
   void AddHead(std::string_view head);
   void AddNumber(double number);
-  bool is_text() const { return type_ == KeyType::kText || type_ == KeyType::kBytes; }
+  bool is_text() const { return type_ == DataType::kText || type_ == DataType::kBytes; }
 
-  KeyType type_;
+  DataType type_;
   PartFacts special_;  // nulls, and numbers that are in no histogram
   uint64_t values_ = 0;
   std::vector<double> numbers_;
@@ -38,7 +38,7 @@ class PartValues {
 };
 
 // The intervals that a histogram of numbers, which ascend, is to have; counts are zero.
-Histogram HistogramOf(const std::vector<double>& numbers, KeyType type);
+Histogram HistogramOf(const std::vector<double>& numbers, DataType type);
 
 // The interval of a histogram that a number lies in; requires lower <= number <= upper.
 size_t IntervalOf(const Histogram& histogram, double number);
@@ -46,8 +46,8 @@ size_t IntervalOf(const Histogram& histogram, double number);
 // Where interval i begins, of as many as there are; the last one ends at EdgeOf(their number).
 double EdgeOf(const Histogram& histogram, size_t i);
 
-// Groups strings, which are sorted, by what they begin with, three levels deep. Groups of less than
-// one in so many are left out.
+// AggregateGroupsResult strings, which are sorted, by what they begin with, three levels deep.
+// AggregateGroupsResult of less than one in so many are left out.
 inline constexpr uint64_t kSmallestGroup = 200;
 std::vector<PrefixShare> GroupByPrefix(const std::vector<std::string_view>& sorted);
 

@@ -9,16 +9,16 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "cairn/index_spec.h"
-#include "cairn/index_stats.h"
-#include "cairn/open_options.h"
+#include "cairn/options.h"
+#include "cairn/secondary_index.h"
 
 namespace cairn::tools {
 
 // What a page tells of an index: facts alone, as GatherReport finds them and RenderReport draws
-// them. Strings are bytes as they were found, long keys cut at kMostKeyText: nothing is escaped.
+// them. Strings are bytes as they were found, long keys cut at kMaxKeyText: nothing is escaped.
 
 // Keys are kept up to so many bytes; one that is longer ends in kCut.
-inline constexpr size_t kMostKeyText = 200;
+inline constexpr size_t kMaxKeyText = 200;
 inline constexpr const char* kCut = "…";
 
 // How many values lie in each of some intervals of equal width.
@@ -134,9 +134,9 @@ struct Report {
   std::string title;
   std::string directory;
   IndexSpec spec;
-  KeyKind kind = KeyKind::kU32;
+  PhysicalType kind = PhysicalType::kU32;
   IndexStats stats;
-  bool merge_pays = false;
+  bool should_compact = false;
   std::vector<FileSize> files;      // of the directory, largest first
   std::optional<absl::Time> built;  // when the base's files were written
   KeyFacts keys;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "cairn/route.h"
+#include "cairn/query.h"
 #include "index/machine/status_macros.h"
 #include "tools/report/key_sample.h"
 
@@ -25,8 +25,8 @@ constexpr size_t kDrawnBytes = size_t{1} << 26;
 constexpr size_t kStep = 4;  // from one size of a batch to the next
 constexpr size_t kWorkStep = 16;
 constexpr size_t kGroup = 256;  // queries that are timed together, if batches are smaller
-constexpr size_t kMostRuns = 200;
-constexpr double kMostRows = 1 << 21;  // that a batch may find
+constexpr size_t kMaxRuns = 200;
+constexpr double kMaxRows = 1 << 21;  // that a batch may find
 constexpr uint64_t kScanLimit = 10;
 constexpr double kShareOfRoutes = 0.6;  // of the time
 
@@ -62,7 +62,7 @@ class Stopwatch {
     size_t together = 1;  // at first, which warms up
     const Clock::time_point begin = Clock::now();
     std::vector<double> times;
-    for (size_t run = 0; run < kMostRuns; ++run) {
+    for (size_t run = 0; run < kMaxRuns; ++run) {
       const Clock::time_point start = Clock::now();
       for (size_t i = 0; i < together; ++i) {
         if (next_ + count > drawn) next_ = 0;
@@ -94,22 +94,22 @@ class Stopwatch {
 
 // Keys to ask for: some that are there, drawn at random, and some that are not.
 struct Drawn {
-  explicit Drawn(KeyKind kind) : present(kind), behind(kind), absent(kind) {}
+  explicit Drawn(PhysicalType kind) : present(kind), behind(kind), absent(kind) {}
 
-  KeyColumn present;
-  KeyColumn behind;  // one a key of `present`: a key some way behind it
-  KeyColumn absent;
+  EncodedKeys present;
+  EncodedKeys behind;  // one a key of `present`: a key some way behind it
+  EncodedKeys absent;
 };
 
 // A key near one that is there, but for a few that is not there.
-void AppendNear(const KeyColumn& keys, size_t i, std::mt19937_64* random, KeyColumn* near) {
+void AppendNear(const EncodedKeys& keys, size_t i, std::mt19937_64* random, EncodedKeys* near) {
   const uint64_t noise = (*random)() % 1024 + 1;
   switch (keys.kind()) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return near->AppendU32(keys.u32(i) + static_cast<uint32_t>(noise));
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return near->AppendU64(keys.u64(i) + noise);
-    case KeyKind::kBytes: {
+    case PhysicalType::kBytes: {
       std::string key(keys.bytes(i));
       if (key.empty()) key.push_back(' ');
       key.back() = static_cast<char>('!' + noise % 94);
@@ -118,12 +118,12 @@ void AppendNear(const KeyColumn& keys, size_t i, std::mt19937_64* random, KeyCol
   }
 }
 
-absl::StatusOr<Drawn> Draw(const SecondaryIndex& index, const KeyColumn& keys) {
+absl::StatusOr<Drawn> Draw(const SecondaryIndex& index, const EncodedKeys& keys) {
   Drawn drawn(index.kind());
   std::mt19937_64 random(2);
   // Ranges of about a thousandth of the keys, not all that long.
   const size_t behind = std::clamp<size_t>(keys.size() / 4096, 1, 64);
-  KeyColumn near(index.kind());
+  EncodedKeys near(index.kind());
   for (size_t i = 0; i < kDrawn && drawn.present.heap().size() < kDrawnBytes; ++i) {
     const size_t key = random() % keys.size();
     AppendKey(keys, key, &drawn.present);
@@ -185,7 +185,7 @@ absl::StatusOr<WorkTimes> TimeWork(std::string name, const Ask& ask, size_t draw
   const std::vector<size_t> sizes = Sizes(drawn, kWorkStep);
   for (size_t s = 0; s < sizes.size() && !watch->passed(); ++s) {
     // A batch must not find more rows than are easily held.
-    if (s != 0 && rows * static_cast<double>(sizes[s]) > kMostRows) break;
+    if (s != 0 && rows * static_cast<double>(sizes[s]) > kMaxRows) break;
     Explain explain;
     RETURN_IF_ERROR(ask(0, sizes[s], {}, &explain));
     const double share = 1 / static_cast<double>(sizes.size() - s);
@@ -207,7 +207,7 @@ absl::StatusOr<double> EntriesAKey(const SecondaryIndex& index, KeyBatch keys) {
 
 }  // namespace
 
-absl::StatusOr<SpeedFacts> MeasureSpeed(const SecondaryIndex& index, KeyColumn* keys,
+absl::StatusOr<SpeedFacts> MeasureSpeed(const SecondaryIndex& index, EncodedKeys* keys,
                                         double seconds, const std::atomic<bool>* cancelled) {
   SpeedFacts facts;
   if (keys->empty()) return facts;
@@ -224,11 +224,11 @@ absl::StatusOr<SpeedFacts> MeasureSpeed(const SecondaryIndex& index, KeyColumn* 
   std::vector<RowId> row_ids(present.size());
   std::vector<uint32_t> shards(present.size());
   std::vector<uint64_t> counts(present.size());
-  Matches matches;
+  FindResult matches;
   const auto answer = [&](Batch batch, std::string_view route, Explain* explain) {
     batch.options.route = route;
     batch.explain = explain;
-    return index.Answer(batch);
+    return index.Execute(batch);
   };
   const auto first_of = [&](KeyBatch all) {
     return [&, all](size_t first, size_t count, std::string_view route, Explain* explain) {

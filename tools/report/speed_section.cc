@@ -34,21 +34,21 @@ std::string PointWords(std::string_view route, const BatchTime& time) {
 
 // Extremes of all times.
 struct Extent {
-  double least_seconds = INFINITY, most_seconds = 0, least_rate = INFINITY, most_rate = 0;
-  double least_each = INFINITY, most_each = 0;
-  uint64_t most_queries = 1;
+  double min_seconds = INFINITY, max_seconds = 0, min_rate = INFINITY, max_rate = 0;
+  double min_each = INFINITY, max_each = 0;
+  uint64_t max_queries = 1;
 
   void Add(const BatchTime& time) {
-    least_seconds = std::min(least_seconds, time.seconds);
-    most_seconds = std::max(most_seconds, time.seconds);
-    least_rate = std::min(least_rate, Rate(time));
-    most_rate = std::max(most_rate, Rate(time));
+    min_seconds = std::min(min_seconds, time.seconds);
+    max_seconds = std::max(max_seconds, time.seconds);
+    min_rate = std::min(min_rate, Rate(time));
+    max_rate = std::max(max_rate, Rate(time));
     for (const double each : {Each(time), Predicted(time)}) {
       if (!(each > 0)) continue;
-      least_each = std::min(least_each, each);
-      most_each = std::max(most_each, each);
+      min_each = std::min(min_each, each);
+      max_each = std::max(max_each, each);
     }
-    most_queries = std::max(most_queries, time.queries);
+    max_queries = std::max(max_queries, time.queries);
   }
 };
 
@@ -98,8 +98,8 @@ std::string DrawResponse(const SpeedFacts& speed, double width) {
           "Throughput against response time of batches, on a logarithmic scale; the table below "
           "has the numbers");
   const Scale x =
-      Scale::Log(extent.least_seconds / 1.3, extent.most_seconds * 1.3, left, width - right);
-  const Scale y = Scale::Log(extent.least_rate / 1.3, extent.most_rate * 1.5, height - bottom, top);
+      Scale::Log(extent.min_seconds / 1.3, extent.max_seconds * 1.3, left, width - right);
+  const Scale y = Scale::Log(extent.min_rate / 1.3, extent.max_rate * 1.5, height - bottom, top);
   for (const double tick : y.Ticks(8)) {
     svg.Line(left, y(tick), width - right, y(tick), "grid");
     svg.Text(left - 8, y(tick) + 4, Anchor::kEnd, "tick", RateTick(tick));
@@ -142,9 +142,8 @@ std::string DrawRoute(const SpeedFacts& speed, const RouteTimes& route) {
   Svg svg(kWidth, kHeight,
           absl::StrCat("Throughput against response time of ", Escape(route.route)));
   const Scale x =
-      Scale::Log(extent.least_seconds / 1.3, extent.most_seconds * 1.3, kLeft, kWidth - kRight);
-  const Scale y =
-      Scale::Log(extent.least_rate / 1.3, extent.most_rate * 1.5, kHeight - kBottom, kTop);
+      Scale::Log(extent.min_seconds / 1.3, extent.max_seconds * 1.3, kLeft, kWidth - kRight);
+  const Scale y = Scale::Log(extent.min_rate / 1.3, extent.max_rate * 1.5, kHeight - kBottom, kTop);
   for (const double tick : y.Ticks(8)) {
     svg.Line(kLeft, y(tick), kWidth - kRight, y(tick), "grid");
     svg.Text(kLeft - 6, y(tick) + 4, Anchor::kEnd, "tick", RateTick(tick));
@@ -183,10 +182,9 @@ std::string DrawWork(const WorkTimes& work, const Extent& extent) {
   constexpr double kWidth = 320, kHeight = 200, kLeft = 50, kRight = 26, kTop = 18, kBottom = 22;
   Svg svg(kWidth, kHeight,
           absl::StrCat("Time a query over the size of a batch: ", Escape(work.name)));
-  const Scale x = Scale::Log(1, static_cast<double>(std::max<uint64_t>(extent.most_queries, 10)),
+  const Scale x = Scale::Log(1, static_cast<double>(std::max<uint64_t>(extent.max_queries, 10)),
                              kLeft, kWidth - kRight);
-  const Scale y =
-      Scale::Log(extent.least_each / 1.6, extent.most_each * 1.6, kHeight - kBottom, kTop);
+  const Scale y = Scale::Log(extent.min_each / 1.6, extent.max_each * 1.6, kHeight - kBottom, kTop);
   for (const double tick : y.Ticks(8)) {
     svg.Line(kLeft, y(tick), kWidth - kRight + 18, y(tick), "grid");
     svg.Text(kLeft - 6, y(tick) + 4, Anchor::kEnd, "tick", TimeText(tick));

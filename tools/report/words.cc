@@ -148,10 +148,10 @@ std::string SourceWords(const KeySource& source) {
   return "";
 }
 
-std::string TypeWords(KeyType type) {
-  const std::string name(KeyTypeName(type));
-  if (type == KeyType::kText) return "text";
-  if (type == KeyType::kBytes) return "bytes";
+std::string TypeWords(DataType type) {
+  const std::string name(DataTypeName(type));
+  if (type == DataType::kText) return "text";
+  if (type == DataType::kBytes) return "bytes";
   const std::string bits = name.substr(1);
   if (name[0] == 'f') return absl::StrCat("a ", bits, "-bit floating-point number");
   return name[0] == 'u' ? absl::StrCat("an unsigned ", bits, "-bit number")

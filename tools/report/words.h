@@ -31,6 +31,6 @@ std::string Counted(uint64_t number, absl::string_view one, absl::string_view ma
 
 // Where a part of a key comes from, and as what it is read; not escaped.
 std::string SourceWords(const KeySource& source);
-std::string TypeWords(KeyType type);
+std::string TypeWords(DataType type);
 
 }  // namespace cairn::tools

@@ -16,7 +16,7 @@ std::string Shortest(double number) {
 }
 
 // What is no text, as the codec writes it.
-std::string NullOrNumber(const KeyValue& value) {
+std::string NullOrNumber(const DataValue& value) {
   if (const auto* const number = std::get_if<uint64_t>(&value)) return std::to_string(*number);
   if (const auto* const integer = std::get_if<int64_t>(&value)) return std::to_string(*integer);
   if (const auto* const real = std::get_if<double>(&value)) return Shortest(*real);
@@ -53,7 +53,7 @@ void AppendJsonText(std::string_view bytes, std::string* text) {
 
 }  // namespace
 
-void AppendReadableValue(const KeyValue& value, std::string* text) {
+void AppendReadableValue(const DataValue& value, std::string* text) {
   if (const auto* const bytes = std::get_if<std::string_view>(&value)) {
     AppendReadable(*bytes, text);
   } else {
@@ -61,7 +61,7 @@ void AppendReadableValue(const KeyValue& value, std::string* text) {
   }
 }
 
-void AppendTsvValue(const KeyValue& value, std::string* text) {
+void AppendTsvValue(const DataValue& value, std::string* text) {
   if (const auto* const bytes = std::get_if<std::string_view>(&value)) {
     AppendEscaped(*bytes, text);
   } else {
@@ -69,7 +69,7 @@ void AppendTsvValue(const KeyValue& value, std::string* text) {
   }
 }
 
-void AppendJsonValue(const KeyValue& value, std::string* text) {
+void AppendJsonValue(const DataValue& value, std::string* text) {
   const double* const real = std::get_if<double>(&value);
   if (const auto* const bytes = std::get_if<std::string_view>(&value)) {
     AppendJsonText(*bytes, text);

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "cairn/columns/key_value.h"
+#include "cairn/column.h"
 
 // Values as the command line prints them.
 
@@ -11,11 +11,11 @@ namespace cairn::tools {
 
 // For people: text as it is, as far as that can be read; numbers in the shortest decimal that reads
 // back, null as \N.
-void AppendReadableValue(const KeyValue& value, std::string* text);
+void AppendReadableValue(const DataValue& value, std::string* text);
 // For scripts: of text every byte outside '!' to '~', and the backslash, as \xHH.
-void AppendTsvValue(const KeyValue& value, std::string* text);
+void AppendTsvValue(const DataValue& value, std::string* text);
 // As JSON: bytes that are not UTF-8 as {"hex":"…"}; nan, inf and -inf as strings. Other floats have
 // a point or an exponent, so that readers do not make integers of them: -0.0, 5.0.
-void AppendJsonValue(const KeyValue& value, std::string* text);
+void AppendJsonValue(const DataValue& value, std::string* text);
 
 }  // namespace cairn::tools

@@ -71,8 +71,8 @@ CAIRN_C_MUST_USE cairn_error* cairn_cancel_new(cairn_cancel** cancel);
 CAIRN_C_API void cairn_cancel_set(cairn_cancel* cancel);
 CAIRN_C_API void cairn_cancel_free(cairn_cancel* cancel);
 
-// How far a build or a merge has come. `done` and `total` count rows while scanning, then entries;
-// during a scan the total is an estimate.
+// How far a build or a compaction has come. `done` and `total` count rows while scanning, then
+// entries; during a scan the total is an estimate.
 enum { CAIRN_PHASE_SCAN = 0, CAIRN_PHASE_SORT = 1, CAIRN_PHASE_WRITE = 2 };
 typedef struct cairn_progress {
   size_t size;

@@ -7,8 +7,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "cairn/columns/aggregate.h"
-#include "cairn/columns/key_value.h"
+#include "cairn/aggregate.h"
+#include "cairn/column.h"
 #include "cairn/device.h"
 #include "cairn/sorted_run.h"
 #include "cairn/types.h"
@@ -23,29 +23,29 @@ namespace cairn {
 class DeviceColumn {
  public:
   DeviceColumn() = default;  // no values
-  DeviceColumn(const uint32_t* values, size_t size) : DeviceColumn(KeyType::kU32, values, size) {}
-  DeviceColumn(const uint64_t* values, size_t size) : DeviceColumn(KeyType::kU64, values, size) {}
-  DeviceColumn(const int32_t* values, size_t size) : DeviceColumn(KeyType::kI32, values, size) {}
-  DeviceColumn(const int64_t* values, size_t size) : DeviceColumn(KeyType::kI64, values, size) {}
-  DeviceColumn(const float* values, size_t size) : DeviceColumn(KeyType::kF32, values, size) {}
-  DeviceColumn(const double* values, size_t size) : DeviceColumn(KeyType::kF64, values, size) {}
+  DeviceColumn(const uint32_t* values, size_t size) : DeviceColumn(DataType::kU32, values, size) {}
+  DeviceColumn(const uint64_t* values, size_t size) : DeviceColumn(DataType::kU64, values, size) {}
+  DeviceColumn(const int32_t* values, size_t size) : DeviceColumn(DataType::kI32, values, size) {}
+  DeviceColumn(const int64_t* values, size_t size) : DeviceColumn(DataType::kI64, values, size) {}
+  DeviceColumn(const float* values, size_t size) : DeviceColumn(DataType::kF32, values, size) {}
+  DeviceColumn(const double* values, size_t size) : DeviceColumn(DataType::kF64, values, size) {}
 
-  KeyType type() const { return type_; }
+  DataType type() const { return type_; }
   size_t size() const { return size_; }
   const void* data() const { return values_; }
 
  private:
-  DeviceColumn(KeyType type, const void* values, size_t size)
+  DeviceColumn(DataType type, const void* values, size_t size)
       : type_(type), size_(size), values_(values) {}
 
-  KeyType type_ = KeyType::kU32;
+  DataType type_ = DataType::kU32;
   size_t size_ = 0;
   const void* values_ = nullptr;
 };
 
 // A function of the entries of a range, and a column's number among those that aggregates are built
 // from; kCount and kCountDistinct have none. Results have the types that Aggregate
-// (columns/aggregate.h) lists, and mean the same.
+// (aggregate.h) lists, and mean the same.
 struct DeviceAggregate {
   AggregateFunction function = AggregateFunction::kCount;
   size_t column = 0;
@@ -92,7 +92,7 @@ class DeviceAggregates {
   DeviceAggregates(const DeviceAggregates&) = delete;
   DeviceAggregates& operator=(const DeviceAggregates&) = delete;
 
-  KeyKind kind() const { return kind_; }
+  PhysicalType kind() const { return kind_; }
   size_t size() const { return size_; }  // entries
   int device() const { return device_; }
   // Bytes of device memory, all told.
@@ -101,11 +101,11 @@ class DeviceAggregates {
   // Answers one aggregate of each range. A range whose ends have crossed is empty. InvalidArgument
   // for keys of another kind, for a prefix, and for an aggregate that this was not built for. No
   // scratch memory. May be captured.
-  absl::Status Answer(const DeviceRanges& ranges, const DeviceAggregate& aggregate,
-                      const DeviceAggregateResults& results, DeviceStream stream) const;
+  absl::Status Execute(const DeviceRanges& ranges, const DeviceAggregate& aggregate,
+                       const DeviceAggregateResults& results, DeviceStream stream) const;
 
  protected:
-  DeviceAggregates(KeyKind kind, size_t size, int device)
+  DeviceAggregates(PhysicalType kind, size_t size, int device)
       : kind_(kind), size_(size), device_(device) {}
 
  private:
@@ -114,7 +114,7 @@ class DeviceAggregates {
                                     const DeviceAggregateResults& results,
                                     DeviceStream stream) const = 0;
 
-  KeyKind kind_;
+  PhysicalType kind_;
   size_t size_;
   int device_;
 };

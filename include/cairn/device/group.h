@@ -26,7 +26,7 @@ class GroupState;
 }  // namespace gpu
 
 // The most members of a group.
-inline constexpr size_t kMostGroupMembers = 64;
+inline constexpr size_t kMaxGroupMembers = 64;
 
 // How queries and answers go between a batch's device and the others.
 enum class PeerExchange : uint8_t {
@@ -45,7 +45,7 @@ struct DeviceGroupOptions {
   size_t chunk_queries = 0;
   // Replicas: smaller batches are not split, but answered by one device. Batches of the host: the
   // same.
-  size_t least_split = size_t{1} << 18;
+  size_t min_split = size_t{1} << 18;
   // Makes what answers on the CPU for a member whose device is lost, over its entries:
   // [](SortedRun run) { return MakeOrderedIndex("cpu:auto", std::move(run)); }. Called once a
   // member, when it is first needed, from any thread. Null: a shard without its device is
@@ -64,7 +64,7 @@ struct WideDeviceBatch {
   uint64_t* ends = nullptr;    // kEqualRange, kPositions
   bool* found = nullptr;       // kContains
 
-  static WideDeviceBatch FindFirst(DeviceKeys keys, WideRowId* rows) {
+  static WideDeviceBatch FindFirst(DeviceKeys keys, GlobalRowId* rows) {
     return {Operation::kFindFirst, keys, {}, rows};
   }
   static WideDeviceBatch Contains(DeviceKeys keys, bool* found) {
@@ -94,7 +94,7 @@ struct WideDeviceBatch {
 // that a key with many rows may span members; answers are exact all the same.
 //
 // A position is an entry's rank among all of the group. Rows are those of the run where there is
-// one run, else (shard, row) as one number (MakeWideRowId). Each member has up to kMaxEntries
+// one run, else (shard, row) as one number (MakeGlobalRowId). Each member has up to kMaxEntries
 // entries, the group as many as all of them.
 //
 // Immutable; every method is safe from any number of threads. Calls that answer wait until the
@@ -134,12 +134,12 @@ class DeviceGroup {
   DeviceGroup(const DeviceGroup&) = delete;
   DeviceGroup& operator=(const DeviceGroup&) = delete;
 
-  KeyKind kind() const;
+  PhysicalType kind() const;
   // Entries of all shards, or of a replica.
   uint64_t size() const;
   bool replicated() const;
   // Whether rows are (shard, row).
-  bool has_wide_rows() const;
+  bool has_global_rows() const;
   size_t members() const;
   const DeviceIndex& member(size_t i) const;
   size_t lost_members() const;
@@ -151,7 +151,7 @@ class DeviceGroup {
   // Answers a batch in the memory of `stream`'s device, which is one of the group's
   // (InvalidArgument), behind the work that `stream` has now. Of keys of bytes: Unimplemented.
   // FailedPrecondition where the stream is being captured.
-  absl::Status Answer(const WideDeviceBatch& batch, DeviceStream stream) const;
+  absl::Status Execute(const WideDeviceBatch& batch, DeviceStream stream) const;
 
   // The group as an index of one device (an ordinal of the group's), for batches in that device's
   // memory with answers of 32 bits: everything that takes a DeviceIndex takes it, but for the rows
@@ -166,7 +166,7 @@ class DeviceGroup {
   // wants Batch::shards; and positions are FailedPrecondition beyond kMaxEntries entries, kCount
   // then Unimplemented with a bound for each range. Where no device is left, the fallback over the
   // whole run answers; Unavailable where there is none.
-  absl::Status Answer(const Batch& batch) const;
+  absl::Status Execute(const Batch& batch) const;
 
  private:
   class Host;

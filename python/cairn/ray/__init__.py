@@ -21,8 +21,8 @@ except ImportError as error:
         name=error.name,
     ) from error
 
-from cairn.ray._answers import Matches, Partial
+from cairn.ray._answers import FindResult, Partial
 from cairn.ray._build import BuildSummary, build
 from cairn.ray._cluster import Cluster, open
 
-__all__ = ["BuildSummary", "Cluster", "Matches", "Partial", "build", "open"]
+__all__ = ["BuildSummary", "Cluster", "FindResult", "Partial", "build", "open"]

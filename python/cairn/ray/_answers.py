@@ -27,8 +27,8 @@ class Partial(Generic[Answer]):
 
 
 @dataclass(frozen=True)
-class Matches:
-    """The rows that each query of a batch found, as cairn.Matches has them, from several hosts.
+class FindResult:
+    """The rows that each query of a batch found, as cairn.FindResult has them, from several hosts.
 
     Query i's rows are row_ids[offsets[i]:offsets[i + 1]], by (key, source, primary key); matches[i] is that.
     Rows are `shard << 32 | row` of `generation`. Arrow takes all as a table, one row a match.
@@ -52,9 +52,9 @@ class Matches:
         return self.row_ids[int(self.offsets[query]) : int(self.offsets[query + 1])]
 
     def __repr__(self) -> str:
-        return f"<cairn.ray.Matches of {len(self)} queries, {len(self.row_ids)} rows>"
+        return f"<cairn.ray.FindResult of {len(self)} queries, {len(self.row_ids)} rows>"
 
-    def as_asked(self, shard_map: ShardMap, with_keys: bool, primary_keys: bool, columns: Sequence[str]) -> "Matches":
+    def as_asked(self, shard_map: ShardMap, with_keys: bool, primary_keys: bool, columns: Sequence[str]) -> "FindResult":
         """The same with what was asked for alone, of its own types, even of no rows."""
         for name in columns:
             if name not in shard_map.included:
@@ -123,11 +123,11 @@ class Piece:
 
 
 def wide(shard: int, row_ids: npt.NDArray[np.uint32]) -> Rows:
-    """Rows of a shard as numbers of 64 bits; where there is none, NO_WIDE_ROW."""
+    """Rows of a shard as numbers of 64 bits; where there is none, NO_GLOBAL_ROW."""
     rows = row_ids.astype(np.uint64)
     missing = row_ids == cairn.NO_ROW
     rows |= np.uint64(shard << 32)
-    rows[missing] = cairn.NO_WIDE_ROW
+    rows[missing] = cairn.NO_GLOBAL_ROW
     return rows
 
 
@@ -135,7 +135,7 @@ def first_rows(size: int, pieces: list[Piece]) -> Rows:
     """Of each query the row of the first shard that has one."""
     if len(pieces) == 1 and len(pieces[0].queries) == size:
         return wide(pieces[0].shard, pieces[0].answer)
-    rows = np.full(size, cairn.NO_WIDE_ROW, np.uint64)
+    rows = np.full(size, cairn.NO_GLOBAL_ROW, np.uint64)
     for piece in sorted(pieces, key=lambda p: -p.shard):
         found = piece.answer != cairn.NO_ROW
         rows[piece.queries[found]] = wide(piece.shard, piece.answer[found])
@@ -161,7 +161,7 @@ def parts_of(pieces: list[Piece]) -> list[tuple[npt.NDArray[np.uint32], bytes]]:
     return [(np.ascontiguousarray(piece.queries, np.uint32), piece.answer) for piece in sorted(pieces, key=lambda p: p.shard)]
 
 
-def concatenated(size: int, pieces: list[Piece], generation: int, descending: bool = False) -> Matches:
+def concatenated(size: int, pieces: list[Piece], generation: int, descending: bool = False) -> FindResult:
     """The rows of each query, those of a shard behind those of the shard before (descending: the shard behind).
 
     A query may have several pieces of one shard, which stay in their order.
@@ -190,7 +190,7 @@ def concatenated(size: int, pieces: list[Piece], generation: int, descending: bo
     primary_keys = _gathered([piece.answer[3] for piece in pieces], order)
     names = pieces[0].answer[5] if pieces else {}
     columns = {name: _gathered([piece.answer[5][name] for piece in pieces], order) for name in names}
-    return Matches(offsets, rows, generation, keys, primary_keys, columns=columns)
+    return FindResult(offsets, rows, generation, keys, primary_keys, columns=columns)
 
 
 def _gathered(columns: list[pa.Array | None], order: npt.NDArray[np.int64]) -> pa.Array | None:
@@ -200,7 +200,7 @@ def _gathered(columns: list[pa.Array | None], order: npt.NDArray[np.int64]) -> p
     return (there[0] if len(there) == 1 else pa.concat_arrays(there)).take(pa.array(order))
 
 
-def merged_by_key(matches: Matches, physical: Any, descending: bool, limit: int | None) -> Matches:
+def merged_by_key(matches: FindResult, physical: Any, descending: bool, limit: int | None) -> FindResult:
     """The rows of each query, which stand shard behind shard, in the order of their keys, and no more than `limit`.
 
     physical: the keys as what compares as they do: numbers, or bytes.
@@ -216,7 +216,7 @@ def merged_by_key(matches: Matches, physical: Any, descending: bool, limit: int 
         order = order[rank < limit]
         offsets = np.concatenate([[0], np.cumsum(np.minimum(np.diff(offsets), np.uint64(limit)))]).astype(np.uint64)
     at = pa.array(order)
-    return Matches(
+    return FindResult(
         offsets,
         matches.row_ids[order],
         matches.generation,

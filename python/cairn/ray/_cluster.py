@@ -9,7 +9,7 @@ import numpy as np
 import ray
 from cairn.errors import Error, FailedPrecondition, InvalidArgument, Unavailable, Unimplemented
 from cairn.ray import _answers, _columns, _common, _metrics, _scan
-from cairn.ray._answers import Matches, Piece, Rows
+from cairn.ray._answers import FindResult, Piece, Rows
 from cairn.ray._host import Layout
 from cairn.ray._hosts import Hosts, layout_of
 from cairn.ray._scatter import Routed, View
@@ -174,7 +174,7 @@ class Cluster:
         return lambda view: Routed.of_keys(view, columns)
 
     def find_first(self, keys: Any, *, on_missing: OnMissing | None = None) -> Any:
-        """uint64[keys]: the lowest row of each key, or cairn.NO_WIDE_ROW."""
+        """uint64[keys]: the lowest row of each key, or cairn.NO_GLOBAL_ROW."""
         return self._answer(on_missing, "find_first", self._route_keys(keys), {}, lambda _, size, pieces: _answers.first_rows(size, pieces))
 
     def contains(self, keys: Any, *, on_missing: OnMissing | None = None) -> Any:
@@ -184,10 +184,10 @@ class Cluster:
     def find(
         self, keys: Any, *, primary_keys: bool = False, columns: Sequence[str] | None = None, on_missing: OnMissing | None = None
     ) -> Any:
-        """All rows of each key, as Matches; primary keys and columns that the index includes if they are asked for."""
+        """All rows of each key, as FindResult; primary keys and columns that the index includes if they are asked for."""
         names = _answers.names_of(columns)
 
-        def gather(view: View, size: int, pieces: list[Piece]) -> Matches:
+        def gather(view: View, size: int, pieces: list[Piece]) -> FindResult:
             return _answers.concatenated(size, pieces, view.generation).as_asked(view.shard_map, False, primary_keys, names)
 
         options = {"primary_keys": primary_keys, "columns": names}
@@ -260,7 +260,7 @@ class Cluster:
         after: Sequence[bytes] | None = None,
         on_missing: OnMissing | None = None,
     ) -> Any:
-        """The same of each range's groups, as cairn.Index.group_by gives them: Groups.
+        """The same of each range's groups, as cairn.Index.group_by gives them: AggregateGroupsResult.
 
         With a `limit`, at most so many groups a range, of so many from each shard; `after` takes the `cursors`
         of the call before, of whichever generation.
@@ -295,7 +295,7 @@ class Cluster:
         primary_keys: bool = False,
         columns: Sequence[str] | None = None,
         after: Sequence[bytes] | None = None,
-    ) -> Matches:
+    ) -> FindResult:
         """The rows of each range, by (key, source, primary key), ascending or descending ("desc").
 
         With a `limit`, at most so many entries a range; `after` takes the `cursors` of the call before, of
@@ -310,7 +310,7 @@ class Cluster:
         cursors = None if after is None else list(after)
         scan = _scan.Scan(ranges, bounds, limit, order == "desc", with_keys, primary_keys, _answers.names_of(columns), cursors)
 
-        def body(view: View) -> Matches:
+        def body(view: View) -> FindResult:
             if view.shard_map.mode == "source":
                 if after is not None:
                     raise Unimplemented("an index by source has no cursors on a cluster: scan a narrower range")
@@ -326,7 +326,7 @@ class Cluster:
     def primary_keys(self, rows: Rows, *, generation: int | None = None) -> Any:
         """The primary key of each of uint64[rows] rows, as Arrow's large_binary.
 
-        generation: of the answer that the rows are from (Matches.generation); FailedPrecondition where another
+        generation: of the answer that the rows are from (FindResult.generation); FailedPrecondition where another
         is answered, in which they would be other rows. None: not checked.
         """
         rows = np.asarray(rows)

@@ -261,7 +261,7 @@ def _group_by(index: cairn.Index, shard_map: ShardMap, columns: dict[str, Any], 
     return shard_map.group_part(index, **columns, **options)
 
 
-def _included(found: cairn.Matches) -> dict[str, pa.Array]:
+def _included(found: cairn.FindResult) -> dict[str, pa.Array]:
     return {name: pa.array(column.as_bytes()) for name, column in found.columns.items()}
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from cairn.errors import Error, FailedPrecondition, InvalidArgument
 from cairn.ray import _answers, _columns
-from cairn.ray._answers import Matches, Piece
+from cairn.ray._answers import FindResult, Piece
 from cairn.ray._scatter import Routed, View
 
 Ask = Callable[[View, str, Routed, dict[str, Any], dict[int, Error] | None], list[Piece]]
@@ -59,7 +59,7 @@ class Scan:
             "columns": self._columns,
         }
 
-    def by_source(self, view: View, ask: Ask) -> Matches:
+    def by_source(self, view: View, ask: Ask) -> FindResult:
         routed = Routed.of_ranges(view, self._ranges, self._bounds)
         options = self._options(self._limit) | {"with_keys": True}
         found = _answers.concatenated(routed.size, ask(view, "scan", routed, options, None), view.generation)
@@ -68,14 +68,14 @@ class Scan:
             found = _answers.merged_by_key(found, physical, self._descending, self._limit)
         return self._finished(view, found)
 
-    def by_key_range(self, view: View, ask: Ask) -> Matches:
+    def by_key_range(self, view: View, ask: Ask) -> FindResult:
         routed = Routed.of_ranges(view, self._ranges, self._bounds)
         if self._limit is None and self._after is None:
             pieces = ask(view, "scan", routed, self._options(None), None)
             return self._finished(view, _answers.concatenated(routed.size, pieces, view.generation, self._descending))
         return self._finished(view, _Pages(self, view, routed, ask).run())
 
-    def _finished(self, view: View, found: Matches) -> Matches:
+    def _finished(self, view: View, found: FindResult) -> FindResult:
         return found.as_asked(view.shard_map, self._with_keys, self._primary_keys, self._columns)
 
 
@@ -117,7 +117,7 @@ class _Pages:
             self._at[query] = shard
             self._after[query] = cursor[_CURSOR.size :]
 
-    def run(self) -> Matches:
+    def run(self) -> FindResult:
         while self._active.any():
             self._round()
         found = _answers.concatenated(self._routed.size, self._pieces, self._view.generation, self._scan._descending)

@@ -13,7 +13,7 @@
 namespace cairn::python {
 namespace {
 
-constexpr size_t kMostIdle = 4;
+constexpr size_t kMaxIdle = 4;
 
 struct Worker {
   std::condition_variable wanted;
@@ -44,7 +44,7 @@ void Work(Workers* workers, std::shared_ptr<Worker> self) {
     lock.unlock();
     task();
     lock.lock();
-    if (workers->idle.size() == kMostIdle) return;
+    if (workers->idle.size() == kMaxIdle) return;
     workers->idle.push_back(self);
   }
 }

@@ -67,15 +67,15 @@ class DeviceKeysIn {
       to->emplace(array, type, index.device(), stream, /*writable=*/false, name);
     };
     switch (index.kind()) {
-      case KeyKind::kU32:
+      case PhysicalType::kU32:
         read(object, DeviceType::kU32, &first_);
         keys_ = DeviceKeys(static_cast<const uint32_t*>(first_->data()), first_->size());
         return;
-      case KeyKind::kU64:
+      case PhysicalType::kU64:
         read(object, DeviceType::kU64, &first_);
         keys_ = DeviceKeys(static_cast<const uint64_t*>(first_->data()), first_->size());
         return;
-      case KeyKind::kBytes:
+      case PhysicalType::kBytes:
         break;
     }
     if (!PyTuple_Check(object.ptr()) || nb::len(object) != 2) {
@@ -137,7 +137,7 @@ void Enqueue(const DeviceIndex& index, const DeviceBatch& batch, DeviceStream st
   absl::Status status;
   {
     const GilReleased released;
-    status = index.Answer(batch, stream);
+    status = index.Execute(batch, stream);
   }
   Check(status);
 }
@@ -280,19 +280,19 @@ nb::object CopyRows(const OnDevice& self, nb::handle begin, nb::handle offsets,
 
 // All entries of an index as they are now.
 absl::StatusOr<SortedRun> EntriesOf(const BatchIndex& index) {
-  Matches all;
+  FindResult all;
   QueryOptions options;
   options.with_keys = true;
   const absl::Status status =
-      index.Answer(Batch::Scan(RangeBatch::Everything(index.kind()), &all, options));
+      index.Execute(Batch::Scan(RangeBatch::Everything(index.kind()), &all, options));
   if (!status.ok()) return status;
   const KeyBatch keys = all.keys.Batch();
   switch (index.kind()) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return SortedRun::FromUnsorted(keys.u32(), all.row_ids);
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return SortedRun::FromUnsorted(keys.u64(), all.row_ids);
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       break;
   }
   return SortedRun::FromUnsorted(keys.bytes(), all.row_ids);
@@ -312,7 +312,7 @@ OnDevice* MakeOnDevice(const Queries& self, Argument<int, "device"> device_given
   {
     const GilReleased released;
     // Before the entries are read for nothing.
-    if (const auto devices = Devices(); !devices.ok()) {
+    if (const auto devices = ListDevices(); !devices.ok()) {
       made = devices.status();
     } else if (auto run = EntriesOf(*index); !run.ok()) {
       made = run.status();
@@ -390,7 +390,8 @@ are unspecified.)doc")
       .def("close", &OnDevice::Close, "Frees the index's memory behind the work that is enqueued.")
       .def("__len__", [](const OnDevice& self) { return self.Open()->size(); })
       .def("__bool__", [](const OnDevice&) { return true; })
-      .def_prop_ro("kind", [](const OnDevice& self) { return KeyKindName(self.Open()->kind()); })
+      .def_prop_ro("kind",
+                   [](const OnDevice& self) { return PhysicalTypeName(self.Open()->kind()); })
       .def_prop_ro("device", [](const OnDevice& self) { return self.Open()->device(); })
       .def_prop_ro("structure", [](const OnDevice& self) { return self.Open()->description(); })
       .def_prop_ro("memory_bytes",

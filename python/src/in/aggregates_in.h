@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cairn/columns/aggregate.h"
+#include "cairn/aggregate.h"
 
 namespace cairn::python {
 

@@ -101,12 +101,12 @@ ArrowIn::~ArrowIn() {
   if (stream_.release != nullptr) stream_.release(&stream_);
 }
 
-std::optional<KeyType> ArrowIn::TypeOf(size_t i) const {
-  return KeyTypeOf(schema(i));
+std::optional<DataType> ArrowIn::TypeOf(size_t i) const {
+  return DataTypeOf(schema(i));
 }
 
-ArrowValues ArrowIn::Column(size_t i, KeyType type, const std::string& where) const {
-  const std::optional<KeyType> found = TypeOf(i);
+ArrowValues ArrowIn::Column(size_t i, DataType type, const std::string& where) const {
+  const std::optional<DataType> found = TypeOf(i);
   if (!found.has_value() || (*found != type && !(IsText(*found) && IsText(type)))) {
     const std::string expected = IsText(type) ? "strings or binary" : DtypeName(type);
     ThrowKeyType(where + ": expected an Arrow array of " + expected + ", found one of " +

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "cairn/arrow.h"
+#include "cairn/internal/arrow.h"
 #include "cairn/key_codec.h"
 
 namespace cairn::python {
@@ -34,11 +34,11 @@ class ArrowIn {
   size_t columns() const { return is_struct() ? static_cast<size_t>(schema_.n_children) : 1; }
 
   // The part type whose values column `i` has; none for Arrow's other types.
-  std::optional<KeyType> TypeOf(size_t i) const;
+  std::optional<DataType> TypeOf(size_t i) const;
   // Column `i` as values of `type`, which are valid as long as this. Throws KeyTypeError for
   // another type, InvalidArgument for an array that breaks Arrow's rules; `where` begins their
   // messages.
-  ArrowValues Column(size_t i, KeyType type, const std::string& where) const;
+  ArrowValues Column(size_t i, DataType type, const std::string& where) const;
 
  private:
   ArrowIn() = default;

@@ -22,7 +22,7 @@ std::pair<std::string_view, bool> SplitFormat(const Py_buffer& view) {
   return {format, native};
 }
 
-bool IsOfType(std::string_view code, Py_ssize_t width, KeyType type) {
+bool IsOfType(std::string_view code, Py_ssize_t width, DataType type) {
   if (code.size() != 1) return false;
   const auto is = [&](std::string_view codes, Py_ssize_t wanted) {
     return codes.find(code[0]) != std::string_view::npos && width == wanted;
@@ -30,28 +30,28 @@ bool IsOfType(std::string_view code, Py_ssize_t width, KeyType type) {
   constexpr std::string_view kUnsigned = "BHILQN";
   constexpr std::string_view kSigned = "bhilqn";
   switch (type) {
-    case KeyType::kU8:
+    case DataType::kU8:
       return is(kUnsigned, 1);
-    case KeyType::kU16:
+    case DataType::kU16:
       return is(kUnsigned, 2);
-    case KeyType::kU32:
+    case DataType::kU32:
       return is(kUnsigned, 4);
-    case KeyType::kU64:
+    case DataType::kU64:
       return is(kUnsigned, 8);
-    case KeyType::kI8:
+    case DataType::kI8:
       return is(kSigned, 1);
-    case KeyType::kI16:
+    case DataType::kI16:
       return is(kSigned, 2);
-    case KeyType::kI32:
+    case DataType::kI32:
       return is(kSigned, 4);
-    case KeyType::kI64:
+    case DataType::kI64:
       return is(kSigned, 8);
-    case KeyType::kF32:
+    case DataType::kF32:
       return is("f", 4);
-    case KeyType::kF64:
+    case DataType::kF64:
       return is("d", 8);
-    case KeyType::kText:
-    case KeyType::kBytes:
+    case DataType::kText:
+    case DataType::kBytes:
       return false;
   }
   return false;
@@ -96,19 +96,19 @@ std::optional<std::string> Buffer::WhyNotShaped(const char* dtype, nb::handle ob
   return std::nullopt;
 }
 
-bool Buffer::IsOf(KeyType type) const {
+bool Buffer::IsOf(DataType type) const {
   const auto [code, native] = SplitFormat(view_);
   return native && IsOfType(code, view_.itemsize, type);
 }
 
-std::optional<KeyType> Buffer::IntegerType() const {
-  for (int type = 0; type <= static_cast<int>(KeyType::kI64); ++type) {
-    if (IsOf(static_cast<KeyType>(type))) return static_cast<KeyType>(type);
+std::optional<DataType> Buffer::IntegerType() const {
+  for (int type = 0; type <= static_cast<int>(DataType::kI64); ++type) {
+    if (IsOf(static_cast<DataType>(type))) return static_cast<DataType>(type);
   }
   return std::nullopt;
 }
 
-std::optional<std::string> Buffer::WhyNot(KeyType type, nb::handle object) const {
+std::optional<std::string> Buffer::WhyNot(DataType type, nb::handle object) const {
   const char* dtype = DtypeName(type);
   const auto [code, native] = SplitFormat(view_);
   if (!IsOfType(code, view_.itemsize, type)) {
@@ -128,7 +128,7 @@ std::optional<std::string> Buffer::WhyNotBool(nb::handle object) const {
   return WhyNotShaped("bool", object);
 }
 
-const char* DtypeName(KeyType type) {
+const char* DtypeName(DataType type) {
   constexpr const char* kNames[] = {"uint8", "uint16", "uint32",  "uint64",  "int8", "int16",
                                     "int32", "int64",  "float32", "float64", "text", "bytes"};
   return kNames[static_cast<size_t>(type)];

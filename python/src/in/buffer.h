@@ -34,12 +34,12 @@ class Buffer {
   size_t bytes() const { return static_cast<size_t>(view_.len); }
 
   // Whether elements are of `type`, in this machine's byte order.
-  bool IsOf(KeyType type) const;
+  bool IsOf(DataType type) const;
   // The type of elements that are integers, in this machine's byte order; nothing for others.
-  std::optional<KeyType> IntegerType() const;
+  std::optional<DataType> IntegerType() const;
   // Why this is no one-dimensional, contiguous, aligned array of `type` in this machine's byte
   // order, as "expected …, found …"; nothing where it is. `bool` stands for one byte of truth.
-  std::optional<std::string> WhyNot(KeyType type, nb::handle object) const;
+  std::optional<std::string> WhyNot(DataType type, nb::handle object) const;
   std::optional<std::string> WhyNotBool(nb::handle object) const;
 
  private:
@@ -50,7 +50,7 @@ class Buffer {
 };
 
 // NumPy's name of a type, "uint64"; "text" and "bytes" of those.
-const char* DtypeName(KeyType type);
+const char* DtypeName(DataType type);
 
 // What an object is, for a message: "an array of int64", "pandas.Series".
 std::string Described(nb::handle object);

@@ -25,8 +25,8 @@ bool Convert(From from, To* to) {
 
 }  // namespace
 
-ExactIntegers::ExactIntegers(const PartColumn& from, KeyType to, const std::string& where)
-    : numbers_(from.size()), part_(PartColumn::OfNumbers(to, numbers_.data(), from.size())) {
+ExactIntegers::ExactIntegers(const ColumnSpan& from, DataType to, const std::string& where)
+    : numbers_(from.size()), part_(ColumnSpan::OfNumbers(to, numbers_.data(), from.size())) {
   part_.validity = from.validity;
   part_.first_bit = from.first_bit;
   std::visit(

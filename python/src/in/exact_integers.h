@@ -10,8 +10,8 @@
 
 namespace cairn::python {
 
-inline bool IsInteger(KeyType type) {
-  return type <= KeyType::kI64;
+inline bool IsInteger(DataType type) {
+  return type <= DataType::kI64;
 }
 
 // The integers of a column as numbers of another type, in a copy.
@@ -20,13 +20,13 @@ class ExactIntegers {
   // Requires integers in `from`, whose validity bitmap must outlive this, and a type of numbers.
   // Throws InvalidArgument, with the position, for an integer that the type does not have; `where`
   // begins the message.
-  ExactIntegers(const PartColumn& from, KeyType to, const std::string& where);
+  ExactIntegers(const ColumnSpan& from, DataType to, const std::string& where);
 
-  const PartColumn& part() const { return part_; }
+  const ColumnSpan& part() const { return part_; }
 
  private:
   std::vector<uint64_t> numbers_;  // of any type: aligned for all
-  PartColumn part_;
+  ColumnSpan part_;
 };
 
 }  // namespace cairn::python

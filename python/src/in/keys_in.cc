@@ -9,7 +9,7 @@
 namespace cairn::python {
 namespace {
 
-bool HasNull(const PartColumn& part) {
+bool HasNull(const ColumnSpan& part) {
   if (part.validity == nullptr) return false;
   for (size_t i = 0; i < part.size(); ++i) {
     if (part.is_null(i)) return true;
@@ -19,9 +19,9 @@ bool HasNull(const PartColumn& part) {
 
 // Whether physical keys are the values as they are.
 bool IsPlain(const KeyCodec& codec) {
-  const KeyType type = codec.parts()[0];
+  const DataType type = codec.parts()[0];
   return codec.parts().size() == 1 && codec.nulls() == NullPolicy::kSkip &&
-         (IsText(type) || type == KeyType::kU32 || type == KeyType::kU64);
+         (IsText(type) || type == DataType::kU32 || type == DataType::kU64);
 }
 
 std::string ExpectedKeys(const KeyCodec& codec) {
@@ -49,8 +49,8 @@ std::string ExpectedKeys(const KeyCodec& codec) {
 
 }  // namespace
 
-PartColumn PartOf(const Buffer& buffer, KeyType type) {
-  return PartColumn::OfNumbers(type, buffer.data(), buffer.size());
+ColumnSpan PartOf(const Buffer& buffer, DataType type) {
+  return ColumnSpan::OfNumbers(type, buffer.data(), buffer.size());
 }
 
 KeysIn::KeysIn(nb::handle object, const KeyCodec& codec, const char* argument,
@@ -86,7 +86,7 @@ KeysIn::KeysIn(nb::handle object, const KeyCodec& codec, const char* argument,
     return;
   }
   if (composite) NoKeys(object, codec, argument);
-  const PartColumn part = ReadColumn(object, 0, codec.parts()[0], argument);
+  const ColumnSpan part = ReadColumn(object, 0, codec.parts()[0], argument);
   Encode(codec, {&part, 1}, argument);
 }
 
@@ -97,11 +97,11 @@ bool KeysIn::overlaps(const void* data, size_t bytes) const {
     return out < first + size && first < out + bytes;
   };
   switch (batch_.kind()) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return meets(batch_.u32().data(), 4 * batch_.size());
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return meets(batch_.u64().data(), 8 * batch_.size());
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       break;
   }
   // Only Arrow's bytes may be somebody else's.
@@ -156,7 +156,7 @@ std::unique_ptr<ArrowIn> KeysIn::ArrowOf(nb::handle object, size_t part) {
   return ArrowIn::Of(object);
 }
 
-PartColumn KeysIn::ReadColumn(nb::handle object, size_t part, KeyType type,
+ColumnSpan KeysIn::ReadColumn(nb::handle object, size_t part, DataType type,
                               const std::string& where) {
   if (!PyBytes_Check(object.ptr()) && PyObject_CheckBuffer(object.ptr())) {
     if (IsText(type)) {
@@ -166,7 +166,7 @@ PartColumn KeysIn::ReadColumn(nb::handle object, size_t part, KeyType type,
           Described(object) + "; convert by pyarrow.array() or .tolist()");
     }
     if (buffers_.emplace_back().Hold(object)) {
-      const std::optional<KeyType> integers = buffers_.back().IntegerType();
+      const std::optional<DataType> integers = buffers_.back().IntegerType();
       // Bytes are no integers: a dtype says what an array's are.
       if (convert_ && integers.has_value() && *integers != type && nb::hasattr(object, "dtype")) {
         if (const auto why = buffers_.back().WhyNot(*integers, object)) {
@@ -194,9 +194,9 @@ PartColumn KeysIn::ReadColumn(nb::handle object, size_t part, KeyType type,
                ", found " + Described(object) + hint);
 }
 
-PartColumn KeysIn::ReadArrowColumn(const ArrowIn& arrow, size_t i, KeyType type,
+ColumnSpan KeysIn::ReadArrowColumn(const ArrowIn& arrow, size_t i, DataType type,
                                    const std::string& where) {
-  const std::optional<KeyType> found = arrow.TypeOf(i);
+  const std::optional<DataType> found = arrow.TypeOf(i);
   const bool convert =
       convert_ && found.has_value() && IsInteger(*found) && !IsText(type) && *found != type;
   columns_.push_back(arrow.Column(i, convert ? *found : type, where));
@@ -210,7 +210,7 @@ void KeysIn::ReadColumns(nb::handle tuple, const KeyCodec& codec, const char* ar
     ThrowKeyType(std::string(argument) + ": expected " + ExpectedKeys(codec) +
                  ", found a tuple of " + std::to_string(nb::len(tuple)));
   }
-  std::vector<PartColumn> columns;
+  std::vector<ColumnSpan> columns;
   for (size_t part = 0; part < parts; ++part) {
     columns.push_back(ReadColumn(nb::object(tuple[part]), part, codec.parts()[part],
                                  std::string(argument) + ", part " + std::to_string(part + 1)));
@@ -225,7 +225,7 @@ void KeysIn::ReadArrow(std::unique_ptr<ArrowIn> arrow, const KeyCodec& codec,
     ThrowKeyType(std::string(argument) + ": expected " + ExpectedKeys(codec) +
                  ", found Arrow data of " + std::to_string(arrow->columns()) + " columns");
   }
-  std::vector<PartColumn> columns;
+  std::vector<ColumnSpan> columns;
   for (size_t part = 0; part < parts; ++part) {
     const std::string where =
         parts == 1 ? argument : std::string(argument) + ", part " + std::to_string(part + 1);
@@ -235,7 +235,7 @@ void KeysIn::ReadArrow(std::unique_ptr<ArrowIn> arrow, const KeyCodec& codec,
   Encode(codec, columns, argument);
 }
 
-void KeysIn::Encode(const KeyCodec& codec, absl::Span<const PartColumn> parts,
+void KeysIn::Encode(const KeyCodec& codec, absl::Span<const ColumnSpan> parts,
                     const char* argument) {
   if (IsPlain(codec) && !HasNull(parts[0])) {
     if (const auto* u32 = std::get_if<absl::Span<const uint32_t>>(&parts[0].values)) {

@@ -51,11 +51,11 @@ class KeysIn {
   void ReadList(nb::handle list, const KeyCodec& codec, const char* argument);
   void ReadColumns(nb::handle tuple, const KeyCodec& codec, const char* argument);
   void ReadArrow(std::unique_ptr<ArrowIn> arrow, const KeyCodec& codec, const char* argument);
-  PartColumn ReadColumn(nb::handle object, size_t part, KeyType type, const std::string& where);
+  ColumnSpan ReadColumn(nb::handle object, size_t part, DataType type, const std::string& where);
   std::unique_ptr<ArrowIn> ArrowOf(nb::handle object, size_t part);
-  PartColumn ReadArrowColumn(const ArrowIn& arrow, size_t i, KeyType type,
+  ColumnSpan ReadArrowColumn(const ArrowIn& arrow, size_t i, DataType type,
                              const std::string& where);
-  void Encode(const KeyCodec& codec, absl::Span<const PartColumn> parts, const char* argument);
+  void Encode(const KeyCodec& codec, absl::Span<const ColumnSpan> parts, const char* argument);
   void Append(const KeyCodec& codec, nb::handle key, const std::string& where);
 
   const bool convert_;  // integers of other types
@@ -67,11 +67,11 @@ class KeysIn {
   std::deque<ExactIntegers> integers_;
   nb::object items_;  // of a list whose text is searched where it is
   std::vector<std::string_view> views_;
-  std::vector<KeyValue> values_;
-  KeyColumn encoded_;
+  std::vector<DataValue> values_;
+  EncodedKeys encoded_;
 };
 
-// A type that PartColumn has, as NumPy's buffer has its values.
-PartColumn PartOf(const Buffer& buffer, KeyType type);
+// A type that ColumnSpan has, as NumPy's buffer has its values.
+ColumnSpan PartOf(const Buffer& buffer, DataType type);
 
 }  // namespace cairn::python

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "cairn/where/predicate.h"
+#include "cairn/predicate.h"
 
 namespace cairn::python {
 

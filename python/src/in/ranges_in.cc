@@ -76,13 +76,14 @@ RangesIn::RangesIn(const RangeArguments& arguments, const KeyCodec& codec)
 }
 
 KeyBatch RangesIn::ReadEnd(nb::handle object, char bound, const KeyCodec& codec,
-                           const char* argument, std::optional<KeysIn>* keys, KeyColumn* encoded) {
+                           const char* argument, std::optional<KeysIn>* keys,
+                           EncodedKeys* encoded) {
   if (!MayBePartial(object, codec)) {
     keys->emplace(object, codec, argument);
     return (*keys)->batch();
   }
-  std::vector<KeyValue> values;
-  KeyColumn unused(codec.kind());
+  std::vector<DataValue> values;
+  EncodedKeys unused(codec.kind());
   size_t i = 0;
   for (nb::handle key : KeysOf(object)) {
     const nb::object held = ValuesOfKey(key, codec, /*partial=*/true, At(argument, i), &values);
@@ -134,9 +135,9 @@ void RangesIn::ReadEnds(const RangeArguments& arguments, const KeyCodec& codec) 
 
 void RangesIn::ReadPrefixes(nb::handle object, bool last_is_prefix, const KeyCodec& codec,
                             const char* argument) {
-  const KeyType first = codec.parts()[0];
+  const DataType first = codec.parts()[0];
   if (last_is_prefix && codec.parts().size() == 1 && codec.nulls() == NullPolicy::kSkip &&
-      (first == KeyType::kText || first == KeyType::kBytes)) {
+      (first == DataType::kText || first == DataType::kBytes)) {
     lower_.emplace(object, codec, argument);
     batch_ = RangeBatch::Prefix(lower_->batch());
     return;
@@ -146,7 +147,7 @@ void RangesIn::ReadPrefixes(nb::handle object, bool last_is_prefix, const KeyCod
     ThrowKeyType(std::string(argument) + ": expected a list of tuples of leading values, found " +
                  Described(object));
   }
-  std::vector<KeyValue> values;
+  std::vector<DataValue> values;
   size_t i = 0;
   for (nb::handle key : KeysOf(object)) {
     const nb::object held = ValuesOfKey(key, codec, /*partial=*/true, At(argument, i), &values);

@@ -43,11 +43,11 @@ class RangesIn {
   void ReadPrefixes(nb::handle object, bool last_is_prefix, const KeyCodec& codec,
                     const char* argument);
   KeyBatch ReadEnd(nb::handle object, char bound, const KeyCodec& codec, const char* argument,
-                   std::optional<KeysIn>* keys, KeyColumn* encoded);
+                   std::optional<KeysIn>* keys, EncodedKeys* encoded);
 
   RangeBatch batch_;
   std::optional<KeysIn> lower_, upper_;
-  KeyColumn lower_encoded_, upper_encoded_;
+  EncodedKeys lower_encoded_, upper_encoded_;
   std::vector<Bound> upper_bounds_;
   std::vector<std::string> after_;
 };

@@ -9,9 +9,9 @@
 namespace cairn::python {
 namespace {
 
-[[noreturn]] void WrongKind(nb::handle object, KeyType type, const std::string& where) {
+[[noreturn]] void WrongKind(nb::handle object, DataType type, const std::string& where) {
   ThrowKeyType(where + ": expected " +
-               (IsText(type) ? "str or bytes" : "a number, " + std::string(KeyTypeName(type))) +
+               (IsText(type) ? "str or bytes" : "a number, " + std::string(DataTypeName(type))) +
                ", found " + Described(object));
 }
 
@@ -31,7 +31,7 @@ std::string_view TextOf(nb::handle object, const std::string& where) {
   return {text, static_cast<size_t>(size)};
 }
 
-KeyValue IntegerOf(nb::handle object, const std::string& where) {
+DataValue IntegerOf(nb::handle object, const std::string& where) {
   int overflow = 0;
   const long long number = PyLong_AsLongLongAndOverflow(object.ptr(), &overflow);
   if (overflow == 0) {
@@ -64,7 +64,7 @@ bool ItemIsValue(nb::handle object) {
 }
 
 // A number of Python or NumPy; nothing for another object, also a bool.
-std::optional<KeyValue> Number(nb::handle object, const std::string& where) {
+std::optional<DataValue> Number(nb::handle object, const std::string& where) {
   PyObject* o = object.ptr();
   if (PyBool_Check(o)) return std::nullopt;
   if (PyLong_Check(o)) return IntegerOf(object, where);
@@ -82,7 +82,7 @@ bool IsValue(nb::handle object) {
          PyFloat_Check(o) || IsZeroDimensional(object);
 }
 
-KeyValue ValueOfPart(nb::handle object, KeyType type, const std::string& where) {
+DataValue ValueOfPart(nb::handle object, DataType type, const std::string& where) {
   PyObject* o = object.ptr();
   if (object.is_none()) return std::monostate();
   if (PyUnicode_Check(o) || PyBytes_Check(o)) {
@@ -94,7 +94,7 @@ KeyValue ValueOfPart(nb::handle object, KeyType type, const std::string& where) 
   WrongKind(object, type, where);
 }
 
-KeyValue ValueOfAnyType(nb::handle object, const std::string& where) {
+DataValue ValueOfAnyType(nb::handle object, const std::string& where) {
   if (object.is_none()) return std::monostate();
   if (PyUnicode_Check(object.ptr()) || PyBytes_Check(object.ptr())) return TextOf(object, where);
   if (const auto number = Number(object, where)) return *number;
@@ -104,7 +104,7 @@ KeyValue ValueOfAnyType(nb::handle object, const std::string& where) {
 }
 
 nb::object ValuesOfKey(nb::handle object, const KeyCodec& codec, bool partial,
-                       const std::string& where, std::vector<KeyValue>* values) {
+                       const std::string& where, std::vector<DataValue>* values) {
   values->clear();
   const size_t parts = codec.parts().size();
   if (PyTuple_Check(object.ptr()) == 0 && PyList_Check(object.ptr()) == 0) {

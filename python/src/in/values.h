@@ -14,8 +14,8 @@ namespace cairn::python {
 namespace nb = nanobind;
 
 // Whether parts of `type` are strings.
-inline bool IsText(KeyType type) {
-  return type == KeyType::kText || type == KeyType::kBytes;
+inline bool IsText(DataType type) {
+  return type == DataType::kText || type == DataType::kBytes;
 }
 
 // Whether an object is one value, rather than several: a number, str, bytes, None, or an array of
@@ -24,14 +24,14 @@ bool IsValue(nb::handle object);
 
 // `object` as a value for a part of `type`. Text points into the object, which must outlive it.
 // Throws KeyTypeError where it is no value or of another kind; `where` begins the message.
-KeyValue ValueOfPart(nb::handle object, KeyType type, const std::string& where);
+DataValue ValueOfPart(nb::handle object, DataType type, const std::string& where);
 
 // `object` as a value of its own type. As above otherwise; ArgumentTypeError for what is no value.
-KeyValue ValueOfAnyType(nb::handle object, const std::string& where);
+DataValue ValueOfAnyType(nb::handle object, const std::string& where);
 
 // The values of one key: a tuple or list of one value a part, or of fewer where `partial`; or one
 // value, for its first part. Returns what keeps their text alive. Throws KeyTypeError.
 [[nodiscard]] nb::object ValuesOfKey(nb::handle object, const KeyCodec& codec, bool partial,
-                                     const std::string& where, std::vector<KeyValue>* values);
+                                     const std::string& where, std::vector<DataValue>* values);
 
 }  // namespace cairn::python

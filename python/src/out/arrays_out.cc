@@ -37,9 +37,9 @@ const NumPy& GetNumPy() {
 std::optional<std::string> WhyNot(const Buffer& buffer, OutType type, nb::handle object) {
   switch (type) {
     case OutType::kU32:
-      return buffer.WhyNot(KeyType::kU32, object);
+      return buffer.WhyNot(DataType::kU32, object);
     case OutType::kU64:
-      return buffer.WhyNot(KeyType::kU64, object);
+      return buffer.WhyNot(DataType::kU64, object);
     case OutType::kBool:
       break;
   }

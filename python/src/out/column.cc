@@ -50,7 +50,7 @@ bool IsUtf8(std::string_view text) {
   return true;
 }
 
-const char* DtypeOf(KeyType type) {
+const char* DtypeOf(DataType type) {
   return DtypeName(type);
 }
 
@@ -61,7 +61,7 @@ nb::object NumberAt(const void* data, size_t i) {
 
 }  // namespace
 
-Column Column::Numbers(KeyType type, const void* data, size_t size, const uint8_t* validity,
+Column Column::Numbers(DataType type, const void* data, size_t size, const uint8_t* validity,
                        std::shared_ptr<const void> owner) {
   Column column;
   column.type_ = type;
@@ -76,7 +76,7 @@ Column Column::Strings(bool text, std::string_view heap, const std::vector<uint6
                        const uint8_t* validity, std::shared_ptr<const void> owner) {
   Column column;
   column.kind_ = text ? Kind::kText : Kind::kBytes;
-  column.type_ = text ? KeyType::kText : KeyType::kBytes;
+  column.type_ = text ? DataType::kText : DataType::kBytes;
   column.size_ = offsets.size() - 1;
   column.data_ = heap.data();
   column.offsets_ = offsets.data();
@@ -103,7 +103,7 @@ Column Column::AsBytes() const {
   Column column = *this;
   if (column.kind_ == Kind::kText) {
     column.kind_ = Kind::kBytes;
-    column.type_ = KeyType::kBytes;
+    column.type_ = DataType::kBytes;
   }
   for (auto& field : column.fields_) field.second = field.second.AsBytes();
   return column;
@@ -121,28 +121,28 @@ nb::object Column::Value(size_t i) const {
     return nb::bytes(bytes.data(), bytes.size());
   }
   switch (type_) {
-    case KeyType::kU8:
+    case DataType::kU8:
       return NumberAt<uint8_t>(data_, i);
-    case KeyType::kU16:
+    case DataType::kU16:
       return NumberAt<uint16_t>(data_, i);
-    case KeyType::kU32:
+    case DataType::kU32:
       return NumberAt<uint32_t>(data_, i);
-    case KeyType::kU64:
+    case DataType::kU64:
       return NumberAt<uint64_t>(data_, i);
-    case KeyType::kI8:
+    case DataType::kI8:
       return nb::int_(static_cast<const int8_t*>(data_)[i]);
-    case KeyType::kI16:
+    case DataType::kI16:
       return NumberAt<int16_t>(data_, i);
-    case KeyType::kI32:
+    case DataType::kI32:
       return NumberAt<int32_t>(data_, i);
-    case KeyType::kI64:
+    case DataType::kI64:
       return NumberAt<int64_t>(data_, i);
-    case KeyType::kF32:
+    case DataType::kF32:
       return NumberAt<float>(data_, i);
-    case KeyType::kF64:
+    case DataType::kF64:
       return NumberAt<double>(data_, i);
-    case KeyType::kText:
-    case KeyType::kBytes:
+    case DataType::kText:
+    case DataType::kBytes:
       break;
   }
   const std::string_view text = StringAt(i);
@@ -178,7 +178,9 @@ nb::object Column::ToNumPy() const {
 std::string Column::TypeName() const {
   switch (kind_) {
     case Kind::kNumber:
-      return type_ == KeyType::kF32 ? "float" : type_ == KeyType::kF64 ? "double" : DtypeOf(type_);
+      return type_ == DataType::kF32   ? "float"
+             : type_ == DataType::kF64 ? "double"
+                                       : DtypeOf(type_);
     case Kind::kText:
       return "large_string";
     case Kind::kBytes:
@@ -244,35 +246,35 @@ struct DecodedPart {
     std::memcpy(numbers.data() + end, &number, sizeof number);
   }
 
-  void Add(KeyType type, const KeyValue& value, size_t i) {
+  void Add(DataType type, const DataValue& value, size_t i) {
     if (i % 8 == 0) validity.push_back(0);
     const bool null = std::holds_alternative<std::monostate>(value);
     nulls = nulls || null;
     if (!null) validity.back() = static_cast<uint8_t>(validity.back() | 1 << (i % 8));
-    if (type == KeyType::kText || type == KeyType::kBytes) {
+    if (type == DataType::kText || type == DataType::kBytes) {
       return strings.Append(null ? std::string_view() : std::get<std::string_view>(value));
     }
     const uint64_t u = std::holds_alternative<uint64_t>(value) ? std::get<uint64_t>(value) : 0;
     const int64_t s = std::holds_alternative<int64_t>(value) ? std::get<int64_t>(value) : 0;
     const double d = std::holds_alternative<double>(value) ? std::get<double>(value) : 0;
     switch (type) {
-      case KeyType::kU8:
+      case DataType::kU8:
         return Push(static_cast<uint8_t>(u));
-      case KeyType::kU16:
+      case DataType::kU16:
         return Push(static_cast<uint16_t>(u));
-      case KeyType::kU32:
+      case DataType::kU32:
         return Push(static_cast<uint32_t>(u));
-      case KeyType::kU64:
+      case DataType::kU64:
         return Push(u);
-      case KeyType::kI8:
+      case DataType::kI8:
         return Push(static_cast<int8_t>(s));
-      case KeyType::kI16:
+      case DataType::kI16:
         return Push(static_cast<int16_t>(s));
-      case KeyType::kI32:
+      case DataType::kI32:
         return Push(static_cast<int32_t>(s));
-      case KeyType::kI64:
+      case DataType::kI64:
         return Push(s);
-      case KeyType::kF32:
+      case DataType::kF32:
         return Push(static_cast<float>(d));
       default:
         return Push(d);
@@ -280,10 +282,10 @@ struct DecodedPart {
   }
 };
 
-Column DecodedColumn(KeyType type, size_t size, std::shared_ptr<const DecodedPart> part) {
+Column DecodedColumn(DataType type, size_t size, std::shared_ptr<const DecodedPart> part) {
   const uint8_t* validity = part->nulls ? part->validity.data() : nullptr;
-  if (type == KeyType::kText || type == KeyType::kBytes) {
-    return Column::Strings(type == KeyType::kText, part->strings.heap(), part->strings.offsets(),
+  if (type == DataType::kText || type == DataType::kBytes) {
+    return Column::Strings(type == DataType::kText, part->strings.heap(), part->strings.offsets(),
                            validity, part);
   }
   return Column::Numbers(type, part->numbers.data(), size, validity, part);
@@ -291,18 +293,18 @@ Column DecodedColumn(KeyType type, size_t size, std::shared_ptr<const DecodedPar
 
 }  // namespace
 
-Column KeyColumnOf(const KeyCodec& codec, std::shared_ptr<const KeyColumn> keys) {
-  const absl::Span<const KeyType> parts = codec.parts();
+Column EncodedKeysOf(const KeyCodec& codec, std::shared_ptr<const EncodedKeys> keys) {
+  const absl::Span<const DataType> parts = codec.parts();
   const size_t size = keys->size();
   if (parts.size() == 1 && codec.nulls() == NullPolicy::kSkip) {
     switch (parts[0]) {
-      case KeyType::kU32:
+      case DataType::kU32:
         return Column::Numbers(parts[0], keys->u32().data(), size, nullptr, keys);
-      case KeyType::kU64:
+      case DataType::kU64:
         return Column::Numbers(parts[0], keys->u64().data(), size, nullptr, keys);
-      case KeyType::kText:
-      case KeyType::kBytes:
-        return Column::Strings(parts[0] == KeyType::kText, keys->heap(), keys->offsets(), nullptr,
+      case DataType::kText:
+      case DataType::kBytes:
+        return Column::Strings(parts[0] == DataType::kText, keys->heap(), keys->offsets(), nullptr,
                                keys);
       default:
         break;
@@ -312,7 +314,7 @@ Column KeyColumnOf(const KeyCodec& codec, std::shared_ptr<const KeyColumn> keys)
   for (size_t part = 0; part < parts.size(); ++part) {
     decoded.push_back(std::make_shared<DecodedPart>());
   }
-  std::vector<KeyValue> values;
+  std::vector<DataValue> values;
   std::string scratch;
   for (size_t i = 0; i < size; ++i) {
     Check(codec.Decode(*keys, i, &values, &scratch));
@@ -334,7 +336,7 @@ Column ValuesColumnOf(std::shared_ptr<const ColumnValues> values) {
     return Column::Numbers(values->type(), values->data(), values->size(), values->validity(),
                            values);
   }
-  return Column::Strings(values->type() == KeyType::kText, values->strings().heap(),
+  return Column::Strings(values->type() == DataType::kText, values->strings().heap(),
                          values->strings().offsets(), values->validity(), values);
 }
 

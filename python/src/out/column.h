@@ -10,10 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "cairn/columns/column_values.h"
+#include "cairn/column.h"
 #include "cairn/key_codec.h"
 #include "cairn/query.h"
-#include "cairn/string_list.h"
 
 namespace cairn::python {
 
@@ -26,7 +25,7 @@ class Column {
   enum class Kind : uint8_t { kNumber, kText, kBytes, kStruct };
 
   // `size` numbers of `type` at `data`, and Arrow's validity bitmap, null where none is null.
-  static Column Numbers(KeyType type, const void* data, size_t size, const uint8_t* validity,
+  static Column Numbers(DataType type, const void* data, size_t size, const uint8_t* validity,
                         std::shared_ptr<const void> owner);
   // Strings, one behind the other, and their size + 1 offsets.
   static Column Strings(bool text, std::string_view heap, const std::vector<uint64_t>& offsets,
@@ -35,7 +34,7 @@ class Column {
   static Column Structs(size_t size, std::vector<std::pair<std::string, Column>> fields);
 
   Kind kind() const { return kind_; }
-  KeyType type() const { return type_; }
+  DataType type() const { return type_; }
   size_t size() const { return size_; }
   const std::vector<std::pair<std::string, Column>>& fields() const { return fields_; }
   // Text as bytes, which need not be UTF-8.
@@ -71,7 +70,7 @@ class Column {
   }
 
   Kind kind_ = Kind::kNumber;
-  KeyType type_ = KeyType::kU32;
+  DataType type_ = DataType::kU32;
   size_t size_ = 0;
   const void* data_ = nullptr;
   const uint64_t* offsets_ = nullptr;
@@ -82,7 +81,7 @@ class Column {
 
 // The keys of a scan as logical values: as they are where physical keys are the values, else
 // decoded. Of several parts, structs of part1, part2 …
-Column KeyColumnOf(const KeyCodec& codec, std::shared_ptr<const KeyColumn> keys);
+Column EncodedKeysOf(const KeyCodec& codec, std::shared_ptr<const EncodedKeys> keys);
 // The values of an included column.
 Column ValuesColumnOf(std::shared_ptr<const ColumnValues> values);
 // Strings as large_binary.

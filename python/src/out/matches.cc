@@ -20,11 +20,11 @@ nb::object FoundRows::Offsets() {
   return offsets_;
 }
 
-const std::shared_ptr<const std::vector<WideRowId>>& FoundRows::WideRows() {
+const std::shared_ptr<const std::vector<GlobalRowId>>& FoundRows::WideRows() {
   if (wide_rows_ == nullptr) {
-    std::vector<WideRowId> rows(contents_->matches.row_ids.size());
-    for (size_t j = 0; j < rows.size(); ++j) rows[j] = contents_->matches.wide_row(j);
-    wide_rows_ = std::make_shared<const std::vector<WideRowId>>(std::move(rows));
+    std::vector<GlobalRowId> rows(contents_->matches.row_ids.size());
+    for (size_t j = 0; j < rows.size(); ++j) rows[j] = contents_->matches.global_row(j);
+    wide_rows_ = std::make_shared<const std::vector<GlobalRowId>>(std::move(rows));
   }
   return wide_rows_;
 }
@@ -55,7 +55,7 @@ nb::object FoundRows::RowsOf(Py_ssize_t query) {
 
 std::optional<Column> FoundRows::Keys() {
   if (with_keys_ && !keys_.has_value()) {
-    keys_ = KeyColumnOf(codec_, {contents_, &contents_->matches.keys});
+    keys_ = EncodedKeysOf(codec_, {contents_, &contents_->matches.keys});
   }
   return keys_;
 }
@@ -88,7 +88,7 @@ nb::object FoundRows::Cursors() const {
 }
 
 Column FoundRows::Table() {
-  const Matches& matches = contents_->matches;
+  const FindResult& matches = contents_->matches;
   const size_t rows = matches.row_ids.size();
   auto queries = std::make_shared<std::vector<uint32_t>>();
   queries->reserve(rows);
@@ -98,11 +98,11 @@ Column FoundRows::Table() {
   }
   std::vector<std::pair<std::string, Column>> fields;
   fields.emplace_back("query",
-                      Column::Numbers(KeyType::kU32, queries->data(), rows, nullptr, queries));
+                      Column::Numbers(DataType::kU32, queries->data(), rows, nullptr, queries));
   fields.emplace_back(
       "row_id",
-      wide_ ? Column::Numbers(KeyType::kU64, WideRows()->data(), rows, nullptr, WideRows())
-            : Column::Numbers(KeyType::kU32, matches.row_ids.data(), rows, nullptr, contents_));
+      wide_ ? Column::Numbers(DataType::kU64, WideRows()->data(), rows, nullptr, WideRows())
+            : Column::Numbers(DataType::kU32, matches.row_ids.data(), rows, nullptr, contents_));
   if (auto keys = Keys()) fields.emplace_back("key", *std::move(keys));
   if (auto keys = PrimaryKeys()) fields.emplace_back("primary_key", *std::move(keys));
   for (auto& column : Columns()) fields.push_back(std::move(column));
@@ -111,7 +111,7 @@ Column FoundRows::Table() {
 }
 
 void BindMatches(nb::module_& module) {
-  nb::class_<FoundRows>(module, "Matches", R"doc(The rows that each query of a batch found.
+  nb::class_<FoundRows>(module, "FindResult", R"doc(The rows that each query of a batch found.
 
 Query i's rows are `row_ids[offsets[i]:offsets[i + 1]]`, by (key, primary key); `matches[i]` is that.
 Arrow takes all as a table without a copy, one row a match, with the columns query, row_id and, where
@@ -122,7 +122,7 @@ they were asked for, key, primary_key, the included columns and value: `pyarrow.
            "The rows of one query. No copy.")
       .def("__repr__",
            [](FoundRows& rows) {
-             return "<cairn.Matches of " + std::to_string(rows.size()) + " queries, " +
+             return "<cairn.FindResult of " + std::to_string(rows.size()) + " queries, " +
                     std::to_string(rows.contents()->matches.row_ids.size()) + " rows>";
            })
       .def_prop_ro("offsets", &FoundRows::Offsets,

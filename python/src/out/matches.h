@@ -1,6 +1,6 @@
 #pragma once
 
-// What find, scan and fetch give: cairn.Matches.
+// What find, scan and fetch give: cairn.FindResult.
 
 #include <nanobind/nanobind.h>
 
@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/fetched_rows.h"
+#include "cairn/column.h"
 #include "cairn/key_codec.h"
 #include "cairn/query.h"
-#include "cairn/string_list.h"
+#include "cairn/secondary_index.h"
 #include "python/src/out/column.h"
 
 namespace cairn::python {
@@ -22,12 +22,12 @@ namespace cairn::python {
 class FoundRows {
  public:
   struct Contents {
-    Matches matches;
+    FindResult matches;
     StringList primary_keys, values;
     uint64_t stale = 0;
   };
 
-  // Of an index in shards, rows are `wide`: WideRowIds.
+  // Of an index in shards, rows are `wide`: GlobalRowIds.
   FoundRows(const KeyCodec& codec, bool wide)
       : contents_(std::make_shared<Contents>()), codec_(codec), wide_(wide) {}
 
@@ -53,13 +53,13 @@ class FoundRows {
   Column Table();
 
  private:
-  // All rows as WideRowIds; made at the first call, which has the GIL.
-  const std::shared_ptr<const std::vector<WideRowId>>& WideRows();
+  // All rows as GlobalRowIds; made at the first call, which has the GIL.
+  const std::shared_ptr<const std::vector<GlobalRowId>>& WideRows();
 
   std::shared_ptr<Contents> contents_;
   KeyCodec codec_;
   bool wide_;
-  std::shared_ptr<const std::vector<WideRowId>> wide_rows_;
+  std::shared_ptr<const std::vector<GlobalRowId>> wide_rows_;
   std::vector<std::string> column_names_;
   bool with_keys_ = false, with_primary_keys_ = false, with_values_ = false;
   nb::object offsets_, row_ids_;  // made when first asked for

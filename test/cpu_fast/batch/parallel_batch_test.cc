@@ -22,8 +22,8 @@ class OnFourThreads : public OrderedIndex {
 
   std::string description() const override { return "four threads"; }
   uint64_t memory_bytes() const override { return 0; }
-  absl::Status Answer(const Batch& batch) const override {
-    return cairn::Answer(index_, batch, kFourThreads);
+  absl::Status Execute(const Batch& batch) const override {
+    return cairn::Execute(index_, batch, kFourThreads);
   }
 
  private:

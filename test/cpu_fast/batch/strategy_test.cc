@@ -29,11 +29,11 @@ constexpr Parallelism kFourThreads{4, 10};
 
 // Every strategy that keys of `kind` take, in every order that it gives, with what is true of the
 // input said and not said; with buffers that never, sometimes and always fill up.
-std::vector<Way> EveryStrategy(KeyKind kind) {
+std::vector<Way> EveryStrategy(PhysicalType kind) {
   std::vector<Way> strategies = {
       Way(),           Buffered(),       Buffered(1, 64), Buffered(2, 100),
       Buffered(16, 3), Buffered(256, 1), SortBased(),     SortBased({}, SortedSearch::kIndex)};
-  if (kind != KeyKind::kBytes) strategies.push_back(SortBased({}, SortedSearch::kMerge));
+  if (kind != PhysicalType::kBytes) strategies.push_back(SortBased({}, SortedSearch::kMerge));
   std::vector<Way> all;
   for (Way options : strategies) {
     for (bool sorted_input : {false, true}) {
@@ -78,22 +78,22 @@ std::vector<OracleData<Key>> DataOf(MakeKey make_key) {
 // above the keys, and repeated.
 template <typename Key>
 std::vector<OracleData<Key>> WithBatches(const OracleData<Key>& data) {
-  constexpr size_t kMost = FewerSanitized(400, 6, 20);
+  constexpr size_t kMax = FewerSanitized(400, 6, 20);
   auto random = TestRandom(1);
   std::vector<OracleData<Key>> all;
   const auto add = [&](const std::string& name, std::vector<Key> queries) {
     all.push_back({data.name + ", " + name, data.keys, data.row_ids, std::move(queries)});
   };
   std::vector<Key> queries = data.queries;
-  queries.resize(std::min(queries.size(), kMost));
+  queries.resize(std::min(queries.size(), kMax));
   add("no queries", {});
   add("one query", {queries[0]});
   add("any order", queries);
   std::vector<Key> repeated;
   const size_t few = std::min<size_t>(queries.size(), 20);
-  for (size_t i = 0; i < kMost; ++i) repeated.push_back(queries[random() % few]);
+  for (size_t i = 0; i < kMax; ++i) repeated.push_back(queries[random() % few]);
   add("repeated", repeated);
-  add("all equal", std::vector<Key>(kMost, queries[0]));
+  add("all equal", std::vector<Key>(kMax, queries[0]));
   std::sort(repeated.begin(), repeated.end());
   add("repeated and ascending", repeated);
   std::sort(queries.begin(), queries.end());
@@ -123,7 +123,7 @@ std::vector<std::unique_ptr<OrderedIndex>> IndexesOf(const SortedRun& run) {
     indexes.push_back(*std::move(built));
   };
   indexes.push_back(std::make_unique<SortedArray>(run));
-  if (run.kind() == KeyKind::kBytes) {
+  if (run.kind() == PhysicalType::kBytes) {
     add(PartialKeyTree::Build(run));
   } else {
     add(MakePackedIndex(run));
@@ -181,7 +181,7 @@ class Failing : public OrderedIndex {
   Failing(SortedRun run, bool throws) : OrderedIndex(std::move(run)), throws_(throws) {}
   std::string description() const override { return "failing"; }
   uint64_t memory_bytes() const override { return 0; }
-  absl::Status Answer(const Batch&) const override {
+  absl::Status Execute(const Batch&) const override {
     if (throws_) throw std::bad_alloc();
     return absl::DataLossError("lost");
   }
@@ -248,7 +248,7 @@ BOOST_AUTO_TEST_CASE(any_number_of_callers_share_a_pool) {
   const auto data = DataOf<uint32_t>([](uint64_t n) { return static_cast<uint32_t>(n); }).back();
   const auto index = RequireOk(MakeFastTree(OracleRun(data)));
   std::vector<RowId> expected(data.queries.size());
-  RequireOk(index->Answer(Batch::FindFirst(data.queries, absl::MakeSpan(expected))));
+  RequireOk(index->Execute(Batch::FindFirst(data.queries, absl::MakeSpan(expected))));
   StrategyScratchPool pool;
   std::vector<std::thread> callers;
   std::atomic<int> wrong = 0;
@@ -271,7 +271,7 @@ BOOST_AUTO_TEST_CASE(any_number_of_callers_share_a_pool) {
 BOOST_AUTO_TEST_CASE(a_warm_call_takes_no_more_memory) {
   const auto data = OracleCatalogue<uint32_t>().back();
   const SortedArray index(OracleRun(data));
-  for (const Way& options : EveryStrategy(KeyKind::kU32)) {
+  for (const Way& options : EveryStrategy(PhysicalType::kU32)) {
     StrategyScratchPool pool;
     CheckPointsAgainstOracle(UnderStrategy(index, options, kOneThread, &pool), data);
     const uint64_t bytes = pool.memory_bytes();
@@ -304,7 +304,7 @@ BOOST_AUTO_TEST_CASE(what_ascends_is_neither_sorted_nor_buffered) {
 BOOST_AUTO_TEST_CASE(an_index_s_error_and_a_lack_of_memory_are_the_batch_s) {
   const auto data = OracleCatalogue<uint32_t>(100).back();
   StrategyScratchPool pool;
-  Matches matches;
+  FindResult matches;
   std::vector<RowId> rows(data.queries.size());
   const KeyBatch keys(data.queries);
   for (bool throws : {false, true}) {
@@ -343,7 +343,7 @@ BOOST_AUTO_TEST_CASE(refuses_what_does_not_fit) {
   const size_t size = data.queries.size();
   std::vector<RowId> rows(size);
   std::vector<uint32_t> query_of(size);
-  Matches matches;
+  FindResult matches;
   const KeyBatch keys(data.queries);
   const auto refuses = [&](KeyBatch keys, size_t outputs, const Way& options,
                            size_t queries_of = 0) {

@@ -40,7 +40,7 @@ inline absl::Status Ask(const OrderedIndex& index, Batch batch, const Way& way,
                         const Parallelism& parallelism, StrategyScratchPool* pool) {
   batch.options.result_order = way.order;
   batch.options.sorted_input = way.sorted_input;
-  return Answer(index, batch, way, parallelism, pool);
+  return Execute(index, batch, way, parallelism, pool);
 }
 
 template <typename Key>
@@ -55,11 +55,11 @@ std::vector<uint32_t> SortingPermutation(absl::Span<const Key> keys) {
 // The one permutation that sorts the keys and keeps equal ones in the batch's order.
 inline std::vector<uint32_t> SortingPermutation(const KeyBatch& keys) {
   switch (keys.kind()) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return SortingPermutation(keys.u32());
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return SortingPermutation(keys.u64());
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       break;
   }
   return SortingPermutation(keys.bytes());
@@ -87,10 +87,10 @@ class UnderStrategy : public OrderedIndex {
   }
   uint64_t memory_bytes() const override { return 0; }
 
-  absl::Status Answer(const Batch& batch) const override {
-    if (batch.takes_ranges()) return cairn::Answer(index_, batch, way_, parallelism_, pool_);
+  absl::Status Execute(const Batch& batch) const override {
+    if (batch.takes_ranges()) return cairn::Execute(index_, batch, way_, parallelism_, pool_);
     std::vector<uint32_t> query_of(batch.size(), 0xDEAD);
-    Matches matches;
+    FindResult matches;
     Batch asked = batch;
     asked.query_of = absl::MakeSpan(query_of);
     if (batch.matches != nullptr) asked.matches = &matches;
@@ -109,12 +109,13 @@ class UnderStrategy : public OrderedIndex {
     const std::vector<T> by_key(out.begin(), out.end());
     for (size_t i = 0; i < by_key.size(); ++i) out[query_of[i]] = by_key[i];
   }
-  static Matches InCallersOrder(const std::vector<uint32_t>& query_of, const Matches& by_key) {
+  static FindResult InCallersOrder(const std::vector<uint32_t>& query_of,
+                                   const FindResult& by_key) {
     BOOST_REQUIRE(by_key.size() == query_of.size());
     BOOST_REQUIRE(by_key.row_ids.size() == by_key.offsets.back());
     std::vector<absl::Span<const RowId>> rows(query_of.size());
     for (size_t i = 0; i < rows.size(); ++i) rows[query_of[i]] = by_key[i];
-    Matches matches;
+    FindResult matches;
     matches.offsets.push_back(0);
     for (absl::Span<const RowId> one : rows) {
       matches.row_ids.insert(matches.row_ids.end(), one.begin(), one.end());

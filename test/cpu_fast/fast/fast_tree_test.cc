@@ -123,15 +123,15 @@ BOOST_AUTO_TEST_CASE(many_threads_ask_at_once) {
   const OracleData<uint64_t>& data = catalogue.back();
   const auto tree = Make(OracleRun(data), {});
   std::vector<Position> expected(data.queries.size());
-  RequireOk(tree->Answer(Batch::LowerBound(data.queries, absl::MakeSpan(expected))));
+  RequireOk(tree->Execute(Batch::LowerBound(data.queries, absl::MakeSpan(expected))));
   RequireOnFourThreads([&] {
     std::vector<Position> positions(data.queries.size());
-    Matches matches;
+    FindResult matches;
     bool same = true;
     for (int i = 0; i < 20; ++i) {
-      same &= tree->Answer(Batch::LowerBound(data.queries, absl::MakeSpan(positions))).ok();
+      same &= tree->Execute(Batch::LowerBound(data.queries, absl::MakeSpan(positions))).ok();
       same &= positions == expected;
-      same &= tree->Answer(Batch::Find(data.queries, &matches)).ok();
+      same &= tree->Execute(Batch::Find(data.queries, &matches)).ok();
     }
     return same;
   });

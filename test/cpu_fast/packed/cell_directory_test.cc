@@ -38,9 +38,9 @@ void CheckAgainst(const std::vector<Key>& separators, const CellDirectory<Key>& 
   }
 }
 
-using KeyTypes = boost::mpl::list<uint32_t, uint64_t>;
+using DataTypes = boost::mpl::list<uint32_t, uint64_t>;
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(counts_the_separators_below_a_key, Key, KeyTypes) {
+BOOST_AUTO_TEST_CASE_TEMPLATE(counts_the_separators_below_a_key, Key, DataTypes) {
   auto random = TestRandom();
   for (const size_t size : {1, 29, 30, 31, 1000, 200000}) {
     std::vector<Key> separators(size);
@@ -81,7 +81,7 @@ std::vector<std::pair<const char*, std::vector<Key>>> UnevenSets() {
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(gives_stretches_of_uneven_separators_cells_of_their_own, Key,
-                              KeyTypes) {
+                              DataTypes) {
   for (const auto& [name, separators] : UnevenSets<Key>()) {
     for (const bool exact : {false, true}) {
       const auto directory = CellDirectory<Key>::Build(absl::MakeConstSpan(separators), exact, 2);
@@ -102,7 +102,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(gives_stretches_of_uneven_separators_cells_of_thei
 }
 
 // With 64-bit keys the cells for a span of 1 are beyond 64 bits.
-BOOST_AUTO_TEST_CASE_TEMPLATE(takes_more_neighbours_than_a_cell_holds, Key, KeyTypes) {
+BOOST_AUTO_TEST_CASE_TEMPLATE(takes_more_neighbours_than_a_cell_holds, Key, DataTypes) {
   auto random = TestRandom();
   constexpr Key kMiddle = std::numeric_limits<Key>::max() / 2;
   for (const size_t neighbours : {31, 32, 40, 160}) {
@@ -117,7 +117,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(takes_more_neighbours_than_a_cell_holds, Key, KeyT
   }
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(refuses_what_would_take_many_groups, Key, KeyTypes) {
+BOOST_AUTO_TEST_CASE_TEMPLATE(refuses_what_would_take_many_groups, Key, DataTypes) {
   auto random = TestRandom();
   std::vector<Key> equal(10000, 7), clusters(40000);
   for (size_t i = 0; i < clusters.size(); i += 40) {
@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(refuses_what_would_take_many_groups, Key, KeyTypes
   }
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(separators_that_descend_are_refused, Key, KeyTypes) {
+BOOST_AUTO_TEST_CASE_TEMPLATE(separators_that_descend_are_refused, Key, DataTypes) {
   auto random = TestRandom();
   std::vector<Key> separators(140000);
   for (Key& separator : separators) separator = static_cast<Key>(random());

@@ -17,7 +17,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(hostile_leaves_test)
 namespace {
 
-using KeyTypes = boost::mpl::list<uint32_t, uint64_t>;
+using DataTypes = boost::mpl::list<uint32_t, uint64_t>;
 
 constexpr RunSection kLeafSections[] = {RunSection::kLeafProperties, RunSection::kLeaves,
                                         RunSection::kCells,          RunSection::kCellGroups,
@@ -77,7 +77,7 @@ void Ask(const OpenLeafFile& opened, std::mt19937_64& random) {
   }
   std::vector<Position> lower(queries.size()), upper(queries.size());
   std::vector<RowId> rows(queries.size());
-  Matches matches;
+  FindResult matches;
   for (SimdLevel level : SupportedSimdLevels()) {
     for (LeafMemory memory : {LeafMemory::kMapped, LeafMemory::kCopied}) {
       const auto index =
@@ -87,10 +87,10 @@ void Ask(const OpenLeafFile& opened, std::mt19937_64& random) {
         return;
       }
       const KeyBatch batch(queries);
-      RequireOk((*index)->Answer(Batch::FindFirst(batch, absl::MakeSpan(rows))));
-      RequireOk(
-          (*index)->Answer(Batch::EqualRange(batch, absl::MakeSpan(lower), absl::MakeSpan(upper))));
-      RequireOk((*index)->Answer(Batch::Find(batch, &matches)));
+      RequireOk((*index)->Execute(Batch::FindFirst(batch, absl::MakeSpan(rows))));
+      RequireOk((*index)->Execute(
+          Batch::EqualRange(batch, absl::MakeSpan(lower), absl::MakeSpan(upper))));
+      RequireOk((*index)->Execute(Batch::Find(batch, &matches)));
       for (size_t i = 0; i < queries.size(); ++i) {
         BOOST_REQUIRE(lower[i] <= upper[i]);
         BOOST_REQUIRE(upper[i] <= run.size());
@@ -112,7 +112,7 @@ void OpenAndAsk(std::string bytes, std::mt19937_64& random) {
   }
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(a_full_check_finds_every_changed_byte, Key, KeyTypes) {
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_full_check_finds_every_changed_byte, Key, DataTypes) {
   for (const std::string& good : SmallFiles<Key>()) {
     const auto opened = RequireOk(OpenLeaves(good, VerifyLevel::kFull));
     RequireOk(CheckStoredLeaves(opened.file.run, *opened.leaves, 1));
@@ -139,7 +139,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_full_check_finds_every_changed_byte, Key, KeyTyp
   }
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(every_truncation_is_found, Key, KeyTypes) {
+BOOST_AUTO_TEST_CASE_TEMPLATE(every_truncation_is_found, Key, DataTypes) {
   for (const std::string& good : SmallFiles<Key>()) {
     for (size_t size = 0; size<good.size(); size += good.size()> 5000 ? 17 : 1) {
       BOOST_REQUIRE(absl::IsDataLoss(OpenLeaves(good.substr(0, size)).status()));
@@ -147,7 +147,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(every_truncation_is_found, Key, KeyTypes) {
   }
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(forged_properties_are_refused, Key, KeyTypes) {
+BOOST_AUTO_TEST_CASE_TEMPLATE(forged_properties_are_refused, Key, DataTypes) {
   const std::vector<std::function<void(LeafProperties*)>> forgeries = {
       [](LeafProperties* p) { p->bits = 0; },
       [](LeafProperties* p) { p->bits = 48; },
@@ -183,7 +183,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(forged_properties_are_refused, Key, KeyTypes) {
   }
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(random_sections_are_searched_within_their_bounds, Key, KeyTypes) {
+BOOST_AUTO_TEST_CASE_TEMPLATE(random_sections_are_searched_within_their_bounds, Key, DataTypes) {
   auto random = TestRandom(32);
   const size_t rounds = FewerSanitized(12, 3, 6);
   for (const std::string& good : LargeFiles<Key>()) {
@@ -204,7 +204,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(random_sections_are_searched_within_their_bounds, 
   }
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(random_damage_anywhere_is_refused_or_searched, Key, KeyTypes) {
+BOOST_AUTO_TEST_CASE_TEMPLATE(random_damage_anywhere_is_refused_or_searched, Key, DataTypes) {
   auto random = TestRandom(33);
   const std::vector<std::string> files = SmallFiles<Key>();
   const size_t rounds = FewerSanitized(3000, 4, 10);

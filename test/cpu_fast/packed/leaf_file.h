@@ -21,7 +21,7 @@ template <typename Key>
 std::string LeafFile(const OracleData<Key>& data, const PackedIndexOptions& options = {},
                      int threads = 2) {
   const TemporaryDirectory directory;
-  constexpr KeyKind kKind = sizeof(Key) == 4 ? KeyKind::kU32 : KeyKind::kU64;
+  constexpr PhysicalType kKind = sizeof(Key) == 4 ? PhysicalType::kU32 : PhysicalType::kU64;
   auto writer = RequireOk(RunFileWriter::Create(directory / "run", kKind));
   RequireOk(writer->Begin(data.keys.size(), data.keys.size() * sizeof(Key)));
   RequireOk(writer->Append(absl::MakeConstSpan(data.keys), data.row_ids));

@@ -45,7 +45,7 @@ void CheckEveryForm(const std::vector<OracleData<Key>>& sets) {
   }
 }
 
-using KeyTypes = boost::mpl::list<uint32_t, uint64_t>;
+using DataTypes = boost::mpl::list<uint32_t, uint64_t>;
 
 BOOST_AUTO_TEST_CASE(every_form_answers_like_the_oracle_for_32_bit_keys) {
   CheckEveryForm(OracleCatalogue<uint32_t>());
@@ -79,7 +79,7 @@ OracleData<Key> RandomStretches(uint64_t seed) {
   return oracle::FinishIntegers("stretches " + std::to_string(seed), std::move(keys));
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(stretches_of_any_density_answer_like_the_oracle, Key, KeyTypes) {
+BOOST_AUTO_TEST_CASE_TEMPLATE(stretches_of_any_density_answer_like_the_oracle, Key, DataTypes) {
   const uint64_t seeds = FewerSanitized(60, 6, 10);
   for (uint64_t seed = 100; seed < 100 + seeds; ++seed) {
     const OracleData<Key> data = RandomStretches<Key>(seed);

@@ -15,7 +15,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(stored_leaves_test)
 namespace {
 
-using KeyTypes = boost::mpl::list<uint32_t, uint64_t>;
+using DataTypes = boost::mpl::list<uint32_t, uint64_t>;
 
 // Asks the leaves in a file what the oracle knows, as each SIMD level, and as a copy.
 template <typename Key>
@@ -67,11 +67,11 @@ void CheckRoundTrips(const std::vector<OracleData<Key>>& sets) {
   }
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(leaves_of_every_set_are_read_as_they_were_written, Key, KeyTypes) {
+BOOST_AUTO_TEST_CASE_TEMPLATE(leaves_of_every_set_are_read_as_they_were_written, Key, DataTypes) {
   CheckRoundTrips(OracleCatalogue<Key>(kUnderAsan || kUnderTsan ? 2000 : 20000));
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(leaves_of_even_and_uneven_sets_are_too, Key, KeyTypes) {
+BOOST_AUTO_TEST_CASE_TEMPLATE(leaves_of_even_and_uneven_sets_are_too, Key, DataTypes) {
   std::vector<OracleData<Key>> sets = UnevenSets<Key>();
   for (OracleData<Key>& data : EvenSets<Key>()) sets.push_back(std::move(data));
   if (kUnderAsan || kUnderTsan) {
@@ -80,7 +80,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(leaves_of_even_and_uneven_sets_are_too, Key, KeyTy
   CheckRoundTrips(sets);
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(sizes_around_powers_of_two, Key, KeyTypes) {
+BOOST_AUTO_TEST_CASE_TEMPLATE(sizes_around_powers_of_two, Key, DataTypes) {
   auto random = TestRandom(21);
   for (size_t power = 0; power <= 15; power += 3) {
     for (size_t size : {(size_t{1} << power) - 1, size_t{1} << power, (size_t{1} << power) + 1}) {
@@ -123,7 +123,7 @@ BOOST_AUTO_TEST_CASE(keys_of_bytes_have_no_leaves) {
   const RowId rows[] = {0, 1};
   for (bool leaves : {false, true}) {
     auto writer =
-        RequireOk(RunFileWriter::Create(directory / (leaves ? "b" : "a"), KeyKind::kBytes));
+        RequireOk(RunFileWriter::Create(directory / (leaves ? "b" : "a"), PhysicalType::kBytes));
     RequireOk(writer->Begin(2, 2));
     RequireOk(writer->Append(absl::MakeConstSpan(keys), rows));
     if (leaves) RequireOk(WriteLeaves(writer.get(), 1));
@@ -136,9 +136,9 @@ BOOST_AUTO_TEST_CASE(keys_of_bytes_have_no_leaves) {
 
 BOOST_AUTO_TEST_CASE(leaves_need_all_entries) {
   const TemporaryDirectory directory;
-  auto writer = RequireOk(RunFileWriter::Create(directory / "run", KeyKind::kU32));
+  auto writer = RequireOk(RunFileWriter::Create(directory / "run", PhysicalType::kU32));
   BOOST_TEST(absl::IsInternal(WriteLeaves(writer.get(), 1)));
-  writer = RequireOk(RunFileWriter::Create(directory / "other", KeyKind::kU32));
+  writer = RequireOk(RunFileWriter::Create(directory / "other", PhysicalType::kU32));
   RequireOk(writer->Begin(2, 8));
   const uint32_t keys[] = {1};
   const RowId rows[] = {0};
@@ -152,8 +152,8 @@ BOOST_AUTO_TEST_CASE(entries_are_read_back_of_every_kind) {
   const std::string_view keys[] = {"", "a", "bc"};
   const RowId rows[] = {3, 1, 2};
   for (bool wide : {false, true}) {
-    auto writer = RequireOk(RunFileWriter::Create(directory / (wide ? "b" : "a"), KeyKind::kBytes,
-                                                  {.wide_offsets = wide}));
+    auto writer = RequireOk(RunFileWriter::Create(directory / (wide ? "b" : "a"),
+                                                  PhysicalType::kBytes, {.wide_offsets = wide}));
     RequireOk(writer->Begin(3, 3));
     RequireOk(writer->Append(absl::MakeConstSpan(keys), rows));
     const SortedRun run = RequireOk(writer->ReadBack());

@@ -44,9 +44,9 @@ auto AskedAs(const std::vector<Key>& keys) {
   }
 }
 
-using KeyTypes = boost::mpl::list<uint32_t, uint64_t, std::string>;
+using DataTypes = boost::mpl::list<uint32_t, uint64_t, std::string>;
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(a_batch_is_selected_as_its_keys_are_one_by_one, Key, KeyTypes) {
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_batch_is_selected_as_its_keys_are_one_by_one, Key, DataTypes) {
   std::mt19937_64 random = TestRandom();
   const std::vector<Key> keys = Keys<Key>(4 * kCapacity, &random);
   KeyFilter filter(kCapacity);
@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_batch_is_selected_as_its_keys_are_one_by_one, Ke
   }
 }
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(few_other_keys_pass, Key, KeyTypes) {
+BOOST_AUTO_TEST_CASE_TEMPLATE(few_other_keys_pass, Key, DataTypes) {
   std::mt19937_64 random = TestRandom();
   const std::vector<Key> keys = Keys<Key>(16 * kCapacity, &random);
   KeyFilter filter(kCapacity);

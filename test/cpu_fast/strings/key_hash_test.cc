@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(a_run_without_entries_has_none) {
   const auto index = Make(run);
   bool found = true;
   const std::string_view query[] = {""};
-  RequireOk(index->Answer(Batch::Contains(query, absl::MakeSpan(&found, 1))));
+  RequireOk(index->Execute(Batch::Contains(query, absl::MakeSpan(&found, 1))));
   BOOST_TEST(!found);
 }
 
@@ -158,12 +158,12 @@ BOOST_AUTO_TEST_CASE(many_threads_ask_at_once) {
   const auto index = Make(OracleRun(data));
   const auto queries = oracle::Views(data.queries);
   std::vector<RowId> expected(queries.size());
-  RequireOk(index->Answer(Batch::FindFirst(queries, absl::MakeSpan(expected))));
+  RequireOk(index->Execute(Batch::FindFirst(queries, absl::MakeSpan(expected))));
   RequireOnFourThreads([&] {
     std::vector<RowId> rows(queries.size());
     bool same = true;
     for (int i = 0; i < 10; ++i) {
-      same &= index->Answer(Batch::FindFirst(queries, absl::MakeSpan(rows))).ok();
+      same &= index->Execute(Batch::FindFirst(queries, absl::MakeSpan(rows))).ok();
       same &= rows == expected;
     }
     return same;

@@ -152,12 +152,12 @@ BOOST_AUTO_TEST_CASE(many_threads_ask_at_once) {
   const auto tree = Make(OracleRun(data));
   const auto queries = oracle::Views(data.queries);
   std::vector<Position> expected(queries.size());
-  RequireOk(tree->Answer(Batch::LowerBound(queries, absl::MakeSpan(expected))));
+  RequireOk(tree->Execute(Batch::LowerBound(queries, absl::MakeSpan(expected))));
   RequireOnFourThreads([&] {
     std::vector<Position> positions(queries.size());
     bool same = true;
     for (int i = 0; i < 10; ++i) {
-      same &= tree->Answer(Batch::LowerBound(queries, absl::MakeSpan(positions))).ok();
+      same &= tree->Execute(Batch::LowerBound(queries, absl::MakeSpan(positions))).ok();
       same &= positions == expected;
     }
     return same;

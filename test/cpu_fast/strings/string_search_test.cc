@@ -95,12 +95,12 @@ BOOST_AUTO_TEST_CASE(many_threads_ask_at_once) {
   const auto index = Make(OracleRun(data));
   const std::vector<std::string_view> queries(data.queries.begin(), data.queries.end());
   std::vector<RowId> expected(queries.size());
-  RequireOk(index->Answer(Batch::FindFirst(queries, absl::MakeSpan(expected))));
+  RequireOk(index->Execute(Batch::FindFirst(queries, absl::MakeSpan(expected))));
   RequireOnFourThreads([&] {
     std::vector<RowId> rows(queries.size());
     bool same = true;
     for (int i = 0; i < 10; ++i) {
-      same &= index->Answer(Batch::FindFirst(queries, absl::MakeSpan(rows))).ok();
+      same &= index->Execute(Batch::FindFirst(queries, absl::MakeSpan(rows))).ok();
       same &= rows == expected;
     }
     return same;

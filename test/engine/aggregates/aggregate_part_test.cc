@@ -10,9 +10,9 @@
 #include "absl/numeric/int128.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
-#include "cairn/catch_up.h"
-#include "cairn/columns/aggregate.h"
-#include "cairn/shards/shard_map.h"
+#include "cairn/aggregate.h"
+#include "cairn/options.h"
+#include "cairn/sharding.h"
 #include "engine/aggregates/aggregate_part.h"
 #include "engine/aggregates/aggregate_plan.h"
 #include "engine/aggregates/aggregate_results.h"
@@ -46,8 +46,9 @@ class Apart {
     return map_->CombineRanges(ranges.size(), aggregates, parts, values);
   }
   absl::Status AggregateGroups(const RangeBatch& ranges, size_t leading_parts,
-                               absl::Span<const Aggregate> aggregates, const GroupOptions& options,
-                               Groups* groups) {
+                               absl::Span<const Aggregate> aggregates,
+                               const AggregateGroupsOptions& options,
+                               AggregateGroupsResult* groups) {
     const auto parts = Ask(ranges, [&](const SecondaryIndex& shard, const RangeBatch& some) {
       return map_->AggregateGroupsPart(shard, some, leading_parts, aggregates, options);
     });
@@ -109,11 +110,11 @@ void CheckApart(Apart& apart, const SecondaryIndex& index, std::mt19937_64& rand
   RequireOk(index.AggregateRanges(ranges, aggregates, &expected));
   CheckEqual(values, expected);
   const size_t parts = 1 + random() % index.codec().parts().size();
-  GroupOptions options;
+  AggregateGroupsOptions options;
   options.limit = random() % 2 == 0 ? UINT64_MAX : random() % 9;
   Strings after;
   for (int page = 0; page < 3; ++page) {
-    Groups groups, all;
+    AggregateGroupsResult groups, all;
     RequireOk(apart.AggregateGroups(ranges, parts, aggregates, options, &groups));
     RequireOk(index.AggregateGroups(ranges, parts, aggregates, options, &all));
     BOOST_TEST(groups.offsets == all.offsets, boost::test_tools::per_element());
@@ -192,7 +193,7 @@ BOOST_AUTO_TEST_CASE(by_source_under_every_kind_of_change) {
           Change(sources[s], rows, universe, universe / 3);
         }
         sources.CatchUp(index.get());
-        if (round == 1) RequireOk(index->Merge());
+        if (round == 1) RequireOk(index->Compact());
       }
     }
   }
@@ -219,9 +220,9 @@ BOOST_AUTO_TEST_CASE(many_ranges_and_groups) {
   RequireOk(index->AggregateRanges(ranges, aggregates, &expected));
   CheckEqual(values, expected);
   for (const uint64_t limit : {UINT64_MAX, uint64_t{700}}) {
-    GroupOptions options;
+    AggregateGroupsOptions options;
     options.limit = limit;
-    Groups groups, all;
+    AggregateGroupsResult groups, all;
     const RangeBatch everything = RangeBatch::Everything(index->kind());
     RequireOk(apart.AggregateGroups(everything, 1, aggregates, options, &groups));
     RequireOk(index->AggregateGroups(everything, 1, aggregates, options, &all));
@@ -245,12 +246,12 @@ BOOST_AUTO_TEST_CASE(sums_fit_or_do_not_in_all_shards_together) {
   const std::vector<uint32_t> lower = {0, 0}, upper = {0, 0xFFFF};
   const RangeBatch ranges = RangeBatch::HalfOpen(lower, upper);
   std::vector<ColumnValues> values;
-  Groups groups;
+  AggregateGroupsResult groups;
   RequireOk(
       apart.AggregateRanges(ranges, {Aggregate::Sum("wide"), Aggregate::Avg("big")}, &values));
   BOOST_TEST(values[0].is_null(0));
   BOOST_TEST(Described(values[0].value(1)) == "-2");
-  BOOST_CHECK(values[1].value(1) == KeyValue(4611686018427387904.0));
+  BOOST_CHECK(values[1].value(1) == DataValue(4611686018427387904.0));
   RequireOk(apart.AggregateGroups(ranges, 2, {Aggregate::Sum("wide")}, {}, &groups));
   BOOST_TEST(Described(groups.values[0].value(0)) == "-2");
   const absl::Status sum = apart.AggregateRanges(ranges, {Aggregate::Sum("big")}, &values);
@@ -264,13 +265,14 @@ BOOST_AUTO_TEST_CASE(sums_fit_or_do_not_in_all_shards_together) {
 }
 
 BOOST_AUTO_TEST_CASE(a_sum_that_so_many_numbers_cannot_come_to_is_refused) {
-  const std::vector<ColumnSchema> columns = {{"price", KeyType::kI64}};
+  const std::vector<ColumnSchema> columns = {{"price", DataType::kI64}};
   const std::vector<Aggregate> aggregates = {Aggregate::Sum("price")};
   const AggregatePlan plan = RequireOk(AggregatePlan::Make(columns, aggregates));
   const auto decoded = [&](absl::int128 sum, uint64_t count) {
     AggregateResults results(plan);
     results.inputs[0].sums = {{sum, count}};
-    return DecodeRanges(plan, KeyKind::kU32, 1, EncodePart(plan, KeyKind::kU32, 1, results))
+    return DecodeRanges(plan, PhysicalType::kU32, 1,
+                        EncodePart(plan, PhysicalType::kU32, 1, results))
         .status();
   };
   const absl::int128 greatest = absl::MakeInt128(0, UINT64_MAX);
@@ -304,7 +306,7 @@ BOOST_AUTO_TEST_CASE(what_is_no_part_is_refused) {
         RequireOk(map.AggregateGroupsPart(apart.shard(0), all, 1, aggregates, {}));
     const std::vector<uint32_t> first = {0}, second = {1}, both = {0, 1};
     std::vector<ColumnValues> values;
-    Groups groups;
+    AggregateGroupsResult groups;
     const auto ranges = [&](const std::string& bytes, const std::vector<uint32_t>& queries) {
       return map.CombineRanges(1, aggregates, {{queries, bytes}}, &values);
     };
@@ -356,7 +358,7 @@ BOOST_AUTO_TEST_CASE(what_is_no_part_is_refused) {
     // Of nothing: typed columns all the same, and every range's values where no shard was asked.
     RequireOk(map.CombineRanges(0, {Aggregate::Sum("signed")}, {}, &values));
     BOOST_TEST(values[0].empty());
-    BOOST_CHECK(values[0].type() == KeyType::kI64);
+    BOOST_CHECK(values[0].type() == DataType::kI64);
     RequireOk(map.CombineRanges(2, {Aggregate::Count(), Aggregate::Min("text")}, {}, &values));
     BOOST_TEST(Described(values[0].value(1)) == "0");
     BOOST_TEST(values[1].is_null(1));

@@ -55,7 +55,7 @@ struct Ledger {
   explicit Ledger(size_t count, uint64_t salt) {
     auto random = std::mt19937_64(TestSeed() + salt);
     for (size_t i = 0; i < count; ++i) {
-      const auto operation = static_cast<Operation>(random() % kOperations);
+      const auto operation = static_cast<Operation>(random() % kIndexOperations);
       const auto key = static_cast<uint32_t>(random() % kKeys);
       requests.push_back(
           std::make_unique<Request>(operation, key, key + static_cast<uint32_t>(random() % 20)));
@@ -124,7 +124,7 @@ BOOST_AUTO_TEST_CASE(sixty_four_threads_get_their_answers_once_and_right) {
     return absl::Microseconds(2) + absl::Nanoseconds(50) * static_cast<int64_t>(queries);
   };
   index.best_batch = 256;
-  for (const Callers callers : {Callers::kHelp, Callers::kOnlyAsk}) {
+  for (const Callers callers : {Callers::kHelp, Callers::kNever}) {
     for (const size_t max_waiting : {size_t{16}, size_t{1} << 16}) {
       BatcherOptions options;
       options.callers = callers;
@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(groups_of_sixty_four_threads_wait_for_their_own) {
     return absl::Nanoseconds(100) * static_cast<int64_t>(queries);
   };
   index.best_batch = 64;
-  for (const Callers callers : {Callers::kHelp, Callers::kOnlyAsk}) {
+  for (const Callers callers : {Callers::kHelp, Callers::kNever}) {
     BatcherOptions options;
     options.callers = callers;
     const auto batcher = Make(index, options);
@@ -193,7 +193,7 @@ BOOST_AUTO_TEST_CASE(groups_of_sixty_four_threads_wait_for_their_own) {
 BOOST_AUTO_TEST_CASE(futures_of_sixty_four_threads_come) {
   FakeIndex index = FakeIndex::OfNumbers();
   BatcherOptions options;
-  options.response_time = std::chrono::microseconds(200);
+  options.default_deadline = std::chrono::microseconds(200);
   const auto batcher = Make(index, options);
   std::atomic<int> wrong = 0;
   OnThreads([&](size_t t) {
@@ -210,7 +210,7 @@ BOOST_AUTO_TEST_CASE(shutdown_in_the_middle_answers_all_that_was_accepted) {
   FakeIndex index = FakeIndex::OfNumbers();
   for (int round = 0; round < 8; ++round) {
     BatcherOptions options;
-    options.callers = round % 2 == 0 ? Callers::kHelp : Callers::kOnlyAsk;
+    options.callers = round % 2 == 0 ? Callers::kHelp : Callers::kNever;
     options.max_waiting = round % 4 < 2 ? 8 : 1 << 16;  // threads that wait for room, too
     const auto batcher = Make(index, options);
     std::vector<std::unique_ptr<Ledger>> ledgers;
@@ -247,7 +247,7 @@ BOOST_AUTO_TEST_CASE(a_thread_without_room_sleeps_until_there_is_some) {
   FakeIndex index = FakeIndex::OfNumbers();
   BatcherOptions options;
   options.threads = 0;
-  options.callers = Callers::kOnlyAsk;
+  options.callers = Callers::kNever;
   options.max_waiting = 1;
   const auto batcher = Make(index, options);
   auto first = batcher->FindFirst(uint32_t{2});
@@ -328,7 +328,7 @@ BOOST_AUTO_TEST_CASE(deadlines_are_met_under_load) {
     return absl::Nanoseconds(100) * static_cast<int64_t>(queries);
   };
   BatcherOptions options;
-  options.response_time = std::chrono::milliseconds(20);
+  options.default_deadline = std::chrono::milliseconds(20);
   options.best_batch = 1 << 16;  // never reached
   const auto batcher = Make(index, options);
   std::atomic<int> in_time = 0;

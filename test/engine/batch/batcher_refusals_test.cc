@@ -66,8 +66,9 @@ BOOST_AUTO_TEST_CASE(options_that_make_no_sense_are_refused) {
     change(options);
     return absl::IsInvalidArgument(Batcher::Make(&index, options).status());
   };
-  BOOST_TEST(refuses([](BatcherOptions& o) { o.response_time = std::chrono::nanoseconds(0); }));
-  BOOST_TEST(refuses([](BatcherOptions& o) { o.response_time = std::chrono::nanoseconds::max(); }));
+  BOOST_TEST(refuses([](BatcherOptions& o) { o.default_deadline = std::chrono::nanoseconds(0); }));
+  BOOST_TEST(
+      refuses([](BatcherOptions& o) { o.default_deadline = std::chrono::nanoseconds::max(); }));
   BOOST_TEST(refuses([](BatcherOptions& o) { o.max_batch_time = -std::chrono::seconds(1); }));
   BOOST_TEST(refuses([](BatcherOptions& o) { o.max_waiting = 0; }));
   BOOST_TEST(refuses([](BatcherOptions& o) { o.threads = -1; }));

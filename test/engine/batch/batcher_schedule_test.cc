@@ -68,7 +68,7 @@ BOOST_AUTO_TEST_CASE(a_batch_goes_when_its_earliest_deadline_allows_no_more) {
   BOOST_REQUIRE(index.calls().size() == 1u);
   const FakeIndex::Call call = index.calls()[0];
   BOOST_TEST(call.queries == 3u);
-  BOOST_TEST((call.max_response_time == absl::Microseconds(13) + overhead));
+  BOOST_TEST((call.latency_target == absl::Microseconds(13) + overhead));
   BOOST_TEST((IsReady(a) && IsReady(b) && IsReady(c)));
   const BatcherStats stats = batcher->Stats();
   BOOST_TEST(OfOperation(stats, Operation::kFindFirst).due == 1u);
@@ -80,7 +80,7 @@ BOOST_AUTO_TEST_CASE(without_a_deadline_the_response_time_counts_from_the_first_
   FakeClock clock;
   FakeIndex index = FakeIndex::OfNumbers();
   BatcherOptions options = Polled(&clock);
-  options.response_time = std::chrono::milliseconds(4);
+  options.default_deadline = std::chrono::milliseconds(4);
   const auto batcher = Make(index, options);
   const BatcherTime deadline = After(clock, absl::Milliseconds(4));
   const auto first = batcher->FindFirst(uint32_t{2});
@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(without_a_deadline_the_response_time_counts_from_the_first_
 }
 
 BOOST_AUTO_TEST_CASE(a_best_batch_goes_at_once) {
-  for (const Callers callers : {Callers::kOnlyAsk, Callers::kHelp}) {
+  for (const Callers callers : {Callers::kNever, Callers::kHelp}) {
     FakeClock clock;
     FakeIndex index = FakeIndex::OfNumbers();
     BatcherOptions options = Polled(&clock);
@@ -126,9 +126,9 @@ BOOST_AUTO_TEST_CASE(a_best_batch_goes_at_once) {
 BOOST_AUTO_TEST_CASE(the_best_batch_is_the_cost_models_within_the_time_of_a_batch) {
   FakeClock clock;
   FakeIndex index = FakeIndex::OfNumbers();
-  const auto sent_at = [&](std::chrono::nanoseconds response_time) {
+  const auto sent_at = [&](std::chrono::nanoseconds default_deadline) {
     BatcherOptions options = Polled(&clock);
-    options.response_time = response_time;
+    options.default_deadline = default_deadline;
     options.max_waiting = 1 << 20;
     const auto batcher = Make(index, options);
     const size_t before = index.calls().size();
@@ -155,7 +155,7 @@ BOOST_AUTO_TEST_CASE(the_best_batch_is_the_cost_models_within_the_time_of_a_batc
 }
 
 BOOST_AUTO_TEST_CASE(a_deadline_that_has_passed_is_served_at_once) {
-  for (const Callers callers : {Callers::kOnlyAsk, Callers::kHelp}) {
+  for (const Callers callers : {Callers::kNever, Callers::kHelp}) {
     FakeClock clock;
     FakeIndex index = FakeIndex::OfNumbers();
     BatcherOptions options = Polled(&clock);
@@ -164,10 +164,10 @@ BOOST_AUTO_TEST_CASE(a_deadline_that_has_passed_is_served_at_once) {
     for (const BatcherTime deadline :
          {clock.Now(), After(clock, -absl::Hours(1)), BatcherTime(), BatcherTime::min()}) {
       const auto future = batcher->Contains(uint32_t{2}, deadline);
-      if (callers == Callers::kOnlyAsk) batcher->Poll();
+      if (callers == Callers::kNever) batcher->Poll();
       BOOST_TEST(IsReady(future));
     }
-    BOOST_TEST(index.calls().back().max_response_time == absl::ZeroDuration());
+    BOOST_TEST(index.calls().back().latency_target == absl::ZeroDuration());
     // It was late when it came, but the first was not.
     BOOST_TEST(OfOperation(batcher->Stats(), Operation::kContains).late == 3u);
   }
@@ -183,7 +183,7 @@ BOOST_AUTO_TEST_CASE(operations_take_turns_by_the_time_that_they_take) {
   };
   BatcherOptions options = Polled(&clock);
   options.best_batch = 64;
-  options.response_time = std::chrono::seconds(1);
+  options.default_deadline = std::chrono::seconds(1);
   const auto batcher = Make(index, options);
   const uint32_t key = 2, end = 10;
   const KeyBatch keys(absl::MakeConstSpan(&key, 1));

@@ -22,16 +22,16 @@ BOOST_AUTO_TEST_SUITE(batcher_test)
 namespace {
 
 // An index over 3,000 entries of one kind of keys, three rows each for most.
-FakeIndex IndexOf(KeyKind kind) {
+FakeIndex IndexOf(PhysicalType kind) {
   std::vector<uint64_t> keys;
   std::vector<RowId> rows;
   for (uint32_t i = 0; i < 3000; ++i) {
     keys.push_back(1000 + 5 * (i / 3));
     rows.push_back(i);
   }
-  if (kind == KeyKind::kU64)
+  if (kind == PhysicalType::kU64)
     return FakeIndex(*SortedRun::FromSorted(absl::MakeConstSpan(keys), rows));
-  if (kind == KeyKind::kU32) {
+  if (kind == PhysicalType::kU32) {
     const std::vector<uint32_t> narrow(keys.begin(), keys.end());
     return FakeIndex(*SortedRun::FromSorted(absl::MakeConstSpan(narrow), rows));
   }
@@ -43,18 +43,18 @@ FakeIndex IndexOf(KeyKind kind) {
 
 // A key of the kind, of a number below 9,000.
 struct AnyKey {
-  AnyKey(KeyKind kind, uint32_t number)
+  AnyKey(PhysicalType kind, uint32_t number)
       : text(std::to_string(1000 + number)),
-        key(kind == KeyKind::kU32   ? Batcher::Key(1000 + number)
-            : kind == KeyKind::kU64 ? Batcher::Key(uint64_t{1000} + number)
-                                    : Batcher::Key(text)) {}
+        key(kind == PhysicalType::kU32   ? Batcher::Key(1000 + number)
+            : kind == PhysicalType::kU64 ? Batcher::Key(uint64_t{1000} + number)
+                                         : Batcher::Key(text)) {}
   AnyKey(const AnyKey&) = delete;
   std::string text;
   Batcher::Key key;
 };
 
 BOOST_AUTO_TEST_CASE(every_operation_answers_as_the_index_does_for_every_kind_of_keys) {
-  for (const KeyKind kind : {KeyKind::kU32, KeyKind::kU64, KeyKind::kBytes}) {
+  for (const PhysicalType kind : {PhysicalType::kU32, PhysicalType::kU64, PhysicalType::kBytes}) {
     FakeIndex index = IndexOf(kind);
     const OrderedIndex& oracle = index.index();
     const auto batcher = Make(index, Polled());
@@ -92,41 +92,41 @@ BOOST_AUTO_TEST_CASE(every_operation_answers_as_the_index_does_for_every_kind_of
     }
     batcher->Flush();
 
-    Matches matches;
+    FindResult matches;
     for (Asked& a : asked) {
       RowId first;
       bool contains;
       uint64_t count;
-      RequireOk(oracle.Answer(Batch::FindFirst(a.key->key.batch(), absl::MakeSpan(&first, 1))));
+      RequireOk(oracle.Execute(Batch::FindFirst(a.key->key.batch(), absl::MakeSpan(&first, 1))));
       BOOST_TEST(*a.first.get() == first);
-      RequireOk(oracle.Answer(Batch::Contains(a.key->key.batch(), absl::MakeSpan(&contains, 1))));
+      RequireOk(oracle.Execute(Batch::Contains(a.key->key.batch(), absl::MakeSpan(&contains, 1))));
       BOOST_TEST(*a.contains.get() == contains);
-      RequireOk(oracle.Answer(Batch::Find(a.key->key.batch(), &matches)));
+      RequireOk(oracle.Execute(Batch::Find(a.key->key.batch(), &matches)));
       BOOST_TEST(*a.find.get() == matches.row_ids, boost::test_tools::per_element());
       const RangeBatch range = Range(a.key->key, a.end->key);
-      RequireOk(oracle.Answer(Batch::Count(range, absl::MakeSpan(&count, 1))));
+      RequireOk(oracle.Execute(Batch::Count(range, absl::MakeSpan(&count, 1))));
       BOOST_TEST(*a.count.get() == count);
-      RequireOk(oracle.Answer(Batch::Scan(range, &matches)));
+      RequireOk(oracle.Execute(Batch::Scan(range, &matches)));
       const auto scan = a.scan.get();
       BOOST_TEST(scan->row_ids == matches.row_ids, boost::test_tools::per_element());
       BOOST_TEST(scan->keys.empty());
-      RequireOk(oracle.Answer(Batch::Scan(range, &matches, descending)));
+      RequireOk(oracle.Execute(Batch::Scan(range, &matches, descending)));
       const auto down = a.down.get();
       BOOST_TEST(down->row_ids == matches.row_ids, boost::test_tools::per_element());
       BOOST_REQUIRE(down->keys.size() == matches.keys.size());
-      for (size_t i = 0; kind == KeyKind::kBytes && i < matches.keys.size(); ++i) {
+      for (size_t i = 0; kind == PhysicalType::kBytes && i < matches.keys.size(); ++i) {
         BOOST_TEST(down->keys.bytes(i) == matches.keys.bytes(i));
       }
-      for (size_t i = 0; kind == KeyKind::kU32 && i < matches.keys.size(); ++i) {
+      for (size_t i = 0; kind == PhysicalType::kU32 && i < matches.keys.size(); ++i) {
         BOOST_TEST(down->keys.u32(i) == matches.keys.u32(i));
       }
-      for (size_t i = 0; kind == KeyKind::kU64 && i < matches.keys.size(); ++i) {
+      for (size_t i = 0; kind == PhysicalType::kU64 && i < matches.keys.size(); ++i) {
         BOOST_TEST(down->keys.u64(i) == matches.keys.u64(i));
       }
     }
     // In few batches, although two kinds of scans came in turn.
     const BatcherStats stats = batcher->Stats();
-    for (size_t i = 0; i < kOperations; ++i) {
+    for (size_t i = 0; i < kIndexOperations; ++i) {
       BOOST_TEST(stats.operations[i].queries ==
                  (i == static_cast<size_t>(Operation::kScan) ? 600 : 300));
       BOOST_TEST(stats.operations[i].flushed == stats.operations[i].batches);
@@ -251,7 +251,7 @@ BOOST_AUTO_TEST_CASE(a_real_index_is_asked_with_cursors_and_all) {
       SecondaryIndex::Build(*db.Source(), *IndexSpec::Parse("value:text"), db.Beside("index")));
   const auto batcher = Make(*index);
   auto find = batcher->Find("42");
-  Matches matches;
+  FindResult matches;
   const std::string_view key = "42";
   RequireOk(index->Find(KeyBatch(absl::MakeConstSpan(&key, 1)), &matches));
   BOOST_TEST(*find.get() == matches.row_ids, boost::test_tools::per_element());
@@ -262,13 +262,13 @@ BOOST_AUTO_TEST_CASE(a_real_index_is_asked_with_cursors_and_all) {
   std::vector<RowId> rows;
   std::string cursor;
   do {
-    RangeBatch range = RangeBatch::Everything(KeyKind::kBytes);
+    RangeBatch range = RangeBatch::Everything(PhysicalType::kBytes);
     range.after = absl::MakeConstSpan(&cursor, 1);
     auto entries = RequireOk(batcher->Scan(range, page).get());
     rows.insert(rows.end(), entries.row_ids.begin(), entries.row_ids.end());
     cursor = entries.cursor;
   } while (!cursor.empty());
-  RequireOk(index->Scan(RangeBatch::Everything(KeyKind::kBytes), &matches));
+  RequireOk(index->Scan(RangeBatch::Everything(PhysicalType::kBytes), &matches));
   BOOST_TEST(rows == matches.row_ids, boost::test_tools::per_element());
 }
 

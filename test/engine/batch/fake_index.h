@@ -40,7 +40,7 @@ class FakeIndex : public BatchIndex {
   struct Call {
     Operation operation;
     size_t queries;
-    absl::Duration max_response_time;
+    absl::Duration latency_target;
     BatcherTime at;  // by `clock`, if there is one
   };
 
@@ -77,16 +77,16 @@ class FakeIndex : public BatchIndex {
 
   // ---- BatchIndex ----
 
-  KeyKind kind() const override { return kind_; }
-  absl::Status Answer(const Batch& batch) const override {
+  PhysicalType kind() const override { return kind_; }
+  absl::Status Execute(const Batch& batch) const override {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      calls_.push_back({batch.operation, batch.size(), batch.options.max_response_time,
+      calls_.push_back({batch.operation, batch.size(), batch.options.latency_target,
                         clock != nullptr ? clock->Now() : BatcherTime()});
     }
     while (waits) std::this_thread::yield();
     if (clock != nullptr) clock->Advance(time(batch.operation, batch.size()));
-    return error.ok() ? index_->Answer(batch) : error;
+    return error.ok() ? index_->Execute(batch) : error;
   }
   absl::Duration PredictedTime(Operation operation, size_t queries) const override {
     return time(operation, queries);
@@ -97,7 +97,7 @@ class FakeIndex : public BatchIndex {
   const OrderedIndex& index() const { return *index_; }
 
  private:
-  const KeyKind kind_;
+  const PhysicalType kind_;
   std::unique_ptr<OrderedIndex> index_;
   mutable std::mutex mutex_;
   mutable std::vector<Call> calls_;  // guarded by mutex_

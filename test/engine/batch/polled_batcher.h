@@ -18,7 +18,7 @@ inline BatcherOptions Polled(const BatcherClock* clock = nullptr) {
   BatcherOptions options;
   options.threads = 0;
   options.shards = 1;
-  options.callers = BatcherOptions::Callers::kOnlyAsk;
+  options.callers = BatcherOptions::Callers::kNever;
   options.clock = clock;
   return options;
 }

@@ -38,7 +38,7 @@ struct Duplicate {
 };
 
 UniqueFilter::Explain Into(Duplicate* duplicate) {
-  return [duplicate](const KeyColumn& key, RowId first, RowId second) {
+  return [duplicate](const EncodedKeys& key, RowId first, RowId second) {
     BOOST_TEST(key.size() == 1u);
     *duplicate = {first, second};
     return absl::AlreadyExistsError("duplicate");
@@ -46,7 +46,7 @@ UniqueFilter::Explain Into(Duplicate* duplicate) {
 }
 
 KeyCodec Codec(NullPolicy nulls = NullPolicy::kSkip) {
-  return RequireOk(KeyCodec::Create({KeyType::kU8}, nulls));
+  return RequireOk(KeyCodec::Create({DataType::kU8}, nulls));
 }
 
 BOOST_AUTO_TEST_CASE(passes_keys_with_nulls_on) {

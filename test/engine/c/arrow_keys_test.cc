@@ -14,8 +14,8 @@
 namespace cairn {
 namespace {
 
-const std::vector<KeyValue> kNumbers = {uint64_t{5}, uint64_t{1}, uint64_t{3}};
-const std::vector<KeyValue> kTexts = {"b", "a text that no view holds", "c"};
+const std::vector<DataValue> kNumbers = {uint64_t{5}, uint64_t{1}, uint64_t{3}};
+const std::vector<DataValue> kTexts = {"b", "a text that no view holds", "c"};
 
 cairn_error* FindFirst(const IndexHandle& index, const ArrowSchema* schema,
                        const ArrowArray* array) {

@@ -25,28 +25,28 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(column_index_test)
 namespace {
 
-constexpr KeyType kTypes[] = {KeyType::kU8,  KeyType::kU16, KeyType::kU32, KeyType::kU64,
-                              KeyType::kI8,  KeyType::kI16, KeyType::kI32, KeyType::kI64,
-                              KeyType::kF32, KeyType::kF64, KeyType::kText};
+constexpr DataType kTypes[] = {DataType::kU8,  DataType::kU16, DataType::kU32, DataType::kU64,
+                               DataType::kI8,  DataType::kI16, DataType::kI32, DataType::kI64,
+                               DataType::kF32, DataType::kF64, DataType::kText};
 
 // Makes keys of `parts`, of few enough values that they repeat, with nulls where those are allowed.
 class RandomKeys {
  public:
-  RandomKeys(std::vector<KeyType> parts, bool nulls, uint64_t salt)
+  RandomKeys(std::vector<DataType> parts, bool nulls, uint64_t salt)
       : parts_(std::move(parts)), nulls_(nulls), random_(TestRandom(salt)) {
     static const char* const kText[] = {"u", "U", "z", "Z", "vu", "vz", "w:5"};
-    for (const KeyType type : parts_) {
-      formats_.push_back(type == KeyType::kText ? kText[random_() % 7] : NumberFormat(type));
+    for (const DataType type : parts_) {
+      formats_.push_back(type == DataType::kText ? kText[random_() % 7] : NumberFormat(type));
     }
   }
 
   // `size` keys, a column a part; rows[i] is key i.
   struct Keys {
-    std::vector<std::vector<KeyValue>> rows;
+    std::vector<std::vector<DataValue>> rows;
     std::unique_ptr<TestArrow> arrow;
   };
   Keys Make(size_t size) {
-    std::vector<std::vector<KeyValue>> columns(parts_.size());
+    std::vector<std::vector<DataValue>> columns(parts_.size());
     for (size_t p = 0; p < parts_.size(); ++p) {
       for (size_t i = 0; i < size; ++i) columns[p].push_back(Value(p));
     }
@@ -63,7 +63,7 @@ class RandomKeys {
     const size_t skipped = random_() % 4;
     std::vector<std::unique_ptr<TestArrow>> children;
     for (size_t p = 0; p < parts_.size(); ++p) {
-      std::vector<KeyValue> values;
+      std::vector<DataValue> values;
       for (size_t i = 0; i < skipped; ++i) values.push_back(Value(p));
       values.insert(values.end(), columns[p].begin(), columns[p].end());
       children.push_back(std::make_unique<TestArrow>(formats_[p], values, random_() % 5));
@@ -73,39 +73,39 @@ class RandomKeys {
   }
 
  private:
-  static const char* NumberFormat(KeyType type) {
+  static const char* NumberFormat(DataType type) {
     static const char* const kFormats[] = {"C", "S", "I", "L", "c", "s", "i", "l", "f", "g"};
     return kFormats[static_cast<size_t>(type)];
   }
 
-  KeyValue Value(size_t part) {
+  DataValue Value(size_t part) {
     if (nulls_ && random_() % 7 == 0) return {};
     const uint64_t small = random_() % 12;
     const bool edge = random_() % 10 == 0;
     const int64_t near_zero = static_cast<int64_t>(small) - 6;
     switch (parts_[part]) {
-      case KeyType::kU8:
+      case DataType::kU8:
         return edge ? uint64_t{UINT8_MAX} : small;
-      case KeyType::kU16:
+      case DataType::kU16:
         return edge ? uint64_t{UINT16_MAX} : small;
-      case KeyType::kU32:
+      case DataType::kU32:
         return edge ? uint64_t{UINT32_MAX} : small;
-      case KeyType::kU64:
+      case DataType::kU64:
         return edge ? UINT64_MAX : small;
-      case KeyType::kI8:
+      case DataType::kI8:
         return edge ? int64_t{INT8_MIN} : near_zero;
-      case KeyType::kI16:
+      case DataType::kI16:
         return edge ? int64_t{INT16_MIN} : near_zero;
-      case KeyType::kI32:
+      case DataType::kI32:
         return edge ? int64_t{INT32_MIN} : near_zero;
-      case KeyType::kI64:
+      case DataType::kI64:
         return edge ? INT64_MIN : near_zero;
-      case KeyType::kF32:
-      case KeyType::kF64:
+      case DataType::kF32:
+      case DataType::kF64:
         if (edge) return small % 3 == 0 ? std::nan("") : small % 3 == 1 ? -0.0 : -HUGE_VAL;
         return static_cast<double>(near_zero) / 4;
-      case KeyType::kText:
-      case KeyType::kBytes:
+      case DataType::kText:
+      case DataType::kBytes:
         break;
     }
     std::string text(formats_[part] == "w:5" ? 5
@@ -117,7 +117,7 @@ class RandomKeys {
     return std::string_view(strings_.back());
   }
 
-  const std::vector<KeyType> parts_;
+  const std::vector<DataType> parts_;
   const bool nulls_;
   std::mt19937_64 random_;
   std::vector<std::string> formats_;
@@ -125,11 +125,11 @@ class RandomKeys {
 };
 
 // A key's physical form as a string of its order.
-std::string Physical(const KeyCodec& codec, const std::vector<KeyValue>& key) {
-  KeyColumn column(codec.kind());
+std::string Physical(const KeyCodec& codec, const std::vector<DataValue>& key) {
+  EncodedKeys column(codec.kind());
   RequireOk(codec.Append(key, &column));
-  if (codec.kind() == KeyKind::kBytes) return std::string(column.bytes(0));
-  const uint64_t number = codec.kind() == KeyKind::kU32 ? column.u32(0) : column.u64(0);
+  if (codec.kind() == PhysicalType::kBytes) return std::string(column.bytes(0));
+  const uint64_t number = codec.kind() == PhysicalType::kU32 ? column.u32(0) : column.u64(0);
   std::string bytes;
   for (int shift = 56; shift >= 0; shift -= 8) bytes.push_back(static_cast<char>(number >> shift));
   return bytes;
@@ -242,7 +242,7 @@ void CheckKeys(const cairn_index* index, const Oracle& oracle) {
   }
 }
 
-void CheckRandom(std::vector<KeyType> parts, NullPolicy nulls, uint64_t salt) {
+void CheckRandom(std::vector<DataType> parts, NullPolicy nulls, uint64_t salt) {
   RandomKeys random_keys(parts, nulls != NullPolicy::kSkip, salt);
   std::mt19937_64 random = TestRandom(salt + 1000);
   for (const size_t size : {size_t{0}, size_t{1}, size_t{70}}) {
@@ -267,10 +267,10 @@ void CheckRandom(std::vector<KeyType> parts, NullPolicy nulls, uint64_t salt) {
 
 BOOST_AUTO_TEST_CASE(keys_of_one_part_of_each_type) {
   uint64_t salt = 0;
-  for (const KeyType type : kTypes) {
+  for (const DataType type : kTypes) {
     for (const NullPolicy nulls : {NullPolicy::kSkip, NullPolicy::kFirst, NullPolicy::kLast}) {
-      for (int round = 0; round < (type == KeyType::kText ? 8 : 2); ++round) {
-        BOOST_TEST_CONTEXT(KeyTypeName(type) << ", salt " << salt) {
+      for (int round = 0; round < (type == DataType::kText ? 8 : 2); ++round) {
+        BOOST_TEST_CONTEXT(DataTypeName(type) << ", salt " << salt) {
           CheckRandom({type}, nulls, ++salt);
         }
       }
@@ -281,7 +281,7 @@ BOOST_AUTO_TEST_CASE(keys_of_one_part_of_each_type) {
 BOOST_AUTO_TEST_CASE(keys_of_several_parts) {
   std::mt19937_64 random = TestRandom();
   for (uint64_t salt = 100; salt < 130; ++salt) {
-    std::vector<KeyType> parts;
+    std::vector<DataType> parts;
     for (size_t p = 2 + random() % 2; p > 0; --p) parts.push_back(kTypes[random() % 11]);
     BOOST_TEST_CONTEXT("salt " << salt) {
       CheckRandom(parts, static_cast<NullPolicy>(random() % 3), salt);
@@ -290,8 +290,8 @@ BOOST_AUTO_TEST_CASE(keys_of_several_parts) {
 }
 
 BOOST_AUTO_TEST_CASE(leading_parts_and_prefixes) {
-  const std::vector<KeyValue> countries = {"PT", "NO", "PT", "PTX", "PT"};
-  const std::vector<KeyValue> cities = {"Lisbon", "Oslo", "Lagos", "Li", "Porto"};
+  const std::vector<DataValue> countries = {"PT", "NO", "PT", "PTX", "PT"};
+  const std::vector<DataValue> cities = {"Lisbon", "Oslo", "Lagos", "Li", "Porto"};
   std::vector<std::unique_ptr<TestArrow>> children;
   children.push_back(std::make_unique<TestArrow>("u", countries));
   children.push_back(std::make_unique<TestArrow>("vu", cities));
@@ -312,8 +312,8 @@ BOOST_AUTO_TEST_CASE(leading_parts_and_prefixes) {
   BOOST_TEST(count(CAIRN_PREFIX, country) == (std::vector<uint64_t>{4, 1, 4}),
              boost::test_tools::per_element());
   children.clear();
-  children.push_back(std::make_unique<TestArrow>("u", std::vector<KeyValue>{"PT", "PT", "NO"}));
-  children.push_back(std::make_unique<TestArrow>("u", std::vector<KeyValue>{"L", "Lisbon", ""}));
+  children.push_back(std::make_unique<TestArrow>("u", std::vector<DataValue>{"PT", "PT", "NO"}));
+  children.push_back(std::make_unique<TestArrow>("u", std::vector<DataValue>{"L", "Lisbon", ""}));
   const TestArrow both(std::move(children), 3, 0);
   BOOST_TEST(count(CAIRN_PREFIX, both) == (std::vector<uint64_t>{2, 1, 1}),
              boost::test_tools::per_element());

@@ -12,10 +12,10 @@
 
 #include "absl/status/statusor.h"
 #include "cairn/c.h"
+#include "cairn/column.h"
 #include "cairn/index_spec.h"
 #include "cairn/query.h"
 #include "cairn/secondary_index.h"
-#include "cairn/string_list.h"
 #include "test/engine/c/c_handles.h"
 #include "test/engine/test_database.h"
 #include "test/require_ok.h"
@@ -166,12 +166,12 @@ BOOST_AUTO_TEST_CASE(queries_answer_as_those_of_cpp) {
 
   const TestArrow cities("vu", {"Oslo", "Paris", "Riga"});
   const std::vector<std::string_view> names = {"Oslo", "Paris", "Riga"};
-  Matches matches;
+  FindResult matches;
   RequireOk(expected->Find(names, &matches));
   const MatchesHandle found = NewMatches();
   cairn_query_options options = cairn_query_options_init();
   options.explain = &text;
-  options.max_response_time_ns = 1000000000;
+  options.latency_target_ns = 1000000000;
   options.route = "cpu:sorted_array";
   RequireNone(cairn_find(index.get(), &cities.schema, &cities.array, &options, found.get()));
   const std::string explained = Take(text);
@@ -188,7 +188,7 @@ BOOST_AUTO_TEST_CASE(queries_answer_as_those_of_cpp) {
   BOOST_TEST(std::vector<RowId>(rows, rows + matches.row_ids.size()) == matches.row_ids,
              boost::test_tools::per_element());
 
-  PrimaryKeyColumn primary_keys;
+  StringList primary_keys;
   RequireOk(expected->PrimaryKeys(matches.row_ids, &primary_keys));
   ArrowResult result;
   RequireNone(
@@ -332,13 +332,13 @@ BOOST_AUTO_TEST_CASE(an_index_is_brought_up_to_date_and_checked) {
   cairn_cancel* cancel = nullptr;
   RequireNone(cairn_cancel_new(&cancel));
   cairn_cancel_set(cancel);
-  cairn_merge_options options = cairn_merge_options_init();
+  cairn_compact_options options = cairn_compact_options_init();
   options.cancel = cancel;
-  CheckError(cairn_merge(index.get(), &options), CAIRN_CANCELLED);
+  CheckError(cairn_index_compact(index.get(), &options), CAIRN_CANCELLED);
   cairn_cancel_free(cancel);
   options.cancel = nullptr;
-  RequireNone(cairn_merge(index.get(), &options));
-  BOOST_TEST(!cairn_merge_pays(index.get()));
+  RequireNone(cairn_index_compact(index.get(), &options));
+  BOOST_TEST(!cairn_index_should_compact(index.get()));
   RequireNone(cairn_verify(index.get()));
   RequireNone(cairn_verify_against(index.get(), Source().get(), 2, &differences));
   BOOST_TEST(differences == nullptr);
@@ -362,13 +362,13 @@ BOOST_AUTO_TEST_CASE(a_pinned_index_keeps_its_rows) {
   // A row before all others: a merge gives each of these another id.
   db.Put("a", "name,1,Lisbon");
   RequireNone(cairn_catch_up(index.get(), Source().get(), nullptr, nullptr));
-  RequireNone(cairn_merge(index.get(), nullptr));
+  RequireNone(cairn_index_compact(index.get(), nullptr));
   BOOST_TEST(key_of_row(index) != key);
   BOOST_TEST(key_of_row(pinned) == key);
   BOOST_TEST(cairn_sequence(pinned.get()) < cairn_sequence(index.get()));
   CheckError(cairn_catch_up(pinned_index, Source().get(), nullptr, nullptr),
              CAIRN_FAILED_PRECONDITION, {"pinned"});
-  CheckError(cairn_merge(pinned_index, nullptr), CAIRN_FAILED_PRECONDITION, {"pinned"});
+  CheckError(cairn_index_compact(pinned_index, nullptr), CAIRN_FAILED_PRECONDITION, {"pinned"});
   index.reset();
   BOOST_TEST(key_of_row(pinned) == key);
   CheckError(cairn_pin(nullptr, &pinned_index), CAIRN_INVALID_ARGUMENT, {"index"});
@@ -395,9 +395,10 @@ BOOST_AUTO_TEST_CASE(threads_are_0_to_4096) {
     const cairn_build_target target = {"value:text", city_path.c_str()};
     CheckError(cairn_build(Source().get(), &target, 1, &build, nullptr), CAIRN_INVALID_ARGUMENT,
                {"threads"});
-    cairn_merge_options merge = cairn_merge_options_init();
+    cairn_compact_options merge = cairn_compact_options_init();
     merge.threads = threads;
-    CheckError(cairn_merge(Open(city_path).get(), &merge), CAIRN_INVALID_ARGUMENT, {"threads"});
+    CheckError(cairn_index_compact(Open(city_path).get(), &merge), CAIRN_INVALID_ARGUMENT,
+               {"threads"});
   }
 }
 

@@ -100,7 +100,7 @@ BOOST_AUTO_TEST_CASE(without_a_device_an_index_cannot_be_opened) {
              {"index"});
   cairn_device_close(nullptr);
   int32_t count = 0;
-  const absl::Status devices = Devices().status();
+  const absl::Status devices = ListDevices().status();
   cairn_error* const error = cairn_devices(&count);
   if (devices.ok()) {
     RequireNone(error);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cairn/c.h"
-#include "cairn/columns/column_values.h"
+#include "cairn/column.h"
 #include "test/engine/c/c_handles.h"
 #include "test/engine/shards/sharded_pair.h"
 
@@ -62,8 +62,8 @@ class Included {
   TestDatabase db;
   std::unique_ptr<SecondaryIndex> plain, sharded;
   cairn_query_options options = cairn_query_options_init();
-  const TestArrow words{"u", std::vector<KeyValue>{std::string_view("c"), std::string_view("none"),
-                                                   std::string_view("a")}};
+  const TestArrow words{"u", std::vector<DataValue>{std::string_view("c"), std::string_view("none"),
+                                                    std::string_view("a")}};
 };
 
 BOOST_FIXTURE_TEST_SUITE(matched_columns_test, Included)
@@ -76,7 +76,7 @@ BOOST_AUTO_TEST_CASE(finds_and_scans_return_them) {
     query.columns = {"all", "number"};
     const MatchesHandle found = NewMatches();
     ArrowResult lists, columns, of_scan, of_rows;
-    Matches matches;
+    FindResult matches;
     RequireNone(cairn_find(index.get(), &words.schema, &words.array, &options, found.get()));
     RequireOk(expected->Find(std::vector<std::string_view>{"c", "none", "a"}, &matches, query));
     RequireNone(cairn_matches_export(found.get(), &lists.schema, &lists.array));
@@ -88,12 +88,12 @@ BOOST_AUTO_TEST_CASE(finds_and_scans_return_them) {
     cairn_ranges everything = cairn_ranges_init();
     RequireNone(cairn_scan(index.get(), &everything, &options, found.get()));
     RequireNone(cairn_matches_columns(found.get(), &of_scan.schema, &of_scan.array));
-    RequireOk(expected->Scan(RangeBatch::Everything(KeyKind::kBytes), &matches, query));
+    RequireOk(expected->Scan(RangeBatch::Everything(PhysicalType::kBytes), &matches, query));
     BOOST_TEST(matches.row_ids.size() == 60u);
     Check(of_scan, matches.columns);
 
     std::vector<uint64_t> rows;
-    for (size_t j = 0; j < matches.row_ids.size(); ++j) rows.push_back(matches.wide_row(j));
+    for (size_t j = 0; j < matches.row_ids.size(); ++j) rows.push_back(matches.global_row(j));
     RequireNone(cairn_columns(index.get(), kNames, 2, rows.data(), rows.size(), &of_rows.schema,
                               &of_rows.array));
     Check(of_rows, matches.columns);

@@ -105,10 +105,10 @@ BOOST_AUTO_TEST_CASE(what_an_index_over_columns_does_not_have) {
   CheckError(cairn_primary_keys(index.get(), nullptr, 0, &result.schema, &result.array),
              CAIRN_FAILED_PRECONDITION, {"over columns"});
   CheckError(cairn_verify(index.get()), CAIRN_FAILED_PRECONDITION);
-  CheckError(cairn_merge(index.get(), nullptr), CAIRN_FAILED_PRECONDITION);
+  CheckError(cairn_index_compact(index.get(), nullptr), CAIRN_FAILED_PRECONDITION);
   CheckError(cairn_catch_up(index.get(), nullptr, nullptr, nullptr), CAIRN_FAILED_PRECONDITION);
   CheckError(cairn_verify_against(index.get(), nullptr, 1, &text), CAIRN_FAILED_PRECONDITION);
-  BOOST_TEST(!cairn_merge_pays(index.get()));
+  BOOST_TEST(!cairn_index_should_compact(index.get()));
   BOOST_TEST(cairn_sequence(index.get()) == 0u);
   BOOST_TEST(cairn_predicted_time_ns(index.get(), CAIRN_FIND, 10) == 0u);
   BOOST_TEST(cairn_best_batch(index.get(), CAIRN_FIND) == 1u);
@@ -166,7 +166,7 @@ BOOST_AUTO_TEST_CASE(errors_of_all_codes_have_messages) {
   BOOST_TEST(cairn_sequence(nullptr) == 0u);
   BOOST_TEST(cairn_predicted_time_ns(nullptr, CAIRN_FIND, 1) == 0u);
   BOOST_TEST(cairn_best_batch(nullptr, CAIRN_FIND) == 1u);
-  BOOST_TEST(!cairn_merge_pays(nullptr));
+  BOOST_TEST(!cairn_index_should_compact(nullptr));
   BOOST_TEST(cairn_matches_size(nullptr) == 0u);
   BOOST_TEST(cairn_matches_offsets(nullptr)[0] == 0u);
   BOOST_TEST(cairn_matches_row_ids(nullptr) == nullptr);

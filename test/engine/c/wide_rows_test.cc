@@ -32,7 +32,7 @@ class Sharded {
   TestDatabase db;
   std::unique_ptr<SecondaryIndex> expected;
   IndexHandle index;
-  const TestArrow words{"u", std::vector<KeyValue>(kWords.begin(), kWords.end())};
+  const TestArrow words{"u", std::vector<DataValue>(kWords.begin(), kWords.end())};
 };
 
 // The lists' row ids, of 64 bits.
@@ -47,9 +47,9 @@ std::vector<uint64_t> Rows(const ArrowResult& lists) {
   return {numbers, numbers + rows.length};
 }
 
-std::vector<uint64_t> WideRows(const Matches& matches) {
+std::vector<uint64_t> WideRows(const FindResult& matches) {
   std::vector<uint64_t> rows;
-  for (size_t j = 0; j < matches.row_ids.size(); ++j) rows.push_back(matches.wide_row(j));
+  for (size_t j = 0; j < matches.row_ids.size(); ++j) rows.push_back(matches.global_row(j));
   return rows;
 }
 
@@ -60,13 +60,13 @@ BOOST_AUTO_TEST_CASE(an_index_in_shards_has_rows_of_64_bits) {
   BOOST_TEST(!cairn_in_shards(nullptr));
   const std::vector<std::string_view>& keys = kWords;
   std::vector<uint64_t> first(keys.size()), expected_first(keys.size());
-  RequireNone(cairn_find_first_wide(index.get(), &words.schema, &words.array, nullptr, first.data(),
-                                    first.size()));
-  RequireOk(expected->FindFirstWide(keys, absl::MakeSpan(expected_first)));
+  RequireNone(cairn_find_first_global(index.get(), &words.schema, &words.array, nullptr,
+                                      first.data(), first.size()));
+  RequireOk(expected->FindFirstGlobal(keys, absl::MakeSpan(expected_first)));
   BOOST_TEST(first == expected_first);
-  BOOST_TEST(first[2] == CAIRN_NO_WIDE_ROW);
+  BOOST_TEST(first[2] == CAIRN_NO_GLOBAL_ROW);
 
-  Matches all;
+  FindResult all;
   RequireOk(expected->Find(keys, &all));
   const MatchesHandle found = NewMatches();
   RequireNone(cairn_find(index.get(), &words.schema, &words.array, nullptr, found.get()));
@@ -77,11 +77,11 @@ BOOST_AUTO_TEST_CASE(an_index_in_shards_has_rows_of_64_bits) {
   RequireNone(cairn_matches_export(found.get(), &lists.schema, &lists.array));
   BOOST_TEST(Rows(lists) == WideRows(all));
 
-  PrimaryKeyColumn texts;
+  StringList texts;
   RequireOk(expected->PrimaryKeysOf(all, &texts));
   const std::vector<uint64_t> rows = Rows(lists);
-  RequireNone(cairn_primary_keys_wide(index.get(), rows.data(), rows.size(), &primary_keys.schema,
-                                      &primary_keys.array));
+  RequireNone(cairn_primary_keys_global(index.get(), rows.data(), rows.size(), &primary_keys.schema,
+                                        &primary_keys.array));
   for (size_t i = 0; i < rows.size(); ++i) {
     BOOST_REQUIRE(ArrowResult::String(primary_keys.array, i) == texts[i]);
   }
@@ -95,11 +95,11 @@ BOOST_AUTO_TEST_CASE(scans_and_fetches_export_them_too) {
   RequireNone(cairn_scan(index.get(), &everything, &options, found.get()));
   ArrowResult lists, none, fetched;
   RequireNone(cairn_matches_export(found.get(), &lists.schema, &lists.array));
-  Matches all;
+  FindResult all;
   RequireOk(expected->Scan(RangeBatch::Everything(expected->kind()), &all));
   BOOST_TEST(Rows(lists) == WideRows(all));
   // No rows are rows of 64 bits as well.
-  const TestArrow nothing("u", std::vector<KeyValue>{std::string_view("nothing")});
+  const TestArrow nothing("u", std::vector<DataValue>{std::string_view("nothing")});
   RequireNone(cairn_find(index.get(), &nothing.schema, &nothing.array, nullptr, found.get()));
   RequireNone(cairn_matches_export(found.get(), &none.schema, &none.array));
   BOOST_TEST(Rows(none).empty());
@@ -123,14 +123,14 @@ BOOST_AUTO_TEST_CASE(rows_of_32_bits_do_not_name_a_row) {
   ArrowResult out;
   CheckError(cairn_primary_keys(index.get(), narrow.data(), 1, &out.schema, &out.array),
              CAIRN_INVALID_ARGUMENT, {"shards"});
-  const uint64_t wrong[] = {CAIRN_NO_WIDE_ROW};
-  CheckError(cairn_primary_keys_wide(index.get(), wrong, 1, &out.schema, &out.array),
+  const uint64_t wrong[] = {CAIRN_NO_GLOBAL_ROW};
+  CheckError(cairn_primary_keys_global(index.get(), wrong, 1, &out.schema, &out.array),
              CAIRN_OUT_OF_RANGE);
   std::vector<uint64_t> wide(kWords.size() - 1);
-  CheckError(cairn_find_first_wide(index.get(), &words.schema, &words.array, nullptr, wide.data(),
-                                   wide.size()),
+  CheckError(cairn_find_first_global(index.get(), &words.schema, &words.array, nullptr, wide.data(),
+                                     wide.size()),
              CAIRN_INVALID_ARGUMENT, {"rows", "5"});
-  CheckError(cairn_find_first_wide(nullptr, &words.schema, &words.array, nullptr, wide.data(), 5),
+  CheckError(cairn_find_first_global(nullptr, &words.schema, &words.array, nullptr, wide.data(), 5),
              CAIRN_INVALID_ARGUMENT, {"index"});
   cairn_device_index* on_device = nullptr;
   CheckError(cairn_device_open(index.get(), nullptr, 0, &on_device), CAIRN_UNIMPLEMENTED,
@@ -147,10 +147,10 @@ BOOST_AUTO_TEST_CASE(an_index_in_one_piece_has_them_as_well) {
   std::vector<uint64_t> wide(kWords.size());
   RequireNone(cairn_find_first(plain.get(), &words.schema, &words.array, nullptr, narrow.data(),
                                narrow.size()));
-  RequireNone(cairn_find_first_wide(plain.get(), &words.schema, &words.array, nullptr, wide.data(),
-                                    wide.size()));
+  RequireNone(cairn_find_first_global(plain.get(), &words.schema, &words.array, nullptr,
+                                      wide.data(), wide.size()));
   for (size_t i = 0; i < kWords.size(); ++i) {
-    BOOST_TEST(wide[i] == (narrow[i] == CAIRN_NO_ROW ? CAIRN_NO_WIDE_ROW : narrow[i]));
+    BOOST_TEST(wide[i] == (narrow[i] == CAIRN_NO_ROW ? CAIRN_NO_GLOBAL_ROW : narrow[i]));
   }
   // An object that held rows of the other kind before.
   const MatchesHandle found = NewMatches();

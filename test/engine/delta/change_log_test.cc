@@ -22,7 +22,7 @@ using Place = std::shared_ptr<const ChangeLog::Place>;
 using States = std::map<RowId, std::vector<std::string>>;  // row -> keys
 
 KeysOfRows Changes(const std::vector<std::pair<RowId, std::vector<std::string>>>& states) {
-  KeysOfRows changes(KeyKind::kBytes);
+  KeysOfRows changes(PhysicalType::kBytes);
   for (const auto& [row, keys] : states) {
     for (const std::string& key : keys) changes.keys.AppendBytes(key);
     changes.EndRow(row);
@@ -31,7 +31,7 @@ KeysOfRows Changes(const std::vector<std::pair<RowId, std::vector<std::string>>>
 }
 
 States Between(const Place& since, const Place& until) {
-  const KeysOfRows changes = ChangeLog::Between(*since, *until, KeyKind::kBytes);
+  const KeysOfRows changes = ChangeLog::Between(*since, *until, PhysicalType::kBytes);
   BOOST_TEST(std::is_sorted(changes.rows.begin(), changes.rows.end()));
   States states;
   for (size_t i = 0; i < changes.rows.size(); ++i) {
@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(places_come_and_go_on_other_threads) {
           const std::lock_guard<std::mutex> lock(mutex);
           now = last;
         }
-        const KeysOfRows changes = ChangeLog::Between(*mine, *now, KeyKind::kU64);
+        const KeysOfRows changes = ChangeLog::Between(*mine, *now, PhysicalType::kU64);
         for (size_t i = 0; i < changes.rows.size(); ++i) {
           if (changes.keys.u64(i) % 100 != changes.rows[i]) ++wrong;
         }
@@ -177,7 +177,7 @@ BOOST_AUTO_TEST_CASE(places_come_and_go_on_other_threads) {
   }
   Place at = begin;
   for (uint64_t i = 0; i < 30'000; ++i) {
-    KeysOfRows changes(KeyKind::kU64);
+    KeysOfRows changes(PhysicalType::kU64);
     changes.keys.AppendU64(i);
     changes.EndRow(static_cast<RowId>(i % 100));
     at = ChangeLog::Append(*at, std::move(changes));

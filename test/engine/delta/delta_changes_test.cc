@@ -33,7 +33,8 @@ std::vector<std::pair<std::string, std::set<Key>>> StatesOf(const DeltaChanges& 
 // Applies changes, in several batches.
 void MustApplyAll(const DeltaChanges& changes, DeltaWriter* writer) {
   for (size_t first = 0; first < changes.rows().size(); first += 77) {
-    RowUpdates updates(changes.rows().empty() ? KeyKind::kU32 : writer->delta()->base_run.kind());
+    RowUpdates updates(changes.rows().empty() ? PhysicalType::kU32
+                                              : writer->delta()->base_run.kind());
     const size_t count = std::min<size_t>(77, changes.rows().size() - first);
     RequireOk(changes.Append(first, count, &updates));
     RequireOk(writer->Apply(updates));
@@ -118,7 +119,7 @@ void CheckChanges(uint64_t salt) {
 }
 
 RowUpdates OneRow(const std::string& primary_key, const std::set<uint64_t>& keys) {
-  RowUpdates updates(KeyKind::kU64);
+  RowUpdates updates(PhysicalType::kU64);
   AppendRow(primary_key, keys, &updates);
   return updates;
 }
@@ -153,7 +154,7 @@ BOOST_AUTO_TEST_CASE(what_did_not_change_between_is_not_named) {
   ModelRows<uint64_t> rows;
   for (uint64_t i = 0; i < 100'000; ++i) rows["row" + std::to_string(100'000 + i)] = {i};
   const auto writer = MakeWriter(rows);
-  RowUpdates most(KeyKind::kU64);
+  RowUpdates most(PhysicalType::kU64);
   for (const auto& [primary_key, keys] : rows) {
     AppendRow<uint64_t>(primary_key, {*keys.begin() + 1}, &most);
   }

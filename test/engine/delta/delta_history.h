@@ -25,7 +25,7 @@ struct HistoryShape {
   uint64_t salt = 0;
   size_t keys = 400;          // that there are
   size_t primary_keys = 900;  // likewise
-  size_t most_keys_a_row = 1;
+  size_t max_keys_a_row = 1;
   size_t percent_without = 20;  // rows without a key
 };
 
@@ -53,7 +53,7 @@ class History {
   std::set<Key> Keys() {
     std::set<Key> keys;
     if (random_() % 100 < shape_.percent_without) return keys;
-    for (size_t i = 1 + random_() % shape_.most_keys_a_row; i > 0; --i) keys.insert(AnyKey());
+    for (size_t i = 1 + random_() % shape_.max_keys_a_row; i > 0; --i) keys.insert(AnyKey());
     return keys;
   }
   ModelRows<Key> Rows(size_t count) {
@@ -105,7 +105,7 @@ inline std::shared_ptr<const Delta> Apply(DeltaWriter* writer, const RowUpdates&
 }
 
 // All of some changes as one batch of updates.
-inline RowUpdates UpdatesOf(const absl::StatusOr<DeltaChanges>& changes, KeyKind kind) {
+inline RowUpdates UpdatesOf(const absl::StatusOr<DeltaChanges>& changes, PhysicalType kind) {
   RequireOk(changes);
   RowUpdates updates(kind);
   RequireOk(changes->Append(0, changes->rows().size(), &updates));

@@ -68,7 +68,7 @@ template <typename Key>
 using ModelRows = std::map<std::string, std::set<Key>>;
 
 template <typename Key>
-void AppendTo(const Key& key, KeyColumn* keys) {
+void AppendTo(const Key& key, EncodedKeys* keys) {
   if constexpr (std::is_same_v<Key, uint32_t>) {
     keys->AppendU32(key);
   } else if constexpr (std::is_same_v<Key, uint64_t>) {
@@ -118,10 +118,10 @@ class IndexSearch {
   }
 
   absl::Status operator()(const Batch& batch) const {
-    if (batch.options.result_order == ResultOrder::kCaller) return index_->Answer(batch);
+    if (batch.options.result_order == ResultOrder::kCaller) return index_->Execute(batch);
     StrategyOptions sorts;
     sorts.strategy = Strategy::kSortBased;
-    return Answer(*index_, batch, sorts, {}, &scratch_);
+    return Execute(*index_, batch, sorts, {}, &scratch_);
   }
 
  private:
@@ -285,7 +285,7 @@ class VersionCheck {
   }
 
   std::vector<std::string> PrimaryKeys(absl::Span<const RowId> rows) const {
-    PrimaryKeyColumn column;
+    StringList column;
     Require(delta_.PrimaryKeys(rows, &column));
     std::vector<std::string> keys;
     for (size_t i = 0; i < column.size(); ++i) keys.emplace_back(column[i]);
@@ -349,7 +349,7 @@ class VersionCheck {
   const absl::FunctionRef<absl::Status(const Batch&)> base_;
   std::vector<Entry> entries_;
   uint64_t live_rows_ = 0;
-  Matches matches_;
+  FindResult matches_;
 };
 
 }  // namespace cairn

@@ -24,7 +24,7 @@ Rows HundredRows() {
 
 // Updates that give these rows these states.
 RowUpdates Updates(const Rows& states) {
-  RowUpdates updates(KeyKind::kU64);
+  RowUpdates updates(PhysicalType::kU64);
   for (const auto& [primary_key, keys] : states) AppendRow(primary_key, keys, &updates);
   return updates;
 }
@@ -51,7 +51,7 @@ BOOST_AUTO_TEST_CASE(the_first_version_is_the_base) {
   BOOST_TEST(stats.rows == 100u);
   BOOST_TEST(stats.entries == 100u);
   BOOST_TEST(stats.segments == 0u);
-  BOOST_TEST(MustApply(writer.get(), RowUpdates(KeyKind::kU64))->empty());
+  BOOST_TEST(MustApply(writer.get(), RowUpdates(PhysicalType::kU64))->empty());
 }
 
 BOOST_AUTO_TEST_CASE(stats_count_what_is_there) {
@@ -115,7 +115,7 @@ BOOST_AUTO_TEST_CASE(ranges_are_deleted_before_rows_get_their_states) {
   Rows rows = HundredRows();
   const auto writer = MakeWriter(rows);
   MustApply(writer.get(), Updates({{Name(20) + "x", {7}}, {Name(30) + "x", {8}}}));
-  RowUpdates updates(KeyKind::kU64);
+  RowUpdates updates(PhysicalType::kU64);
   updates.DeleteRange(Name(10), Name(30));
   updates.DeleteRange(Name(25), Name(31));  // overlaps
   updates.DeleteRange(Name(60), Name(50));  // crossed: empty
@@ -145,18 +145,18 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_applied_changes_nothing) {
     BOOST_TEST(std::string(version.status().message()) == why);
     BOOST_TEST(writer->delta() == before);
   };
-  RowUpdates twice(KeyKind::kU64);
+  RowUpdates twice(PhysicalType::kU64);
   AppendRow<uint64_t>("b", {1}, &twice);
   AppendRow<uint64_t>("a", {1}, &twice);
   AppendRow<uint64_t>("b", {1}, &twice);
   refused(twice, "updates name the row 'b' twice");
-  RowUpdates other_kind(KeyKind::kU32);
+  RowUpdates other_kind(PhysicalType::kU32);
   AppendRow<uint32_t>("a", {1}, &other_kind);
   refused(other_kind, "updates have u32 keys, but the index has u64 keys");
   RowUpdates no_end = Updates({{"a", {1}}});
   no_end.row_ends.clear();
   refused(no_end, "updates of 1 rows: their 0 ends must ascend to the number of keys, 1");
-  RowUpdates half(KeyKind::kU64);
+  RowUpdates half(PhysicalType::kU64);
   half.deleted_from.Append("");
   refused(half, "deleted ranges have 1 begins, but 0 ends");
   // And the writer goes on as if nothing had been.
@@ -177,7 +177,7 @@ BOOST_AUTO_TEST_CASE(segments_stay_few) {
   }
   BOOST_TEST(most <= 7u);
   // Once most entries are gone, so are the segments that had them.
-  RowUpdates all(KeyKind::kU64);
+  RowUpdates all(PhysicalType::kU64);
   all.DeleteRange("", "zzzz");
   const auto version = MustApply(writer.get(), all);
   BOOST_TEST(version->parts.empty());

@@ -21,7 +21,7 @@ namespace {
 
 using Rows = ModelRows<uint64_t>;
 
-constexpr KeyType kTypes[] = {KeyType::kText};
+constexpr DataType kTypes[] = {DataType::kText};
 
 // What became of a row: its keys and its value in the one column, which is null in the base.
 struct State {
@@ -43,7 +43,7 @@ void Append(const std::string& primary_key, const State& state, RowUpdates* upda
 }
 
 RowUpdates Updates(const States& states) {
-  RowUpdates updates(KeyKind::kU64);
+  RowUpdates updates(PhysicalType::kU64);
   for (const auto& [primary_key, state] : states) Append(primary_key, state, &updates);
   return updates;
 }
@@ -74,7 +74,7 @@ Rows SomeRows(size_t count) {
 std::map<std::string, std::string> ValuesOf(const Delta& version) {
   std::map<std::string, std::string> values;
   const auto add = [&](RowId row, bool of_base) {
-    PrimaryKeyColumn primary_key;
+    StringList primary_key;
     RequireOk(version.PrimaryKeys({row}, &primary_key));
     BOOST_TEST(version.Tuple(row).has_value() != of_base);
     ColumnValues value(kTypes[0]);
@@ -143,7 +143,7 @@ BOOST_AUTO_TEST_CASE(what_is_rolled_back_was_never_there) {
 
 BOOST_AUTO_TEST_CASE(updates_without_the_tuples_that_there_are_to_be_are_refused) {
   const auto writer = MakeTupleWriter(SomeRows(3));
-  RowUpdates without(KeyKind::kU64);
+  RowUpdates without(PhysicalType::kU64);
   without.EndRow("a");
   BOOST_TEST(absl::IsInvalidArgument(writer->Apply(without).status()));
   RowUpdates few = Updates({{"a", {{1}, "a"}}, {"b", {{1}, "b"}}});
@@ -194,16 +194,16 @@ BOOST_AUTO_TEST_CASE(random_updates_give_every_version_its_own) {
 
   // What changed since a version, over a base that is that version, comes to the last one.
   const auto changes = RequireOk(DeltaChanges::Since(*versions[0].first, versions.back().first));
-  RowUpdates updates(KeyKind::kU64);
+  RowUpdates updates(PhysicalType::kU64);
   RequireOk(changes.Append(0, changes.rows().size(), &updates));
   BOOST_TEST(updates.tuples.size() == updates.rows());
   for (size_t i = 0; i < updates.rows(); ++i) {
     const auto row = model.find(std::string(updates.primary_keys[i]));
     BOOST_TEST(updates.tuples[i].empty() == (row == model.end()));
-    KeyValue value;
+    DataValue value;
     if (row == model.end()) continue;
     BOOST_REQUIRE(ReadTuple(kTypes, updates.tuples[i], absl::MakeSpan(&value, 1)));
-    BOOST_CHECK(value == KeyValue(std::string_view(row->second)));
+    BOOST_CHECK(value == DataValue(std::string_view(row->second)));
   }
 }
 

@@ -22,7 +22,7 @@ using Sharing = DeltaWriter::Sharing;
 // stored, and one that is pinned.
 template <typename Key>
 void CheckHistory(uint64_t salt, size_t steps) {
-  History<Key> history({.salt = salt, .primary_keys = 300, .most_keys_a_row = 3});
+  History<Key> history({.salt = salt, .primary_keys = 300, .max_keys_a_row = 3});
   ModelRows<Key> rows = history.Rows(60);
   const ModelRows<Key> base_rows = rows;
   std::unique_ptr<DeltaWriter> writer = MakeWriter(rows);
@@ -75,7 +75,7 @@ void CheckHistory(uint64_t salt, size_t steps) {
 }
 
 RowUpdates Queue(uint64_t from, uint64_t to, uint64_t gone_from, uint64_t gone_to) {
-  RowUpdates updates(KeyKind::kU64);
+  RowUpdates updates(PhysicalType::kU64);
   for (uint64_t i = from; i < to; ++i) {
     AppendRow<uint64_t>("job" + std::to_string(1'000'000 + i), {i % 10}, &updates);
   }

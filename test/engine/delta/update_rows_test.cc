@@ -30,7 +30,7 @@ struct Rows {
   // The rows that a batch with a deleted range, and these rows, deletes.
   std::vector<std::string> Delete(const std::string& from, const std::string& to,
                                   const std::vector<RowId>& updated = {}) {
-    RowUpdates updates(KeyKind::kU64);
+    RowUpdates updates(PhysicalType::kU64);
     updates.DeleteRange(from, to);
     std::vector<UpdateRow> update_rows;
     for (const RowId row : updated) update_rows.push_back({"", 0, 0, row});

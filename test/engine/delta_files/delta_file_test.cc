@@ -24,11 +24,11 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(delta_file_test)
 namespace {
 
-constexpr KeyKind kKinds[] = {KeyKind::kU32, KeyKind::kU64, KeyKind::kBytes};
+constexpr PhysicalType kKinds[] = {PhysicalType::kU32, PhysicalType::kU64, PhysicalType::kBytes};
 
 // What updates say, in a form that can be compared; keys as text, in their order.
 struct Contents {
-  KeyKind kind;
+  PhysicalType kind;
   std::map<std::string, std::vector<std::string>> rows;
   std::vector<std::pair<std::string, std::string>> deleted_ranges;
 
@@ -80,18 +80,18 @@ Contents ReadAll(const DeltaFile& file, size_t rows_at_a_time) {
   return contents;
 }
 
-void AppendKey(uint64_t number, KeyColumn* keys) {
+void AppendKey(uint64_t number, EncodedKeys* keys) {
   switch (keys->kind()) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return keys->AppendU32(static_cast<uint32_t>(number));
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return keys->AppendU64(number);
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       return keys->AppendBytes(std::string(number % 4, '\0') + std::to_string(number % 1000));
   }
 }
 
-RowUpdates RandomUpdates(KeyKind kind, size_t rows, std::mt19937_64& random) {
+RowUpdates RandomUpdates(PhysicalType kind, size_t rows, std::mt19937_64& random) {
   RowUpdates updates(kind);
   std::map<std::string, int> seen;
   while (updates.rows() < rows) {
@@ -108,7 +108,7 @@ RowUpdates RandomUpdates(KeyKind kind, size_t rows, std::mt19937_64& random) {
 }
 
 // A few rows with all that may be odd.
-RowUpdates OddUpdates(KeyKind kind) {
+RowUpdates OddUpdates(PhysicalType kind) {
   RowUpdates updates(kind);
   updates.EndRow(std::string("z\0", 2));  // without a key
   for (uint64_t key : {3, 0, 7}) AppendKey(key, &updates.keys);
@@ -141,7 +141,7 @@ struct Directory {
 BOOST_AUTO_TEST_CASE(updates_of_every_kind_round_trip) {
   Directory directory;
   auto random = TestRandom();
-  for (KeyKind kind : kKinds) {
+  for (PhysicalType kind : kKinds) {
     for (size_t rows : {0, 1, 2, 3, 100, 5000}) {
       const RowUpdates updates = RandomUpdates(kind, rows, random);
       const auto written = RequireOk(WriteDelta(directory.index.get(), updates, 1000, 1000 + rows));
@@ -162,10 +162,10 @@ BOOST_AUTO_TEST_CASE(updates_of_every_kind_round_trip) {
 
 BOOST_AUTO_TEST_CASE(odd_keys_round_trip) {
   Directory directory;
-  for (KeyKind kind : kKinds) {
+  for (PhysicalType kind : kKinds) {
     RowUpdates updates = OddUpdates(kind);
     updates.EndRow(std::string(100'000, 'p'));
-    if (kind == KeyKind::kBytes) {
+    if (kind == PhysicalType::kBytes) {
       updates.keys.AppendBytes("");
       updates.keys.AppendBytes(std::string(70'000, '\0'));
       updates.EndRow("y");
@@ -177,7 +177,7 @@ BOOST_AUTO_TEST_CASE(odd_keys_round_trip) {
 
 BOOST_AUTO_TEST_CASE(the_first_slice_has_the_deleted_ranges_even_without_rows) {
   Directory directory;
-  RowUpdates updates(KeyKind::kU64);
+  RowUpdates updates(PhysicalType::kU64);
   updates.DeleteRange("a", "b");
   const auto file = RequireOk(OpenDelta(directory.Write(updates), VerifyLevel::kFull));
   DeltaReader reader(file);
@@ -196,14 +196,14 @@ BOOST_AUTO_TEST_CASE(updates_that_contradict_themselves_are_refused_and_leave_no
     BOOST_TEST(status.message().find(says) != std::string::npos, status);
     BOOST_TEST(directory.files() == 0u);
   };
-  RowUpdates twice(KeyKind::kU32);
+  RowUpdates twice(PhysicalType::kU32);
   for (const char* primary_key : {"b", "a", "b"}) twice.EndRow(primary_key);
   refuse(twice, "'b' twice");
-  RowUpdates keys_left(KeyKind::kU32);
+  RowUpdates keys_left(PhysicalType::kU32);
   keys_left.EndRow("a");
   keys_left.keys.AppendU32(1);
   refuse(keys_left, "number of keys, 1");
-  RowUpdates half_a_range(KeyKind::kU32);
+  RowUpdates half_a_range(PhysicalType::kU32);
   half_a_range.deleted_from.Append("");
   refuse(half_a_range, "1 begins, but 0 ends");
   BOOST_CHECK(
@@ -213,7 +213,7 @@ BOOST_AUTO_TEST_CASE(updates_that_contradict_themselves_are_refused_and_leave_no
 
 BOOST_AUTO_TEST_CASE(every_flipped_bit_and_every_other_length_is_data_loss) {
   Directory directory;
-  for (KeyKind kind : kKinds) {
+  for (PhysicalType kind : kKinds) {
     const std::string path = directory.Write(OddUpdates(kind));
     const std::string bytes = ReadFile(path);
     const auto expect_data_loss = [&](const std::string& damaged, size_t at) {
@@ -238,7 +238,7 @@ BOOST_AUTO_TEST_CASE(every_flipped_bit_and_every_other_length_is_data_loss) {
 // What a checksum does not show, since the hostile file has the right one.
 BOOST_AUTO_TEST_CASE(wrong_contents_under_right_checksums_are_data_loss_and_say_where) {
   Directory directory;
-  for (KeyKind kind : kKinds) {
+  for (PhysicalType kind : kKinds) {
     const std::string path = directory.Write(OddUpdates(kind));
     const std::string bytes = ReadFile(path);
     const SectionFile sound = *SectionFile::Open(path, kDeltaFileFormat, VerifyLevel::kFull);
@@ -272,7 +272,7 @@ BOOST_AUTO_TEST_CASE(wrong_contents_under_right_checksums_are_data_loss_and_say_
     refuse(DeltaSection::kPrimaryKeys, 0, '\xff', "of rows 1 and 2 do not ascend");
     refuse(DeltaSection::kKeyCounts, 0, uint32_t{4}, "a sum of 5, expected 4");
     refuse(DeltaSection::kRangeEndLengths, 4, uint32_t{0}, "a sum of 2, expected 3");
-    if (kind == KeyKind::kBytes) {
+    if (kind == PhysicalType::kBytes) {
       refuse(DeltaSection::kKeyLengths, 8, uint32_t{0x10000}, "expected");
     }
   }
@@ -280,7 +280,7 @@ BOOST_AUTO_TEST_CASE(wrong_contents_under_right_checksums_are_data_loss_and_say_
 
 BOOST_AUTO_TEST_CASE(a_missing_file_is_not_found_and_another_type_of_file_data_loss) {
   Directory directory;
-  const std::string path = directory.Write(OddUpdates(KeyKind::kU32));
+  const std::string path = directory.Write(OddUpdates(PhysicalType::kU32));
   BOOST_CHECK(absl::IsNotFound(OpenDelta(path + "x", VerifyLevel::kFull).status()));
   std::string bytes = ReadFile(path);
   bytes[7] = 'X';
@@ -292,7 +292,7 @@ BOOST_AUTO_TEST_CASE(a_missing_file_is_not_found_and_another_type_of_file_data_l
 BOOST_AUTO_TEST_CASE(a_file_size_limit_is_a_status_and_leaves_no_file) {
   Directory directory;
   auto random = TestRandom();
-  const RowUpdates updates = RandomUpdates(KeyKind::kBytes, 20'000, random);
+  const RowUpdates updates = RandomUpdates(PhysicalType::kBytes, 20'000, random);
   rlimit before;
   BOOST_REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);

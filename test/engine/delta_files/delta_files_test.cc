@@ -31,7 +31,7 @@ std::string Name(uint64_t row) {
 struct Deltas {
   // Stores some rows, each with the next number as its key. Returns the bytes that were written.
   uint64_t Add(const std::vector<uint64_t>& numbers) {
-    RowUpdates updates(KeyKind::kU64);
+    RowUpdates updates(PhysicalType::kU64);
     const std::set<uint64_t> ascending(numbers.begin(), numbers.end());
     for (uint64_t number : ascending) {
       rows[Name(number)] = ++last_key;
@@ -48,7 +48,7 @@ struct Deltas {
   }
   // False where there is nothing to merge.
   bool Merge(uint64_t* bytes = nullptr) {
-    const auto merged = RequireOk(MergeDeltas(manifest, KeyKind::kU64, directory.get()));
+    const auto merged = RequireOk(MergeDeltas(manifest, PhysicalType::kU64, directory.get()));
     if (!merged.has_value()) return false;
     Manifest next = manifest;
     BOOST_REQUIRE(merged->Replace(&next));
@@ -63,9 +63,9 @@ struct Deltas {
   size_t files() const { return DeltaFilesOf(manifest).size(); }
   void Check() const {
     const auto opened =
-        RequireOk(OpenDeltas(directory->path(), DeltaFilesOf(manifest), KeyKind::kU64,
+        RequireOk(OpenDeltas(directory->path(), DeltaFilesOf(manifest), PhysicalType::kU64,
                              manifest.sequence, VerifyLevel::kFull, 1, FileSystem::Posix()));
-    UpdateMerge merge(KeyKind::kU64);
+    UpdateMerge merge(PhysicalType::kU64);
     for (const DeltaFile& file : opened) merge.Add(file);
     RowUpdates updates;
     merge.Next(SIZE_MAX, &updates);
@@ -176,7 +176,7 @@ BOOST_AUTO_TEST_CASE(hot_rows_take_room_once) {
 BOOST_AUTO_TEST_CASE(files_that_others_took_meanwhile_are_not_replaced) {
   Deltas deltas;
   for (uint64_t i = 0; i < 4; ++i) deltas.Add(From(i * 10'000, 3000));
-  const auto merged = *MergeDeltas(deltas.manifest, KeyKind::kU64, deltas.directory.get());
+  const auto merged = *MergeDeltas(deltas.manifest, PhysicalType::kU64, deltas.directory.get());
   BOOST_REQUIRE(merged.has_value());
   BOOST_TEST(merged->merged.size() == 4u);
   for (size_t gone = 0; gone < 4; ++gone) {
@@ -206,13 +206,14 @@ BOOST_AUTO_TEST_CASE(a_damaged_file_is_not_written_again) {
   };
   for (const ManifestFile& file : DeltaFilesOf(deltas.manifest)) damage(file);
   Manifest next = deltas.manifest;
-  RowUpdates updates(KeyKind::kU64);
+  RowUpdates updates(PhysicalType::kU64);
   updates.EndRow("row");
   const absl::Status added =
       AddDelta(updates, next.sequence, next.sequence + 1, deltas.directory.get(), &next);
   BOOST_TEST(absl::IsDataLoss(added), added);
   BOOST_TEST((next == deltas.manifest));
-  const absl::Status merged = MergeDeltas(next, KeyKind::kU64, deltas.directory.get()).status();
+  const absl::Status merged =
+      MergeDeltas(next, PhysicalType::kU64, deltas.directory.get()).status();
   BOOST_TEST(absl::IsDataLoss(merged), merged);
 }
 

@@ -49,7 +49,7 @@ struct Index {
 template <typename Key>
 void CheckHistory(const HistoryShape& shape, size_t base_rows, int batches) {
   Index<Key> index(shape, base_rows);
-  const KeyKind kind = kKindOf<PhysicalOf<Key>>;
+  const PhysicalType kind = kKindOf<PhysicalOf<Key>>;
   std::shared_ptr<const Delta> base = index.writer->delta(), sealed = base;
   SequenceNumber base_sequence = 0;
   size_t base_files = 0;
@@ -89,8 +89,8 @@ void CheckHistory(const HistoryShape& shape, size_t base_rows, int batches) {
 
 BOOST_AUTO_TEST_CASE(what_was_sealed_is_restored_for_keys_of_every_kind) {
   CheckHistory<uint32_t>({.salt = 1}, 500, 40);
-  CheckHistory<uint64_t>({.salt = 2, .most_keys_a_row = 4}, 500, 40);
-  CheckHistory<std::string>({.salt = 3, .most_keys_a_row = 3}, 500, 40);
+  CheckHistory<uint64_t>({.salt = 2, .max_keys_a_row = 4}, 500, 40);
+  CheckHistory<std::string>({.salt = 3, .max_keys_a_row = 3}, 500, 40);
   CheckHistory<std::string>({.salt = 4}, 0, 20);
 }
 
@@ -133,7 +133,7 @@ BOOST_AUTO_TEST_CASE(files_out_of_their_places_are_data_loss) {
 
 BOOST_AUTO_TEST_CASE(keys_of_another_kind_are_data_loss) {
   Index<uint32_t> index({.salt = 7}, 100);
-  RowUpdates updates(KeyKind::kU64);
+  RowUpdates updates(PhysicalType::kU64);
   updates.keys.AppendU64(1);
   updates.EndRow("a");
   index.Seal(updates, 10);

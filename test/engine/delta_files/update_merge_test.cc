@@ -18,7 +18,7 @@ namespace {
 // Applies some histories' updates one by one to one writer, and what they come to to another.
 template <typename Key>
 void CheckMerges(const HistoryShape& shape, size_t base_rows) {
-  const KeyKind kind = kKindOf<PhysicalOf<Key>>;
+  const PhysicalType kind = kKindOf<PhysicalOf<Key>>;
   TemporaryDirectory parent;
   const auto directory = *IndexDirectory::OpenForWrite(parent / "index");
   History<Key> history(shape);
@@ -69,13 +69,13 @@ void CheckMerges(const HistoryShape& shape, size_t base_rows) {
 
 BOOST_AUTO_TEST_CASE(updates_come_to_what_they_are_one_after_the_other) {
   CheckMerges<uint32_t>({.salt = 1}, FewerUnderTsan(300, 3));
-  CheckMerges<uint64_t>({.salt = 2, .most_keys_a_row = 4}, FewerUnderTsan(300, 3));
-  CheckMerges<std::string>({.salt = 3, .most_keys_a_row = 3}, FewerUnderTsan(300, 3));
+  CheckMerges<uint64_t>({.salt = 2, .max_keys_a_row = 4}, FewerUnderTsan(300, 3));
+  CheckMerges<std::string>({.salt = 3, .max_keys_a_row = 3}, FewerUnderTsan(300, 3));
   CheckMerges<std::string>({.salt = 4, .primary_keys = 60}, 0);
 }
 
 BOOST_AUTO_TEST_CASE(the_first_slice_has_all_ranges_and_later_rows_outlive_them) {
-  RowUpdates first(KeyKind::kU64), second(KeyKind::kU64);
+  RowUpdates first(PhysicalType::kU64), second(PhysicalType::kU64);
   for (const char* primary_key : {"a", "b", "c"}) {
     first.keys.AppendU64(1);
     first.EndRow(primary_key);
@@ -84,7 +84,7 @@ BOOST_AUTO_TEST_CASE(the_first_slice_has_all_ranges_and_later_rows_outlive_them)
   second.keys.AppendU64(2);
   second.EndRow("b");
   second.DeleteRange("a", "c");
-  UpdateMerge merge(KeyKind::kU64);
+  UpdateMerge merge(PhysicalType::kU64);
   merge.Add(first);
   merge.Add(second);
   RowUpdates slice;
@@ -100,9 +100,9 @@ BOOST_AUTO_TEST_CASE(the_first_slice_has_all_ranges_and_later_rows_outlive_them)
 }
 
 BOOST_AUTO_TEST_CASE(ranges_alone_are_a_slice_without_rows) {
-  RowUpdates updates(KeyKind::kBytes);
+  RowUpdates updates(PhysicalType::kBytes);
   updates.DeleteRange("a", "b");
-  UpdateMerge merge(KeyKind::kBytes);
+  UpdateMerge merge(PhysicalType::kBytes);
   merge.Add(updates);
   RowUpdates slice;
   BOOST_TEST(merge.Next(10, &slice));

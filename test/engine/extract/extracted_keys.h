@@ -24,7 +24,7 @@ inline RowView Row(std::string_view value, std::string_view primary_key = "pk") 
 // The keys as text separated by blanks, or the error with "! " before it.
 inline std::string Keys(const RowExtractor& extractor, const RowView& row) {
   RowExtractor::Scratch scratch;
-  KeyColumn keys(extractor.codec().kind());
+  EncodedKeys keys(extractor.codec().kind());
   const absl::Status status = extractor.Extract(row, &scratch, &keys);
   if (!status.ok()) {
     BOOST_TEST(keys.empty());

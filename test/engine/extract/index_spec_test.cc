@@ -63,7 +63,7 @@ BOOST_AUTO_TEST_CASE(reads_every_source) {
   BOOST_TEST(spec.parts[1].source.offset == 4u);
   BOOST_TEST(*spec.parts[1].source.length == 8u);
   BOOST_CHECK(spec.parts[1].endian == Endian::kLittle);
-  BOOST_CHECK(spec.parts[1].type == KeyType::kI64);
+  BOOST_CHECK(spec.parts[1].type == DataType::kI64);
   BOOST_CHECK(spec.parts[2].source.kind == KeySource::Kind::kValue);
   BOOST_TEST(spec.parts[3].source.offset == 8u);
   BOOST_TEST(!spec.parts[3].source.length.has_value());
@@ -77,7 +77,7 @@ BOOST_AUTO_TEST_CASE(reads_every_source) {
   BOOST_TEST(spec.parts[7].source.name == "c");
   BOOST_CHECK(spec.parts[8].source.kind == KeySource::Kind::kCustom);
   BOOST_TEST(spec.parts[8].source.name == "mine");
-  BOOST_CHECK(spec.Codec()->kind() == KeyKind::kBytes);
+  BOOST_CHECK(spec.Codec()->kind() == PhysicalType::kBytes);
 }
 
 BOOST_AUTO_TEST_CASE(reads_every_option_in_any_order) {
@@ -105,7 +105,7 @@ BOOST_AUTO_TEST_CASE(reads_included_columns) {
   BOOST_REQUIRE(spec.include.size() == 2u);
   BOOST_TEST(spec.include[0].name == "price");
   BOOST_TEST(spec.include[0].value.source.field == 5u);
-  BOOST_CHECK(spec.include[0].value.type == KeyType::kF64);
+  BOOST_CHECK(spec.include[0].value.type == DataType::kF64);
   BOOST_TEST(spec.include[1].name == "q-1.b");
   BOOST_CHECK(spec.include[1].value.endian == Endian::kLittle);
   BOOST_TEST(spec.parts.size() == 1u);
@@ -244,7 +244,7 @@ std::string RandomString(std::mt19937_64& random, size_t most) {
 
 KeyPart RandomPart(std::mt19937_64& random) {
   KeyPart part;
-  part.type = static_cast<KeyType>(random() % 12);
+  part.type = static_cast<DataType>(random() % 12);
   part.source.kind = static_cast<KeySource::Kind>(random() % 6);
   switch (part.source.kind) {
     case KeySource::Kind::kKey:
@@ -316,7 +316,7 @@ BOOST_AUTO_TEST_CASE(no_prefix_or_changed_byte_of_a_spec_confuses_the_parser) {
 BOOST_AUTO_TEST_CASE(a_spec_without_parts_has_no_codec) {
   BOOST_CHECK(absl::IsInvalidArgument(IndexSpec().Codec().status()));
   BOOST_CHECK(Parsed("value[0:4]:u32le,key[0:2]:u16be,nulls=first").Codec()->kind() ==
-              KeyKind::kU64);
+              PhysicalType::kU64);
 }
 
 }  // namespace

@@ -28,10 +28,10 @@ std::string Bytes(Number number, bool big) {
 // A custom extractor that gives the values it was made with.
 class Gives : public KeyExtractor {
  public:
-  explicit Gives(std::vector<KeyValue> values) : values_(std::move(values)) {}
+  explicit Gives(std::vector<DataValue> values) : values_(std::move(values)) {}
   absl::Status Extract(const RowView& row, KeySink* sink) const override {
     if (row.value == "refuse") return absl::FailedPreconditionError("it was refused");
-    for (const KeyValue& value : values_) {
+    for (const DataValue& value : values_) {
       if (const auto* text = std::get_if<std::string_view>(&value)) {
         std::string temporary(*text);
         sink->Add(std::string_view(temporary));
@@ -44,7 +44,7 @@ class Gives : public KeyExtractor {
   }
 
  private:
-  std::vector<KeyValue> values_;
+  std::vector<DataValue> values_;
 };
 
 BOOST_AUTO_TEST_CASE(reads_numbers_of_every_type_and_byte_order_from_raw_bytes) {
@@ -163,7 +163,7 @@ BOOST_AUTO_TEST_CASE(a_row_gives_at_most_65536_keys) {
   for (int i = 1; i < 65536; ++i) absl::StrAppendFormat(&numbers, ",%d", i);
   RowExtractor::Scratch scratch;
   const RowExtractor one = Compiled("value.json(''):u32");
-  KeyColumn keys(KeyKind::kU32);
+  EncodedKeys keys(PhysicalType::kU32);
   RequireOk(one.Extract(Row(numbers + "]"), &scratch, &keys));
   BOOST_TEST(keys.size() == 65536u);
   BOOST_TEST(keys.u32(65535) == 65535u);
@@ -171,7 +171,7 @@ BOOST_AUTO_TEST_CASE(a_row_gives_at_most_65536_keys) {
   std::string some = "[0";
   for (int i = 1; i < 256; ++i) absl::StrAppendFormat(&some, ",%d", i);
   const RowExtractor two = Compiled("value.json(''):u16,value.json(''):u16");
-  keys.Clear(KeyKind::kU32);
+  keys.Clear(PhysicalType::kU32);
   RequireOk(two.Extract(Row(some + "]"), &scratch, &keys));
   BOOST_TEST(keys.size() == 65536u);
   const std::string error = Keys("value.json(''):u16,value.json(''):u16", Row(some + ",256]"));
@@ -180,7 +180,7 @@ BOOST_AUTO_TEST_CASE(a_row_gives_at_most_65536_keys) {
 
 BOOST_AUTO_TEST_CASE(keys_of_one_row_are_bounded_in_bytes) {
   const std::string most(KeyCodec::kMaxKeyBytes, 'x');
-  KeyColumn keys(KeyKind::kBytes);
+  EncodedKeys keys(PhysicalType::kBytes);
   RowExtractor::Scratch scratch;
   BOOST_CHECK(Compiled("value:text").Extract(Row(most), &scratch, &keys).ok());
   Unreadable("value:text", most + "x", "at most 16777216 bytes");
@@ -194,7 +194,7 @@ BOOST_AUTO_TEST_CASE(keys_of_one_row_are_bounded_in_bytes) {
 }
 
 BOOST_AUTO_TEST_CASE(custom_extractors_give_values_of_the_declared_type) {
-  const auto give = [](const std::string& name, std::vector<KeyValue> values) {
+  const auto give = [](const std::string& name, std::vector<DataValue> values) {
     RequireOk(RegisterExtractor(name, std::make_shared<Gives>(std::move(values))));
   };
   give("row_test.texts", {"b"sv, "a"sv, std::monostate(), "b"sv});
@@ -208,7 +208,7 @@ BOOST_AUTO_TEST_CASE(custom_extractors_give_values_of_the_declared_type) {
   BOOST_TEST(Keys("custom('row_test.none'):f64,nulls=first", "") == "\\N");
   Unreadable("custom('row_test.wrong'):u8", "", "found -1");
   RowExtractor::Scratch scratch;
-  KeyColumn keys(KeyKind::kU32);
+  EncodedKeys keys(PhysicalType::kU32);
   const absl::Status refused =
       Compiled("custom('row_test.numbers'):u8").Extract(Row("refuse"), &scratch, &keys);
   BOOST_CHECK(absl::IsFailedPrecondition(refused));
@@ -226,7 +226,7 @@ BOOST_AUTO_TEST_CASE(specs_made_by_hand_are_checked) {
     return absl::IsInvalidArgument(RowExtractor::Create(spec).status());
   };
   KeyPart part;
-  part.type = KeyType::kU32;
+  part.type = DataType::kU32;
   BOOST_TEST(!refused(part));
   part.source.length = 3;
   BOOST_TEST(refused(part));
@@ -243,7 +243,7 @@ BOOST_AUTO_TEST_CASE(a_scratch_serves_rows_and_specs_in_turn) {
   const RowExtractor both = Compiled("value.json('/n'):u8,value.json('/city'):text");
   const RowExtractor plain = Compiled("key:text");
   RowExtractor::Scratch scratch;
-  KeyColumn keys(KeyKind::kBytes);
+  EncodedKeys keys(PhysicalType::kBytes);
   // Rows of one size in one place, as cursors give them.
   std::string buffer = R"({"n":1,"city":"Ulm"})";
   const RowView row = Row(buffer);
@@ -316,11 +316,11 @@ BOOST_AUTO_TEST_CASE(random_arrays_give_the_keys_that_a_set_of_tuples_holds) {
         return key(a) < key(b);
       };
       std::sort(expected.begin(), expected.end(), before);
-      KeyColumn keys(extractor.codec().kind());
+      EncodedKeys keys(extractor.codec().kind());
       RequireOk(extractor.Extract(Row(json), &scratch, &keys));
-      KeyColumn oracle(extractor.codec().kind());
+      EncodedKeys oracle(extractor.codec().kind());
       for (const auto& [text, number, last] : expected) {
-        std::vector<KeyValue> values(3);
+        std::vector<DataValue> values(3);
         if (text.has_value()) values[0] = std::string_view(*text);
         values[1] = int64_t{number};
         if (last.has_value()) values[2] = int64_t{*last};

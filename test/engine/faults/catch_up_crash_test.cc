@@ -16,9 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
-#include "cairn/build.h"
-#include "cairn/catch_up.h"
-#include "cairn/open_options.h"
+#include "cairn/options.h"
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
 #include "cairn/types.h"
@@ -91,10 +89,10 @@ void CatchUpUntilKilled(const std::string& directory, uint64_t seed) {
     KilledProcess::Say(kCaughtUp, static_cast<uint32_t>(report->sequence));
     KilledProcess::Say(kEnd, kCatchingUp);
     if (random() % 2 == 0) continue;
-    MergeOptions merge;
+    CompactOptions merge;
     merge.threads = 2;
     KilledProcess::Say(kBegin, kMerging);
-    RequireOk(index->Merge(merge));
+    RequireOk(index->Compact(merge));
     KilledProcess::Say(kEnd, kMerging);
   }
 }

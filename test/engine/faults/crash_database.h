@@ -63,10 +63,10 @@ class CrashDatabase {
     options.open.threads = 1;
     options.build_threads = 1;
     options.build_memory_budget = 30000;  // so that spilling is interrupted, too
-    options.merge_threads = 2;
+    options.compact_threads = 2;
     options.follow_interval = absl::Milliseconds(1);
-    options.store_interval = absl::Milliseconds(5);
-    options.merge_interval = absl::Milliseconds(5);
+    options.flush_interval = absl::Milliseconds(5);
+    options.compact_interval = absl::Milliseconds(5);
     return options;
   }
 

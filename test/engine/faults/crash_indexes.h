@@ -8,9 +8,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "cairn/column.h"
 #include "cairn/query.h"
 #include "cairn/secondary_index.h"
-#include "cairn/string_list.h"
 #include "index/files/index_directory.h"
 #include "test/engine/faults/crash_model.h"
 #include "test/engine/indexed_database.h"
@@ -45,11 +45,11 @@ inline const std::map<std::string, IndexOfModel> kCrashIndexes = {
 
 // "key=primary key" of all entries.
 inline std::vector<std::string> SortedEntries(const SecondaryIndex& index) {
-  Matches matches;
+  FindResult matches;
   QueryOptions options;
   options.with_keys = true;
   RequireOk(index.Scan(RangeBatch::Everything(index.codec().kind()), &matches, options));
-  PrimaryKeyColumn primary_keys;
+  StringList primary_keys;
   RequireOk(index.PrimaryKeys(matches.row_ids, &primary_keys));
   std::vector<std::string> entries;
   for (size_t i = 0; i < primary_keys.size(); ++i) {

@@ -11,9 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
-#include "cairn/build.h"
-#include "cairn/catch_up.h"
-#include "cairn/open_options.h"
+#include "cairn/options.h"
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
 #include "cairn/types.h"
@@ -96,12 +94,12 @@ class Machine {
   }
   void CatchUp(bool merge) {
     const auto source = Source();
-    MergeOptions options;
+    CompactOptions options;
     options.threads = 1;
     for (const char* name : kNames) {
       const auto index = OpenIndex(name);
       RequireOk(index->CatchUp(*source).status());
-      if (merge) RequireOk(index->Merge(options));
+      if (merge) RequireOk(index->Compact(options));
     }
     Note(source->sequence());
   }

@@ -13,9 +13,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "cairn/build.h"
 #include "cairn/index_spec.h"
-#include "cairn/open_options.h"
+#include "cairn/options.h"
 #include "cairn/query.h"
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
@@ -52,7 +51,7 @@ uint64_t Entries(const std::string& directory) {
   RequireOk(index);
   RequireOk((*index)->Verify());
   uint64_t count = 0;
-  RequireOk((*index)->Count(RangeBatch::Everything(KeyKind::kU64), absl::MakeSpan(&count, 1)));
+  RequireOk((*index)->Count(RangeBatch::Everything(PhysicalType::kU64), absl::MakeSpan(&count, 1)));
   return count;
 }
 

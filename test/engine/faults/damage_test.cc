@@ -7,12 +7,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "cairn/column.h"
 #include "cairn/index_spec.h"
-#include "cairn/index_stats.h"
-#include "cairn/open_options.h"
+#include "cairn/options.h"
 #include "cairn/query.h"
 #include "cairn/secondary_index.h"
-#include "cairn/string_list.h"
 #include "test/engine/test_database.h"
 #include "test/require_ok.h"
 #include "test/temporary_directory.h"
@@ -24,11 +23,11 @@ namespace {
 // Everything that an index answers.
 std::string Answers(const SecondaryIndex& index) {
   std::string answers = index.spec().ToString();
-  Matches matches;
+  FindResult matches;
   QueryOptions options;
   options.with_keys = true;
   RequireOk(index.Scan(RangeBatch::Everything(index.codec().kind()), &matches, options));
-  PrimaryKeyColumn primary_keys;
+  StringList primary_keys;
   RequireOk(index.PrimaryKeys(matches.row_ids, &primary_keys));
   for (size_t i = 0; i < primary_keys.size(); ++i) {
     answers += "\n" + *index.codec().Format(matches.keys, i) + "\t" + std::string(primary_keys[i]);

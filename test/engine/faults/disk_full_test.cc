@@ -48,13 +48,13 @@ BOOST_AUTO_TEST_CASE(a_full_disk_ends_writes_and_stores_and_nothing_else) {
         break;
       }
       call.MakeOf(&model);
-      if (random() % 30 == 0) RequireOk(db->StoreIndexes());
+      if (random() % 30 == 0) RequireOk(db->FlushIndexes());
     }
     for (const auto& [name, index] : kCrashIndexes) db.CheckIndex(name, model);
-    const absl::Status stored = db->StoreIndexes();
+    const absl::Status stored = db->FlushIndexes();
     BOOST_TEST((stored.ok() || absl::IsResourceExhausted(stored)), stored);
     if (random() % 2 == 0) files->SetFull(false);
-    db->MergeIndex("word").IgnoreError();
+    db->CompactIndex("word").IgnoreError();
     for (const auto& [name, index] : kCrashIndexes) db.CheckIndex(name, model);
     files->SetFull(false);
   }

@@ -1,8 +1,8 @@
 // What becomes of an index when its file system fails: at one operation after the other, once or
 // from then on, until nothing fails any more.
 #include "index/files/file_system.h"
-#include "cairn/catch_up.h"
-#include "cairn/index_stats.h"
+#include "cairn/options.h"
+#include "cairn/secondary_index.h"
 
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
@@ -17,12 +17,9 @@
 #include "absl/strings/match.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "cairn/build.h"
+#include "cairn/column.h"
 #include "cairn/index_spec.h"
-#include "cairn/open_options.h"
 #include "cairn/query.h"
-#include "cairn/secondary_index.h"
-#include "cairn/string_list.h"
 #include "cairn/types.h"
 #include "index/files/index_directory.h"
 #include "test/engine/faults/failures.h"
@@ -77,11 +74,11 @@ class Rows {
 };
 
 Strings EntriesOf(const SecondaryIndex& index) {
-  Matches matches;
+  FindResult matches;
   QueryOptions options;
   options.with_keys = true;
-  RequireOk(index.Scan(RangeBatch::Everything(KeyKind::kU32), &matches, options));
-  PrimaryKeyColumn primary_keys;
+  RequireOk(index.Scan(RangeBatch::Everything(PhysicalType::kU32), &matches, options));
+  StringList primary_keys;
   RequireOk(index.PrimaryKeys(matches.row_ids, &primary_keys));
   Strings entries;
   for (size_t i = 0; i < primary_keys.size(); ++i) {
@@ -234,7 +231,7 @@ BOOST_AUTO_TEST_CASE(a_merge_that_fails_changes_no_answer) {
       f.rows.Change(5);
       RequireOk(index->CatchUp(*f.db.Source()).status());
       break_files();
-      const absl::Status status = index->Merge();
+      const absl::Status status = index->Compact();
       CheckEntries(*index, f.rows.Entries());
       f.files->Repair();
       if (!status.ok()) CheckSaysWhy(status, failure, f.directory);
@@ -243,7 +240,7 @@ BOOST_AUTO_TEST_CASE(a_merge_that_fails_changes_no_answer) {
         // What comes meanwhile is stored beside whichever base is the published one.
         f.rows.Change(5);
         RequireOk(index->CatchUp(*f.db.Source()).status());
-        RequireOk(index->Merge());
+        RequireOk(index->Compact());
       }
       BOOST_TEST(index->Stats()->delta.added_entries == 0u);
       CheckEntries(*index, f.rows.Entries());
@@ -284,14 +281,14 @@ BOOST_AUTO_TEST_CASE(a_merge_whose_base_cannot_be_read_is_taken_up_later) {
       f.rows.Change(5);
       RequireOk(index->CatchUp(*f.db.Source()).status());
       break_files();
-      const absl::Status status = index->Merge();
+      const absl::Status status = index->Compact();
       CheckEntries(*index, f.rows.Entries());
       f.files->Repair();
       if (!status.ok()) CheckSaysWhy(status, failure, f.directory);
       f.rows.Change(5);
       RequireOk(index->CatchUp(*f.db.Source()).status());
       CheckEntries(*f.Open(), f.rows.Entries());
-      RequireOk(index->Merge());
+      RequireOk(index->Compact());
       BOOST_TEST(index->Stats()->delta.added_entries == 0u);
       CheckEntries(*index, f.rows.Entries());
       CheckEntries(*f.Open(), f.rows.Entries());

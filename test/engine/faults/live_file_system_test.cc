@@ -31,9 +31,9 @@ struct LiveFixture {
     IndexedDBOptions options;
     options.open.file_system = std::move(files);
     options.open.threads = 1;
-    options.merge_threads = 1;
-    options.store_interval = absl::ZeroDuration();
-    options.merge_interval = absl::ZeroDuration();
+    options.compact_threads = 1;
+    options.flush_interval = absl::ZeroDuration();
+    options.compact_interval = absl::ZeroDuration();
     return options;
   }
   void Write(int count) {
@@ -58,15 +58,15 @@ BOOST_AUTO_TEST_CASE(storing_and_merging_a_live_index_that_fails_is_made_up_for)
         f.Write(5);
         CheckAgainstDatabase(f.db.get(), "by_number", nullptr);
         break_files();
-        const absl::Status status = merge ? f.db->MergeIndex("by_number") : f.db->StoreIndexes();
+        const absl::Status status = merge ? f.db->CompactIndex("by_number") : f.db->FlushIndexes();
         CheckAgainstDatabase(f.db.get(), "by_number", nullptr);
         const IndexInfo info = f.db.Info("by_number");
-        BOOST_TEST((merge ? info.merge_status : info.store_status) == status);
+        BOOST_TEST((merge ? info.compact_status : info.flush_status) == status);
         BOOST_TEST((info.state == IndexState::kReady));
         f.files->Repair();
         if (!status.ok()) {
           CheckSaysWhy(status, failure, "by_number");
-          RequireOk(merge ? f.db->MergeIndex("by_number") : f.db->StoreIndexes());
+          RequireOk(merge ? f.db->CompactIndex("by_number") : f.db->FlushIndexes());
         }
         CheckAgainstDatabase(f.db.get(), "by_number", nullptr);
         return status;
@@ -81,7 +81,7 @@ BOOST_AUTO_TEST_CASE(storing_and_merging_a_live_index_that_fails_is_made_up_for)
 
 // Of the catalog, an error of the open; of an index, what is soon tried again.
 BOOST_AUTO_TEST_CASE(an_index_that_cannot_be_read_when_the_database_is_opened_is_read_later) {
-  for (const OnStale policy : {OnStale::kReport, OnStale::kRebuild}) {
+  for (const OnStale policy : {OnStale::kKeepStale, OnStale::kRebuild}) {
     LiveFixture f;
     f.Write(100);
     f.db.Create(kLiveSpec);
@@ -192,8 +192,8 @@ bool WaitFor(const Condition& condition) {
 BOOST_AUTO_TEST_CASE(a_disk_that_is_full_for_a_time_costs_a_live_index_nothing_but_time) {
   LiveFixture f;
   f.db.Close();
-  f.db.options().store_interval = absl::Milliseconds(20);
-  f.db.options().merge_interval = absl::Milliseconds(20);
+  f.db.options().flush_interval = absl::Milliseconds(20);
+  f.db.options().compact_interval = absl::Milliseconds(20);
   f.db.Open();
   f.Write(1000);
   f.db.Create(kLiveSpec);
@@ -201,8 +201,8 @@ BOOST_AUTO_TEST_CASE(a_disk_that_is_full_for_a_time_costs_a_live_index_nothing_b
   f.Write(20000);  // so that a merge pays
   BOOST_TEST(WaitFor([&] {
     const IndexInfo info = f.db.Info("by_number");
-    return absl::IsResourceExhausted(info.store_status) &&
-           absl::IsResourceExhausted(info.merge_status);
+    return absl::IsResourceExhausted(info.flush_status) &&
+           absl::IsResourceExhausted(info.compact_status);
   }));
   BOOST_TEST((f.db.Info("by_number").state == IndexState::kReady));
   f.Write(100);
@@ -210,7 +210,7 @@ BOOST_AUTO_TEST_CASE(a_disk_that_is_full_for_a_time_costs_a_live_index_nothing_b
   f.files->Repair();
   BOOST_TEST(WaitFor([&] {
     const IndexInfo info = f.db.Info("by_number");
-    return info.store_status.ok() && info.merge_status.ok() && info.merges > 0;
+    return info.flush_status.ok() && info.compact_status.ok() && info.compactions > 0;
   }));
   CheckAgainstDatabase(f.db.get(), "by_number", nullptr);
   f.db.Reopen();

@@ -195,12 +195,12 @@ class Course {
       Begin(phase, life);
       if (phase == kStoring) {
         const SequenceNumber sequence = (*db)->GetLatestSequenceNumber();
-        if (Done((*db)->StoreIndexes(), life)) {
+        if (Done((*db)->FlushIndexes(), life)) {
           const std::lock_guard<std::mutex> lock(life_mutex_);
           if (!files_->stopped()) life->stored = sequence;
         }
       } else if (phase == kMerging) {
-        Done((*db)->MergeIndex(kLasting[random() % 3]), life);
+        Done((*db)->CompactIndex(kLasting[random() % 3]), life);
       } else if (phase == kDropping) {
         Know(kTransient, std::nullopt, life);
         if (Done((*db)->DropIndex(kTransient), life)) Know(kTransient, false, life);
@@ -264,7 +264,7 @@ class Course {
     std::set<std::string> names;
     {
       IndexedDBOptions options = CrashDatabase::BusyOptions();
-      options.on_stale = OnStale::kReport;
+      options.on_stale = OnStale::kKeepStale;
       auto opened = CrashDatabase::Open(Options(), kPath, options);
       RequireOk(opened.status());
       CrashDatabase& db = **opened;
@@ -293,7 +293,7 @@ class Course {
       sync.sync = true;
       RequireOk(db->Put(sync, db.families()[0], "k-after", std::to_string(calls_ % 1000)));
       model_.rows[0]["k-after"] = std::to_string(calls_ % 1000);
-      RequireOk(db->StoreIndexes());
+      RequireOk(db->FlushIndexes());
     }
     const auto there = index_files_->List(kIndexPath);
     RequireOk(there.status());

@@ -1,4 +1,5 @@
-// Groups of rows at the edges: sums that do not fit, NaN and -0, zero bytes, what is refused.
+// AggregateGroupsResult of rows at the edges: sums that do not fit, NaN and -0, zero bytes, what is
+// refused.
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cmath>
@@ -12,9 +13,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "cairn/build.h"
+#include "cairn/index_group.h"
+#include "cairn/options.h"
 #include "cairn/secondary_index.h"
-#include "cairn/where/index_group.h"
 #include "test/engine/serve/built_index.h"
 #include "test/engine/test_database.h"
 #include "test/require_ok.h"
@@ -23,7 +24,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(row_groups_test)
 namespace {
 
-std::string TextOf(const KeyValue& value) {
+std::string TextOf(const DataValue& value) {
   if (const auto* n = std::get_if<uint64_t>(&value)) return absl::StrCat(*n);
   if (const auto* n = std::get_if<int64_t>(&value)) return absl::StrCat(*n);
   if (const auto* n = std::get_if<double>(&value)) {
@@ -34,9 +35,9 @@ std::string TextOf(const KeyValue& value) {
   return "null";
 }
 
-std::string LineOf(const std::vector<KeyValue>& values) {
+std::string LineOf(const std::vector<DataValue>& values) {
   std::string line;
-  for (const KeyValue& value : values) absl::StrAppend(&line, TextOf(value), " ");
+  for (const DataValue& value : values) absl::StrAppend(&line, TextOf(value), " ");
   return line;
 }
 
@@ -52,13 +53,13 @@ struct Numbers {
     group = RequireOk(IndexGroup::Create({{index}}));
   }
   absl::StatusOr<std::string> Ask(const std::vector<Aggregate>& aggregates,
-                                  const RowGroupOptions& options = {}) const {
-    RowGroups groups;
-    const absl::Status s = group->AggregateRows(Predicate::All({}), aggregates, options, &groups);
+                                  const GroupByOptions& options = {}) const {
+    GroupByResult groups;
+    const absl::Status s = group->GroupBy(Predicate::All({}), aggregates, options, &groups);
     if (!s.ok()) return s;
     std::string lines;
     for (size_t g = 0; g < groups.size; ++g) {
-      std::vector<KeyValue> line;
+      std::vector<DataValue> line;
       for (const ColumnValues& key : groups.keys) line.push_back(key.value(g));
       for (const ColumnValues& value : groups.values) line.push_back(value.value(g));
       absl::StrAppend(&lines, g == 0 ? "" : "; ", LineOf(line));
@@ -78,7 +79,7 @@ BOOST_AUTO_TEST_CASE(sums_that_do_not_fit_name_the_group) {
   BOOST_TEST(RequireOk(numbers.Ask({Aggregate::Sum("i")})) == "-2 ");
   const auto failed = [&](const Aggregate& aggregate, std::vector<std::string> group_by,
                           std::string_view message) {
-    RowGroupOptions options;
+    GroupByOptions options;
     options.group_by = std::move(group_by);
     options.limit = 1;
     const absl::Status s = numbers.Ask({aggregate}, options).status();
@@ -129,11 +130,11 @@ BOOST_AUTO_TEST_CASE(text_with_zero_bytes_and_prefixes_of_others) {
     std::stable_sort(expected.begin(), expected.end(), [&](const auto& a, const auto& b) {
       return order == Order::kAscending ? a.first < b.first : b.first < a.first;
     });
-    RowGroupOptions options = {.group_by = {"half", "text"}, .order_by = {{1, order}}, .limit = 2};
+    GroupByOptions options = {.group_by = {"half", "text"}, .order_by = {{1, order}}, .limit = 2};
     std::vector<std::pair<std::string, std::string>> found;
     do {
-      RowGroups groups;
-      RequireOk(group->AggregateRows(Predicate::All({}), {}, options, &groups));
+      GroupByResult groups;
+      RequireOk(group->GroupBy(Predicate::All({}), {}, options, &groups));
       for (size_t g = 0; g < groups.size; ++g) {
         found.emplace_back(groups.keys[1].bytes(g), groups.keys[0].bytes(g));
       }
@@ -156,10 +157,10 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_asked_says_why) {
         *db.Source(), Spec(spec), db.Beside(absl::StrCat("index", members.size()))))});
   }
   const auto group = RequireOk(IndexGroup::Create(members));
-  const auto refused = [&](const std::vector<Aggregate>& aggregates, const RowGroupOptions& options,
+  const auto refused = [&](const std::vector<Aggregate>& aggregates, const GroupByOptions& options,
                            std::string_view message) {
-    RowGroups groups;
-    const absl::Status s = group->AggregateRows(Predicate("n", 1), aggregates, options, &groups);
+    GroupByResult groups;
+    const absl::Status s = group->GroupBy(Predicate("n", 1), aggregates, options, &groups);
     BOOST_TEST((s.code() == absl::StatusCode::kInvalidArgument));
     BOOST_TEST(absl::StrContains(std::string(s.message()), std::string(message)), s.ToString());
   };
@@ -171,27 +172,27 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_asked_says_why) {
   refused({Aggregate::CountDistinct()}, {}, "count_distinct(): it wants a column");
   refused({Aggregate::Count()}, {.group_by = {"tags"}}, "several keys of row 'a'");
   refused({Aggregate::Count()}, {.order_by = {{1}}}, "there is no column 1, only 0");
-  refused({Aggregate::Count()}, {.after = "x"}, "RowGroupOptions::after: expected the cursor of");
+  refused({Aggregate::Count()}, {.after = "x"}, "GroupByOptions::after: expected the cursor of");
   refused({Aggregate::Count()}, {.strategy = WhereStrategy::kWalk}, "walk");
   refused({{static_cast<AggregateFunction>(77), "n"}}, {}, "77 is no aggregate function");
-  RowGroups groups;
+  GroupByResult groups;
   // A cursor is of one question.
-  RowGroupOptions page;
+  GroupByOptions page;
   page.group_by = {"n"};
   page.limit = 1;
-  RequireOk(group->AggregateRows(Predicate::All({}), {Aggregate::Count()}, page, &groups));
+  RequireOk(group->GroupBy(Predicate::All({}), {Aggregate::Count()}, page, &groups));
   page.after = groups.cursor;
   BOOST_TEST(!page.after.empty());
-  RequireOk(group->AggregateRows(Predicate::All({}), {Aggregate::Count()}, page, &groups));
+  RequireOk(group->GroupBy(Predicate::All({}), {Aggregate::Count()}, page, &groups));
   const std::string_view foreign = "expected the cursor of an earlier answer to the same question";
   refused({Aggregate::Count()}, page, foreign);
   const auto refused_of_all = [&](const std::vector<Aggregate>& aggregates,
-                                  const RowGroupOptions& options) {
-    const absl::Status s = group->AggregateRows(Predicate::All({}), aggregates, options, &groups);
+                                  const GroupByOptions& options) {
+    const absl::Status s = group->GroupBy(Predicate::All({}), aggregates, options, &groups);
     BOOST_TEST(absl::StrContains(std::string(s.message()), std::string(foreign)), s.ToString());
   };
   refused_of_all({Aggregate::Count("n")}, page);
-  RowGroupOptions other = page;
+  GroupByOptions other = page;
   other.group_by = {"town"};
   refused_of_all({Aggregate::Count()}, other);
   other = page;
@@ -199,9 +200,9 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_asked_says_why) {
   refused_of_all({Aggregate::Count()}, other);
   other = {};
   other.limit = 0;
-  RequireOk(group->AggregateRows(Predicate("n", 1), {Aggregate::Count()}, other, &groups));
+  RequireOk(group->GroupBy(Predicate("n", 1), {Aggregate::Count()}, other, &groups));
   BOOST_TEST((groups.size == 0 && groups.cursor.empty() && groups.values.size() == 1));
-  RequireOk(group->AggregateRows(Predicate("n", 2), {Aggregate::Sum("tags")}, {}, &groups));
+  RequireOk(group->GroupBy(Predicate("n", 2), {Aggregate::Sum("tags")}, {}, &groups));
   BOOST_TEST(groups.values[0].numbers<uint64_t>()[0] == 1u);
 }
 

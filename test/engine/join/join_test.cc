@@ -1,5 +1,5 @@
 // Joins of two indexes against nested loops over their rows.
-#include "cairn/join/join.h"
+#include "cairn/join.h"
 
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "cairn/catch_up.h"
+#include "cairn/options.h"
 #include "test/engine/shards/sharded_pair.h"
 #include "test/sanitizer.h"
 #include "test/test_random.h"
@@ -30,11 +30,11 @@ struct Entry {
 };
 
 std::vector<Entry> EntriesOf(const SecondaryIndex& index) {
-  Matches matches;
+  FindResult matches;
   QueryOptions options;
   options.with_keys = true;
   RequireOk(index.Scan(RangeBatch::Everything(index.kind()), &matches, options));
-  PrimaryKeyColumn primary_keys;
+  StringList primary_keys;
   RequireOk(index.PrimaryKeysOf(matches, &primary_keys));
   std::vector<Entry> entries;
   for (size_t i = 0; i < primary_keys.size(); ++i) {
@@ -60,8 +60,8 @@ std::vector<Pair> Expected(const SecondaryIndex& left, const SecondaryIndex& rig
 }
 
 std::vector<Pair> PairsOf(const SecondaryIndex& left, const SecondaryIndex& right,
-                          const JoinedRows& rows) {
-  PrimaryKeyColumn of_left, of_right;
+                          const JoinResult& rows) {
+  StringList of_left, of_right;
   RequireOk(left.PrimaryKeysOf(rows.left, &of_left));
   RequireOk(right.PrimaryKeysOf(rows.right, &of_right));
   BOOST_REQUIRE(rows.right.size() == rows.size() && rows.keys.size() == rows.size());
@@ -75,7 +75,7 @@ std::vector<Pair> PairsOf(const SecondaryIndex& left, const SecondaryIndex& righ
 // All at once, counted, and page by page.
 void Check(const SecondaryIndex& left, const SecondaryIndex& right) {
   const std::vector<Pair> expected = Expected(left, right);
-  JoinedRows rows;
+  JoinResult rows;
   JoinOptions options;
   options.with_keys = true;
   RequireOk(Join(left, right, options, &rows));
@@ -138,7 +138,7 @@ BOOST_AUTO_TEST_CASE(keys_of_more_entries_than_a_page) {
   const auto left = Build(a, "value:text"), right = Build(b, "value:text");
   const std::vector<Pair> expected = Expected(*left, *right);
   BOOST_TEST(expected.size() == size_t{rows} + 2 + 1);  // "5" is odd, too
-  JoinedRows pairs;
+  JoinResult pairs;
   JoinOptions options;
   options.with_keys = true;
   options.limit = 100000;
@@ -229,7 +229,7 @@ BOOST_AUTO_TEST_CASE(what_came_since_the_build_and_pinned_states) {
   RequireOk(left->CatchUp(*a.Source()));
   CheckBothWays(*left, *right);
   BOOST_TEST((Expected(*pinned, *pinned) == before));
-  RequireOk(left->Merge());
+  RequireOk(left->Compact());
   CheckBothWays(*left, *right);
   Check(*pinned, *right);
   BOOST_TEST((Expected(*pinned, *pinned) == before));
@@ -238,7 +238,7 @@ BOOST_AUTO_TEST_CASE(what_came_since_the_build_and_pinned_states) {
   options.left_columns = {"all"};
   options.right_columns = {"all"};
   options.with_keys = true;
-  JoinedRows rows;
+  JoinResult rows;
   RequireOk(Join(*left, *right, options, &rows));
   for (size_t j = 0; j < rows.size(); ++j) {
     const std::string key = absl::StrCat(rows.keys.u32(j), "|");
@@ -256,10 +256,10 @@ BOOST_AUTO_TEST_CASE(keys_from_elsewhere) {
   const std::vector<uint32_t> keys = {3, 9, 0, 3};
   JoinOptions options;
   options.right_columns = {"key"};
-  JoinedRows rows;
+  JoinResult rows;
   RequireOk(JoinKeys(keys, *index, options, &rows));
   BOOST_TEST(rows.size() == 7u + 8 + 7);
-  PrimaryKeyColumn primary_keys;
+  StringList primary_keys;
   RequireOk(index->PrimaryKeysOf(rows.right, &primary_keys));
   for (size_t j = 0; j < rows.size(); ++j) {
     BOOST_TEST(rows.left[j] == (j < 7 ? 0u : j < 15 ? 2u : 3u));
@@ -280,7 +280,7 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_joined_is_refused) {
   TestDatabase other;
   other.Put("x", "1");
   const auto wide = Build(other, "value.field('|',0):u64");
-  JoinedRows rows;
+  JoinResult rows;
   const absl::Status types = Join(*number, *wide, {}, &rows);
   BOOST_TEST(absl::IsInvalidArgument(types), types);
   BOOST_TEST(types.message().find("(u32) with keys of (u64)") != std::string::npos, types);

@@ -84,7 +84,7 @@ BOOST_AUTO_TEST_CASE(writes_without_a_log_after_a_recovery) {
   IndexedDatabase db;
   db.Create(kCity);
   db.Put("a", "Rome");
-  RequireOk(db->StoreIndexes());
+  RequireOk(db->FlushIndexes());
   db.Put("b", "Oslo");
   RequireOk(db->DeleteRange({}, db.family(0), "q", "q"));
   const std::string first = db.Beside("first"), second = db.Beside("second");
@@ -101,7 +101,7 @@ BOOST_AUTO_TEST_CASE(writes_without_a_log_after_a_recovery) {
   CopyAsKilled(db, second);
   const std::string third = db.Beside("third");
   {
-    Opened killed(db, second, OnStale::kReport);
+    Opened killed(db, second, OnStale::kKeepStale);
     RequireOk(killed.db->WaitUntilReady("city"));
     RequireOk(killed.db->Put(WithoutLog(), "bulk", "Ghost"));
     BOOST_TEST(absl::IsFailedPrecondition(killed.db->Pin("city").status()));
@@ -147,7 +147,7 @@ BOOST_AUTO_TEST_CASE(files_ingested_into_a_family_without_indexes) {
 BOOST_AUTO_TEST_CASE(an_operand_that_is_followed_together_with_an_ingested_number) {
   IndexedDBOptions options;
   options.follow_interval = absl::Hours(1);
-  options.on_stale = OnStale::kReport;
+  options.on_stale = OnStale::kKeepStale;
   IndexedDatabase db(options);
   db.Create(kCity);
   db.Put("k", "x", 1);

@@ -96,7 +96,7 @@ struct OnFullDisk {
     db.Create(kCity);
     RequireOk(db->Put(Synced(), "a", "Lisbon"));
     BOOST_TEST(RowsOf(db.get(), "city", "Lisbon") == "a");
-    RequireOk(db->StoreIndexes());
+    RequireOk(db->FlushIndexes());
   }
   ~OnFullDisk() { db.Close(); }
 
@@ -157,7 +157,7 @@ BOOST_AUTO_TEST_CASE(a_write_that_fails_with_two_queues) {
 // The process ends before the index is built again, and nothing that takes space can be written.
 BOOST_AUTO_TEST_CASE(a_failed_write_whose_mark_cannot_be_written) {
   OnFullDisk full([](rocksdb::Options* options) { options->enable_pipelined_write = true; },
-                  OnStale::kReport);
+                  OnStale::kKeepStale);
   full.disk->marks_fail = true;
   full.FailToWrite("x", "Ghost");
   BOOST_TEST(absl::IsFailedPrecondition(full.db->Pin("city").status()));
@@ -224,7 +224,7 @@ BOOST_AUTO_TEST_CASE(options_that_are_refused) {
       IndexedDatabase db;
       db.Create(kCity);
       db.Put("a", "Lisbon");
-      RequireOk(db->StoreIndexes());
+      RequireOk(db->FlushIndexes());
       db.Put("x", "Ghost");
       db.Close();
       const rocksdb::Options plain = db.rocksdb_options();

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "cairn/columns/column_values.h"
+#include "cairn/column.h"
 #include "cairn/indexed_db.h"
 #include "cairn/query.h"
 #include "cairn/secondary_index.h"
@@ -27,12 +27,12 @@ constexpr std::string_view kSpec =
 
 // Primary key -> value, as the index's columns have it; checks that both columns are of one state.
 std::map<std::string, std::string> Values(const SecondaryIndex& index) {
-  Matches matches;
+  FindResult matches;
   QueryOptions options;
   options.with_keys = true;
   options.columns = {"number", "whole"};
   RequireOk(index.Scan(RangeBatch::Everything(index.kind()), &matches, options));
-  PrimaryKeyColumn primary_keys;
+  StringList primary_keys;
   RequireOk(index.PrimaryKeys(matches.row_ids, &primary_keys));
   std::map<std::string, std::string> values;
   for (size_t i = 0; i < primary_keys.size(); ++i) {
@@ -75,7 +75,7 @@ BOOST_AUTO_TEST_CASE(a_query_sees_the_values_written_before_it) {
     BOOST_TEST((Values(db) == model));
     const auto pinned = round % 7 == 0 ? RequireOk(db->Pin("by")) : nullptr;
     const auto before = model;
-    if (round % 10 == 9) RequireOk(db->MergeIndex("by"));
+    if (round % 10 == 9) RequireOk(db->CompactIndex("by"));
     if (round % 20 == 19) db.Reopen(), RequireOk(db->WaitUntilReady("by"));
     change();
     if (pinned != nullptr && round % 20 != 19) BOOST_TEST((Values(*pinned) == before));
@@ -130,7 +130,7 @@ BOOST_AUTO_TEST_CASE(readers_see_whole_rows_while_they_change) {
   std::atomic<size_t> wrong = 0, scans = 0;
   std::thread reader([&] {
     while (!stop) {
-      Matches matches;
+      FindResult matches;
       QueryOptions options;
       options.columns = {"number", "whole"};
       const auto index = db->Index("by");
@@ -151,7 +151,7 @@ BOOST_AUTO_TEST_CASE(readers_see_whole_rows_while_they_change) {
   auto random = TestRandom(1);
   for (size_t i = 0; i < FewerSanitized(3000, 4, 10); ++i) {
     db.Put("row" + std::to_string(random() % 50), absl::StrFormat("%d|%d", random() % 5, i));
-    if (i % 500 == 250) RequireOk(db->MergeIndex("by"));
+    if (i % 500 == 250) RequireOk(db->CompactIndex("by"));
   }
   stop = true;
   reader.join();

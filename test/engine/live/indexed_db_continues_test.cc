@@ -111,7 +111,7 @@ BOOST_AUTO_TEST_CASE(another_version_of_an_extractor_has_the_index_built_again) 
   const auto prefix = std::make_shared<Prefix>();
   RequireOk(RegisterExtractor("continues_prefix", prefix));
   IndexedDBOptions options;
-  options.on_stale = OnStale::kReport;
+  options.on_stale = OnStale::kKeepStale;
   IndexedDatabase db(options);
   db.Create("ix = custom('continues_prefix'):text");
   db.Put("a", "Lisbon");

@@ -14,8 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "cairn/catch_up.h"
-#include "cairn/open_options.h"
+#include "cairn/options.h"
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
 #include "cairn/types.h"
@@ -32,7 +31,7 @@ BOOST_AUTO_TEST_SUITE(indexed_db_lifecycle_test)
 namespace {
 
 constexpr char kAll[] = "all = value:text";
-constexpr OnStale kPolicies[] = {OnStale::kRebuild, OnStale::kReport};
+constexpr OnStale kPolicies[] = {OnStale::kRebuild, OnStale::kKeepStale};
 
 IndexedDBOptions WithPolicy(OnStale on_stale) {
   IndexedDBOptions options;
@@ -149,13 +148,13 @@ BOOST_AUTO_TEST_CASE(who_else_would_write_to_an_index_is_refused) {
     is_refused((*other)->CatchUp(**source).status());
     is_refused(SecondaryIndex::Build(**source, SpecOf(kAll), directory).status());
   }
-  is_refused((*other)->Merge());
+  is_refused((*other)->Compact());
   // And it disturbs nothing.
   for (int i = 0; i < 3; ++i) {
     db.Put("k", absl::StrCat("x", i));
-    RequireOk(db->StoreIndexes());
-    RequireOk(db->MergeIndex("all"));
-    RequireOk(db.Info("all").store_status);
+    RequireOk(db->FlushIndexes());
+    RequireOk(db->CompactIndex("all"));
+    RequireOk(db.Info("all").flush_status);
     RequireOk(db->RebuildIndex("all"));
     RequireOk(db->WaitUntilReady("all"));
   }
@@ -213,7 +212,7 @@ BOOST_AUTO_TEST_CASE(an_io_error_that_passes_heals_by_itself) {
 }
 
 BOOST_AUTO_TEST_CASE(a_change_past_the_log_is_known_also_where_the_index_could_not_be_opened) {
-  IndexedDatabase db(WithPolicy(OnStale::kReport));
+  IndexedDatabase db(WithPolicy(OnStale::kKeepStale));
   db.Put("m", "red");
   db.Put("m", "red", 1);
   db.Create(kAll);
@@ -255,7 +254,7 @@ BOOST_AUTO_TEST_CASE(a_change_past_the_log_is_known_also_where_the_index_could_n
     const auto pinned = db->Pin(name);
     BOOST_TEST(absl::IsFailedPrecondition(pinned.status()), pinned.status());
     BOOST_TEST(absl::StrContains(std::string(pinned.status().message()), "ingested"));
-    const auto as_it_is = db->PinAsItIs(name);
+    const auto as_it_is = db->PinStale(name);
     RequireOk(as_it_is.status());
     BOOST_TEST(RowsOf(**as_it_is, "red") == "m");
     RequireOk(db->RebuildIndex(name));
@@ -266,7 +265,7 @@ BOOST_AUTO_TEST_CASE(a_change_past_the_log_is_known_also_where_the_index_could_n
 }
 
 BOOST_AUTO_TEST_CASE(indexes_that_are_created_beside_ingestions_have_what_was_ingested) {
-  IndexedDatabase db(WithPolicy(OnStale::kReport));
+  IndexedDatabase db(WithPolicy(OnStale::kKeepStale));
   Fill(db.get(), 2000, "v");
   std::atomic<bool> end{false};
   std::thread ingesting([&] {
@@ -308,7 +307,7 @@ BOOST_AUTO_TEST_CASE(writers_wait_for_indexes_that_are_far_behind) {
   constexpr size_t kBatches = FewerSanitized(300, 3, 5);
   IndexedDBOptions options;
   options.max_backlog = absl::Milliseconds(20);
-  options.merge_interval = absl::ZeroDuration();
+  options.compact_interval = absl::ZeroDuration();
   for (const absl::Duration follow_interval : {absl::Milliseconds(10), absl::ZeroDuration()}) {
     options.follow_interval = follow_interval;
     IndexedDatabase db(options);
@@ -323,7 +322,7 @@ BOOST_AUTO_TEST_CASE(writers_wait_for_indexes_that_are_far_behind) {
             batch.Put(absl::StrCat("k", i * 7919 % kBatches, "_", k), absl::StrCat("v", k, i)));
       }
       RequireOk(db->Write({}, &batch));
-      most = std::max(most, db.Info("a").lag);
+      most = std::max(most, db.Info("a").sequence_lag);
     }
     BOOST_TEST(most <
                kBatches * 500);  // without, nothing is followed meanwhile where the interval is 0

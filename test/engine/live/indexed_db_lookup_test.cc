@@ -143,7 +143,7 @@ BOOST_AUTO_TEST_CASE(keys_of_several_parts_are_looked_up_whole_or_by_leading_par
   BOOST_TEST(RequireOk(db->LookupRows("place", KeyQuery::Leading("PT"))).size() == 2u);
   BOOST_TEST(Text(db->Lookup("place", KeyQuery::Range("NO", "PTX"))) == "d b a");
   BOOST_TEST(Text(db->Lookup("place", KeyQuery::Range({"PT", "Li"}, {"PT", "Lj"}))) == "a");
-  const KeyValue parts[] = {std::string_view("PT"), std::string_view("Lagos")};
+  const DataValue parts[] = {std::string_view("PT"), std::string_view("Lagos")};
   BOOST_TEST(Text(db->Lookup("place", {LogicalKey::OfParts(parts)})) == "b");
 }
 
@@ -203,7 +203,7 @@ BOOST_AUTO_TEST_CASE(a_limited_range_goes_on_where_it_ended) {
           keys.insert(keys.end(), page.begin(), page.end());
           options.after = page.cursor();
         }
-        RequireOk(db->MergeIndex("city"));  // row ids change, cursors do not
+        RequireOk(db->CompactIndex("city"));  // row ids change, cursors do not
       } while (!options.after.empty());
       Strings expected = {"k0", "k2", "k4", "k6", "k8", "k1", "k3", "k5", "k7", "k9"};
       if (order == Order::kDescending) expected = Strings(expected.rbegin(), expected.rend());
@@ -267,7 +267,7 @@ BOOST_AUTO_TEST_CASE(lookups_are_of_one_state_while_rows_change_and_merges_go_on
     }
   });
   std::thread merger([&] {
-    while (!done) db->MergeIndex("value").IgnoreError();
+    while (!done) db->CompactIndex("value").IgnoreError();
   });
   std::string wrong;
   for (size_t i = 0; i < FewerUnderTsan(2000, 20) && wrong.empty(); ++i) {

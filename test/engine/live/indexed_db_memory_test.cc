@@ -8,7 +8,6 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "cairn/index_stats.h"
 #include "cairn/indexed_db.h"
 #include "cairn/secondary_index.h"
 #include "rocksdb/write_batch.h"
@@ -24,8 +23,8 @@ constexpr uint64_t kBatch = 500;
 
 IndexedDBOptions Quiet() {
   IndexedDBOptions options;
-  options.merge_interval = absl::ZeroDuration();  // nobody else gives memory back
-  options.store_interval = absl::ZeroDuration();
+  options.compact_interval = absl::ZeroDuration();  // nobody else gives memory back
+  options.flush_interval = absl::ZeroDuration();
   return options;
 }
 
@@ -65,7 +64,7 @@ BOOST_AUTO_TEST_CASE(rows_that_come_and_go_take_memory_for_those_that_are_there)
   BOOST_TEST(RunQueue(db, "state", 0, rows, 1000) < 3u << 20);
   BOOST_TEST(RequireOk(db->Lookup("state", "state1")).size() == 100u);
   // Files of it, and a delta that is read from them, are no larger.
-  RequireOk(db->StoreIndexes());
+  RequireOk(db->FlushIndexes());
   db.Reopen();
   RequireOk(db->WaitUntilReady("state"));
   BOOST_TEST(db.Info("state").builds == 0u);
@@ -76,12 +75,12 @@ BOOST_AUTO_TEST_CASE(rows_that_come_and_go_take_memory_for_those_that_are_there)
 
 BOOST_AUTO_TEST_CASE(stored_again_and_again_they_take_files_for_those_that_are_there) {
   IndexedDBOptions options = Quiet();
-  options.merge_interval = absl::Milliseconds(20);
+  options.compact_interval = absl::Milliseconds(20);
   IndexedDatabase db(options);
   db.Create("state = value:text");
   for (uint64_t i = 0; i < FewerSanitized(40, 2, 4); ++i) {
     RunQueue(db, "state", i * 1000, 1000, 1000);
-    RequireOk(db->StoreIndexes());
+    RequireOk(db->FlushIndexes());
   }
   const auto bytes = [&] {
     uint64_t sum = 0;

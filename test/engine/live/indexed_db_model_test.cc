@@ -11,9 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "cairn/catch_up.h"
+#include "cairn/column.h"
 #include "cairn/indexed_db.h"
-#include "cairn/string_list.h"
+#include "cairn/options.h"
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/write_batch.h"
 #include "test/engine/indexed_database.h"
@@ -50,8 +50,8 @@ class Model {
     if (what < 960) return CheckAll();
     if (what < 970) return RequireOk(db_->Flush({}, db_.family(random_() % 2)));
     if (what < 973) return RequireOk(db_->CompactRange({}, db_.family(0), nullptr, nullptr));
-    if (what < 980) return RequireOk(db_->StoreIndexes());
-    if (what < 986) return MergeIndex();
+    if (what < 980) return RequireOk(db_->FlushIndexes());
+    if (what < 986) return CompactIndex();
     if (what < 990) return Reopen();
     if (what < 993) return DropOrCreate();
     if (what < 995) return PutUnlogged();
@@ -194,17 +194,17 @@ class Model {
     if (name.empty()) return;
     const auto live = RequireOk(db_->Index(name));
     uint64_t count = 0;
-    RequireOk(live->Count(RangeBatch::Everything(KeyKind::kBytes), absl::MakeSpan(&count, 1)));
+    RequireOk(live->Count(RangeBatch::Everything(PhysicalType::kBytes), absl::MakeSpan(&count, 1)));
     const size_t expected = rows_[kModelIndexes.at(name).family].size();
     if (count != expected) BOOST_FAIL(name << " counts " << count << ", expected " << expected);
   }
   void CheckIndex(const std::string& name) {
     const auto pinned = RequireOk(db_->Pin(name));
-    Matches matches;
+    FindResult matches;
     QueryOptions options;
     options.with_keys = true;
-    RequireOk(pinned->Scan(RangeBatch::Everything(KeyKind::kBytes), &matches, options));
-    PrimaryKeyColumn primary_keys;
+    RequireOk(pinned->Scan(RangeBatch::Everything(PhysicalType::kBytes), &matches, options));
+    StringList primary_keys;
     RequireOk(pinned->PrimaryKeys(matches.row_ids, &primary_keys));
     const Entries expected = Expected(name);
     if (primary_keys.size() != expected.size()) {
@@ -221,9 +221,9 @@ class Model {
       ++i;
     }
   }
-  void MergeIndex() {
+  void CompactIndex() {
     const std::string name = AnyIndex();
-    if (!name.empty()) RequireOk(db_->MergeIndex(name));
+    if (!name.empty()) RequireOk(db_->CompactIndex(name));
   }
   void DropOrCreate() {
     const auto index =
@@ -274,7 +274,7 @@ class Model {
     const auto source =
         SnapshotSource::FromDb(db_->GetBaseDB(), db_.family(kModelIndexes.at(name).family));
     RequireOk(source.status());
-    const absl::Status merged = (*other)->Merge();
+    const absl::Status merged = (*other)->Compact();
     if (!absl::IsUnavailable(merged)) BOOST_FAIL("another merges: " << merged);
     const absl::Status caught_up = (*other)->CatchUp(**source).status();
     // It needs the directory only where there is something to store; and what is stored may be too

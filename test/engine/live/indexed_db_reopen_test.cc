@@ -87,7 +87,7 @@ BOOST_AUTO_TEST_CASE(an_index_catches_up_after_its_process_was_killed) {
   CheckAgainstDatabase(db.get(), "by_colour", nullptr);
   uint64_t count = 0;
   RequireOk((**db->Index("by_colour"))
-                .Count(RangeBatch::Everything(KeyKind::kBytes), absl::MakeSpan(&count, 1)));
+                .Count(RangeBatch::Everything(PhysicalType::kBytes), absl::MakeSpan(&count, 1)));
   BOOST_TEST(count == 3000);
 }
 
@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(a_write_without_the_log_makes_indexes_stale_and_they_are_re
 
 BOOST_AUTO_TEST_CASE(a_stale_index_says_why_and_stays_so_if_it_is_to) {
   IndexedDBOptions options;
-  options.on_stale = OnStale::kReport;
+  options.on_stale = OnStale::kKeepStale;
   IndexedDatabase db(options);
   db.Put("a", "red");
   db.Create(kByColour);
@@ -134,14 +134,14 @@ BOOST_AUTO_TEST_CASE(a_stale_index_says_why_and_stays_so_if_it_is_to) {
   rocksdb::WriteOptions unlogged;
   unlogged.disableWAL = true;
   RequireOk(db->Put(unlogged, "b", "red"));
-  Matches matches;
+  FindResult matches;
   const std::string_view keys[] = {"red"};
   CheckFails(live->Find(keys, &matches), absl::StatusCode::kFailedPrecondition, "disableWAL");
   CheckFails(db->Pin("by_colour").status(), absl::StatusCode::kFailedPrecondition, "RebuildIndex");
   CheckFails(db->WaitUntilReady("by_colour"), absl::StatusCode::kFailedPrecondition, "disableWAL");
   BOOST_TEST((db.Info("by_colour").state == IndexState::kStale));
-  BOOST_TEST(db.Info("by_colour").lag == 1u);
-  const auto as_it_is = RequireOk(db->PinAsItIs("by_colour"));
+  BOOST_TEST(db.Info("by_colour").sequence_lag == 1u);
+  const auto as_it_is = RequireOk(db->PinStale("by_colour"));
   BOOST_TEST(RowsOf(*as_it_is, "red") == "a");
   RequireOk(db->RebuildIndex("by_colour"));
   RequireOk(db->WaitUntilReady("by_colour"));
@@ -151,7 +151,7 @@ BOOST_AUTO_TEST_CASE(a_stale_index_says_why_and_stays_so_if_it_is_to) {
 
 BOOST_AUTO_TEST_CASE(ingested_files_make_indexes_stale_also_across_a_reopen) {
   IndexedDBOptions options;
-  options.on_stale = OnStale::kReport;
+  options.on_stale = OnStale::kKeepStale;
   IndexedDatabase db(options);
   db.Put("m", "red");
   db.Create(kByColour);
@@ -190,7 +190,7 @@ BOOST_AUTO_TEST_CASE(indexes_catch_up_together_from_different_states) {
   static const auto failing = std::make_shared<Failing>();
   RequireOk(RegisterExtractor("indexed_db_reopen_failing", failing));
   IndexedDBOptions options;
-  options.store_interval = absl::ZeroDuration();
+  options.flush_interval = absl::ZeroDuration();
   IndexedDatabase db(options);
   const std::vector<std::string> names = {"d", "b", "of_a", "c", "fails", "a"};
   for (const std::string& name : names) {
@@ -223,7 +223,7 @@ BOOST_AUTO_TEST_CASE(indexes_catch_up_together_from_different_states) {
   };
   for (const std::string& name : names) {
     write();
-    RequireOk(db->StoreIndexes());
+    RequireOk(db->FlushIndexes());
     std::filesystem::copy(live / name, kept / name, std::filesystem::copy_options::recursive);
   }
   db.Put("bad", "row");

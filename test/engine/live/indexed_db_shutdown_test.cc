@@ -154,7 +154,7 @@ BOOST_AUTO_TEST_CASE(calls_after_the_end_say_that_it_has_come) {
     BOOST_TEST(status.message().find("closed") != status.message().npos, status);
   };
   const auto check_live = [&] {
-    Matches matches;
+    FindResult matches;
     const std::string_view keys[] = {"red"};
     is_closed((*live)->Find(keys, &matches));
     is_closed((*live)->Verify());
@@ -164,14 +164,14 @@ BOOST_AUTO_TEST_CASE(calls_after_the_end_say_that_it_has_come) {
   is_closed(db->CreateIndex(SpecOf("more = value:text")));
   is_closed(db->RebuildIndex("all"));
   is_closed(db->DropIndex("all"));
-  is_closed(db->MergeIndex("all"));
+  is_closed(db->CompactIndex("all"));
   is_closed(db->WaitUntilReady("all"));
   is_closed(db->Pin("all").status());
-  is_closed(db->StoreIndexes());
+  is_closed(db->FlushIndexes());
   BOOST_TEST(db->ListIndexes().size() == 2u);
   for (const IndexInfo& info : db->ListIndexes()) is_closed(info.status);
   BOOST_TEST(!db->IngestExternalFile(handles[1], {"none.sst"}, {}).ok());
-  const auto as_it_is = db->PinAsItIs("all");
+  const auto as_it_is = db->PinStale("all");
   RequireOk(as_it_is.status());
   BOOST_TEST(RowsOf(**as_it_is, "red") == "a");
   Destroy(db.get(), &handles);
@@ -195,7 +195,7 @@ BOOST_AUTO_TEST_CASE(queries_may_race_the_end) {
       threads.emplace_back([&, live = *live] {
         const std::string_view keys[] = {"red"};
         while (true) {
-          Matches matches;
+          FindResult matches;
           const absl::Status s = live->Find(keys, &matches);
           begun = true;
           if (s.ok() && matches.row_ids.size() == 1) continue;
@@ -206,7 +206,7 @@ BOOST_AUTO_TEST_CASE(queries_may_race_the_end) {
     }
     threads.emplace_back([&] {
       if (!absl::IsFailedPrecondition(db->WaitUntilReady("none"))) begun = true;
-      while (db->StoreIndexes().ok() && db->MergeIndex("all").ok() && db->Pin("all").ok()) {
+      while (db->FlushIndexes().ok() && db->CompactIndex("all").ok() && db->Pin("all").ok()) {
       }
     });
     while (!begun) absl::SleepFor(absl::Microseconds(10));

@@ -1,5 +1,5 @@
 #include "cairn/indexed_db.h"
-#include "cairn/string_list.h"
+#include "cairn/column.h"
 
 #include <atomic>
 #include <boost/test/unit_test.hpp>
@@ -132,8 +132,8 @@ BOOST_AUTO_TEST_CASE(each_of_many_threads_reads_what_it_has_just_written) {
           continue;
         }
         const std::string_view keys[] = {colour};
-        Matches matches;
-        PrimaryKeyColumn primary_keys;
+        FindResult matches;
+        StringList primary_keys;
         if (!(*index)->Find(keys, &matches).ok() ||
             !(*index)->PrimaryKeys(matches.row_ids, &primary_keys).ok() ||
             primary_keys.size() != 1 || primary_keys[0] != key) {
@@ -250,7 +250,7 @@ BOOST_AUTO_TEST_CASE(a_dropped_index_is_gone_and_its_name_is_free) {
   BOOST_TEST(!std::filesystem::exists(directory));
   CheckFails(db->Index("by_colour").status(), absl::StatusCode::kNotFound, "by_colour");
   CheckFails(db->DropIndex("by_colour"), absl::StatusCode::kNotFound, "by_colour");
-  Matches matches;
+  FindResult matches;
   const std::string_view keys[] = {"red"};
   CheckFails((*live)->Find(keys, &matches), absl::StatusCode::kFailedPrecondition, "dropped");
   BOOST_TEST(RowsOf(**pinned, "red") == "a");
@@ -309,7 +309,7 @@ BOOST_AUTO_TEST_CASE(a_row_that_cannot_be_read_fails_its_index_until_a_rebuild_o
   BOOST_TEST(RequireOk(db->Lookup("skips", KeyQuery::Everything())).size() == 1u);
   db.Put("zoe", R"({"age": 42})");
   refused("has failed");
-  BOOST_TEST((db.Info("age").behind == absl::ZeroDuration()));
+  BOOST_TEST((db.Info("age").time_lag == absl::ZeroDuration()));
   BOOST_TEST(RequireOk(db->Lookup("skips", 42)).size() == 2u);
   RequireOk(db->RebuildIndex("age"));
   RequireOk(db->WaitUntilReady("age"));
@@ -338,7 +338,7 @@ BOOST_AUTO_TEST_CASE(a_pinned_state_outlives_writes_and_the_database) {
   BOOST_TEST(RowsOf(db.get(), "by_colour", "red") == "b");
   db.Close();
   BOOST_TEST(RowsOf(**pinned, "red") == "a b");
-  Matches matches;
+  FindResult matches;
   const std::string_view keys[] = {"red"};
   CheckFails((*live)->Find(keys, &matches), absl::StatusCode::kFailedPrecondition, "");
 }

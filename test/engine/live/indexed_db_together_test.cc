@@ -1,4 +1,4 @@
-// IndexedDB::PinTogether: several indexes at one state, with every write that had returned, also
+// IndexedDB::PinGroup: several indexes at one state, with every write that had returned, also
 // while others write and indexes are merged.
 #include <atomic>
 #include <boost/test/unit_test.hpp>
@@ -11,8 +11,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "cairn/index_group.h"
 #include "cairn/indexed_db.h"
-#include "cairn/where/index_group.h"
 #include "test/engine/indexed_database.h"
 #include "test/engine/where/where_model.h"
 #include "test/require_ok.h"
@@ -24,7 +24,7 @@ BOOST_AUTO_TEST_SUITE(indexed_db_together_test)
 namespace {
 
 std::vector<std::string> Found(const IndexGroup& group, const Predicate& where) {
-  WhereMatches matches;
+  WhereResult matches;
   RequireOk(group.Find(where, {}, &matches));
   StringList keys;
   RequireOk(group.PrimaryKeys(matches.rows, &keys));
@@ -72,8 +72,8 @@ BOOST_AUTO_TEST_CASE(predicates_see_what_was_written) {
       RequireOk(db->Put({}, key, value));
       rows[key] = {{age}, has_city ? std::vector<ModelKey>{city} : std::vector<ModelKey>{}};
     }
-    if (round % 211 == 50) RequireOk(db->MergeIndex(random() % 2 == 0 ? "age" : "city"));
-    const auto group = RequireOk(db->PinTogether({"city", "age"}));
+    if (round % 211 == 50) RequireOk(db->CompactIndex(random() % 2 == 0 ? "age" : "city"));
+    const auto group = RequireOk(db->PinGroup({"city", "age"}));
     const ModelPredicate where = maker.Make(2);
     BOOST_TEST_CONTEXT("where " << where.predicate.ToString()) {
       const std::vector<std::string> expected = ModelAnswer(rows, where);
@@ -82,9 +82,9 @@ BOOST_AUTO_TEST_CASE(predicates_see_what_was_written) {
       for (const std::string& key : expected) {
         sum += static_cast<uint64_t>(std::get<int64_t>(*rows[key][0][0][0]));
       }
-      RowGroups groups;
-      RequireOk(group->AggregateRows(where.predicate, {Aggregate::Count(), Aggregate::Sum("age")},
-                                     {}, &groups));
+      GroupByResult groups;
+      RequireOk(group->GroupBy(where.predicate, {Aggregate::Count(), Aggregate::Sum("age")}, {},
+                               &groups));
       BOOST_TEST(groups.values[0].numbers<uint64_t>()[0] == expected.size());
       BOOST_TEST(groups.values[1].is_null(0) == expected.empty());
       BOOST_TEST(groups.values[1].numbers<uint64_t>()[0] == sum);
@@ -106,9 +106,9 @@ BOOST_AUTO_TEST_CASE(indexes_are_of_one_state_while_others_write) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
   size_t groups = 0;
   while (std::chrono::steady_clock::now() < end || groups < 3) {
-    const auto group = RequireOk(db->PinTogether({"age", "city"}));
+    const auto group = RequireOk(db->PinGroup({"age", "city"}));
     ++groups;
-    WhereMatches matches;
+    WhereResult matches;
     RequireOk(group->Find(Predicate("age", KeyQuery::Everything()), {}, &matches));
     for (const auto& member : group->members()) {
       BOOST_TEST(member.index->sequence() == group->members()[0].index->sequence());
@@ -128,17 +128,17 @@ BOOST_AUTO_TEST_CASE(indexes_are_of_one_state_while_others_write) {
 BOOST_AUTO_TEST_CASE(errors) {
   TemporaryDirectory directory;
   auto db = OpenPeople(directory / "db");
-  BOOST_TEST(absl::IsNotFound(db->PinTogether({"age", "town"}).status()));
-  BOOST_TEST(absl::IsInvalidArgument(db->PinTogether({}).status()));
-  BOOST_TEST(absl::IsInvalidArgument(db->PinTogether({"age", "age"}).status()));
+  BOOST_TEST(absl::IsNotFound(db->PinGroup({"age", "town"}).status()));
+  BOOST_TEST(absl::IsInvalidArgument(db->PinGroup({}).status()));
+  BOOST_TEST(absl::IsInvalidArgument(db->PinGroup({"age", "age"}).status()));
   const auto live = RequireOk(db->Index("age"));
   BOOST_TEST(absl::IsFailedPrecondition(IndexGroup::Create({{live}}).status()));
   RequireOk(db->Put({}, "a", "1|Oslo"));
-  const auto group = RequireOk(db->PinTogether({"age", "city"}));
+  const auto group = RequireOk(db->PinGroup({"age", "city"}));
   RequireOk(db->DropIndex("city"));
-  BOOST_TEST(absl::IsNotFound(db->PinTogether({"age", "city"}).status()));
+  BOOST_TEST(absl::IsNotFound(db->PinGroup({"age", "city"}).status()));
   RequireOk(db->Close());
-  BOOST_TEST(absl::IsFailedPrecondition(db->PinTogether({"age"}).status()));
+  BOOST_TEST(absl::IsFailedPrecondition(db->PinGroup({"age"}).status()));
   db.reset();
   BOOST_TEST(Found(*group, Predicate("city", "Oslo")) == std::vector<std::string>{"a"});
 }

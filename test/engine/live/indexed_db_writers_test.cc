@@ -11,8 +11,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "cairn/column.h"
 #include "cairn/indexed_db.h"
-#include "cairn/string_list.h"
 #include "test/engine/indexed_database.h"
 #include "test/engine/live/model_indexes.h"
 #include "test/require_ok.h"
@@ -57,8 +57,8 @@ BOOST_AUTO_TEST_CASE(writers_and_readers_agree_while_indexes_come_and_go) {
         const auto pinned = db->Pin("field");
         if (!pinned.ok()) return report(pinned.status().ToString());
         const std::string_view keys[] = {value};
-        Matches matches;
-        PrimaryKeyColumn primary_keys;
+        FindResult matches;
+        StringList primary_keys;
         absl::Status s = (*pinned)->Find(keys, &matches);
         if (s.ok()) s = (*pinned)->PrimaryKeys(matches.row_ids, &primary_keys);
         if (!s.ok()) return report(s.ToString());
@@ -76,8 +76,8 @@ BOOST_AUTO_TEST_CASE(writers_and_readers_agree_while_indexes_come_and_go) {
       const ModelIndex& prefix = kModelIndexes.at("prefix");
       absl::Status s = db->CreateIndex(SpecOf(prefix.spec), db.family(0));
       if (s.ok() && random() % 2 == 0) s = db->WaitUntilReady("prefix");
-      if (s.ok() && random() % 2 == 0) s = db->StoreIndexes();
-      if (s.ok() && random() % 2 == 0) s = db->MergeIndex("field");
+      if (s.ok() && random() % 2 == 0) s = db->FlushIndexes();
+      if (s.ok() && random() % 2 == 0) s = db->CompactIndex("field");
       if (s.ok()) s = db->DropIndex("prefix");
       if (!s.ok()) return report(s.ToString());
       if (!db->Flush({}, db.family(0)).ok()) return report("a flush failed");

@@ -10,8 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "cairn/build.h"
-#include "cairn/catch_up.h"
+#include "cairn/options.h"
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
 #include "rocksdb/sst_file_writer.h"
@@ -152,7 +151,7 @@ BOOST_AUTO_TEST_CASE(a_live_index_misses_no_change) {
 // What is ingested past the object leaves no index that answers as if nothing had been.
 BOOST_AUTO_TEST_CASE(an_ingestion_past_the_object_makes_indexes_stale_before_it_returns) {
   IndexedDBOptions options;
-  options.on_stale = OnStale::kReport;
+  options.on_stale = OnStale::kKeepStale;
   IndexedDatabase database(options);
   database.Put("a", "put");
   database.Create(kAll);
@@ -179,7 +178,7 @@ BOOST_AUTO_TEST_CASE(rows_past_the_log_are_not_hidden_by_numbers_that_are_given_
   for (const Change& make : {without_log, batch}) {
     IndexedDatabase database;
     database.Create(kAll);
-    RequireOk(database->StoreIndexes());
+    RequireOk(database->FlushIndexes());
     database.Put("b", "put");
     RequireOk(database->DeleteRange({}, database.family(0), "q", "q"));
     // As it is on the disk when its process dies now.
@@ -224,7 +223,7 @@ BOOST_AUTO_TEST_CASE(commits_past_the_memtable_are_followed) {
     RequireOk(rocksdb::TransactionDB::Open(options, {}, directory / "db", &opened));
     transactions.reset(opened);
     IndexedDBOptions of_indexes;
-    of_indexes.on_stale = OnStale::kReport;
+    of_indexes.on_stale = OnStale::kKeepStale;
     db = RequireOk(IndexedDB::Attach(transactions, {}, of_indexes));
     prepared.reset(transactions->GetTransactionByName("transaction"));
   };

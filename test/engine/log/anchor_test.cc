@@ -10,11 +10,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
-#include "cairn/build.h"
-#include "cairn/catch_up.h"
 #include "cairn/index_spec.h"
 #include "cairn/indexed_db.h"
-#include "cairn/open_options.h"
+#include "cairn/options.h"
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
 #include "engine/util/rocksdb_compat.h"
@@ -168,7 +166,7 @@ BOOST_AUTO_TEST_CASE(a_restored_copy_whose_log_ends_alike_is_refused) {
   h.Put("z", 99, 100, "same");
   h.CheckRefused(kRestored);
   CatchUpOptions assume;
-  assume.assume_continues = true;
+  assume.skip_identity_check = true;
   BOOST_TEST(absl::IsFailedPrecondition(h.CatchUp(assume)));
   h.Put("y", 0, 10, "more");
   h.CheckRefused(kRestored);

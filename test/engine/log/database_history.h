@@ -9,9 +9,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
-#include "cairn/build.h"
-#include "cairn/catch_up.h"
 #include "cairn/indexed_db.h"
+#include "cairn/options.h"
 #include "cairn/secondary_index.h"
 #include "engine/log/anchor.h"
 #include "engine/util/rocksdb_compat.h"

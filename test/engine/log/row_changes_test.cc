@@ -81,9 +81,9 @@ BOOST_AUTO_TEST_CASE(moves_and_can_be_used_again) {
 
 BOOST_AUTO_TEST_CASE(large_values_are_their_owners) {
   const auto owner =
-      std::make_shared<const std::string>(std::string(RowChanges::kLeastShared, 'x') + "small");
-  const std::string_view large = std::string_view(*owner).substr(0, RowChanges::kLeastShared);
-  const std::string_view small = std::string_view(*owner).substr(RowChanges::kLeastShared);
+      std::make_shared<const std::string>(std::string(RowChanges::kMinShared, 'x') + "small");
+  const std::string_view large = std::string_view(*owner).substr(0, RowChanges::kMinShared);
+  const std::string_view small = std::string_view(*owner).substr(RowChanges::kMinShared);
   RowChanges changes;
   changes.Put("a", large, owner);
   changes.Put("b", small, owner);
@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(large_values_are_their_owners) {
   BOOST_TEST(changes[0].value.data() == large.data());
   BOOST_TEST((changes[1].value == small && changes[1].value.data() != small.data()));
   BOOST_TEST((changes[2].value == large && changes[2].value.data() != large.data()));
-  BOOST_TEST(changes.bytes() > 2 * RowChanges::kLeastShared);
+  BOOST_TEST(changes.bytes() > 2 * RowChanges::kMinShared);
   BOOST_TEST(changes.memory_bytes() >= changes.bytes());
 
   RowChanges later;

@@ -152,14 +152,14 @@ BOOST_AUTO_TEST_CASE(slices_are_bounded_and_say_how_far_they_go) {
 // else a reader that is slower than they, as under a sanitizer, would never come to theirs.
 class Writers {
  public:
-  static constexpr int kMostWrites = 5000;  // of a thread
+  static constexpr int kMaxWrites = 5000;  // of a thread
 
   // write(thread, i) says whether it went well.
   template <typename Write>
   Writers(int threads, const Write& write) {
     for (int t = 0; t < threads; ++t) {
       threads_.emplace_back([this, write, t] {
-        for (int i = 0; !stop_ && i < kMostWrites; ++i) {
+        for (int i = 0; !stop_ && i < kMaxWrites; ++i) {
           if (!write(t, i)) ++failures_;
           if (i % 20 == 19) std::this_thread::sleep_for(std::chrono::milliseconds(1));
         }

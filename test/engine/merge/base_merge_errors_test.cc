@@ -38,7 +38,7 @@ BOOST_AUTO_TEST_CASE(a_cancelled_merge_leaves_no_files) {
   for (int threads : {1, 2, 4}) {
     for (int rate : {0, 500'000}) {
       std::atomic<bool> cancelled{rate == 0};  // from the start, or in the middle
-      MergeOptions options;
+      CompactOptions options;
       options.threads = threads;
       options.max_bytes_per_second = static_cast<uint64_t>(rate);
       options.cancelled = &cancelled;
@@ -60,7 +60,7 @@ BOOST_AUTO_TEST_CASE(a_cancelled_merge_leaves_no_files) {
 BOOST_AUTO_TEST_CASE(progress_ends_with_all_rows_and_entries) {
   Medium medium;
   Progress last{};
-  MergeOptions options;
+  CompactOptions options;
   options.on_progress = [&](const Progress& progress) { last = progress; };
   const auto merged =
       RequireOk(MergeBase(*medium.writer->delta(), medium.directory.index.get(), options));
@@ -82,7 +82,7 @@ BOOST_AUTO_TEST_CASE(errors_of_the_file_system_surface_and_leave_no_files) {
        {uint64_t{1}, uint64_t{100'000}, std::min(merged.run.size, merged.row_table.size) - 1,
         std::max(merged.run.size, merged.row_table.size) - 1}) {
     for (int threads : {1, 4}) {
-      MergeOptions options;
+      CompactOptions options;
       options.threads = threads;
       rlimit limit = before;
       limit.rlim_cur = bytes;

@@ -7,11 +7,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "cairn/catch_up.h"
+#include "cairn/column.h"
 #include "cairn/index_spec.h"
-#include "cairn/progress.h"
+#include "cairn/options.h"
 #include "cairn/secondary_index.h"
-#include "cairn/string_list.h"
 #include "cairn/types.h"
 #include "engine/delta_files/delta_file.h"
 #include "engine/rows/row_table_file.h"
@@ -42,7 +41,7 @@ template <typename Key>
 void CheckHistory(const HistoryShape& shape, size_t base_rows, size_t rows_a_batch) {
   History<Key> history(shape);
   ModelRows<Key> rows = history.Rows(base_rows);
-  const KeyKind kind = kKindOf<PhysicalOf<Key>>;
+  const PhysicalType kind = kKindOf<PhysicalOf<Key>>;
   std::unique_ptr<DeltaWriter> writer = MakeWriter(rows);
   Directory directory;
   for (int merge = 0; merge < 6; ++merge) {
@@ -69,17 +68,17 @@ BOOST_AUTO_TEST_CASE(a_merge_writes_what_a_build_of_its_rows_writes_u32) {
   CheckHistory<uint32_t>({.salt = 3, .keys = 3, .primary_keys = 3000}, 2000, 300);
 }
 BOOST_AUTO_TEST_CASE(a_merge_writes_what_a_build_of_its_rows_writes_u64) {
-  CheckHistory<uint64_t>({.salt = 4, .most_keys_a_row = 5}, 500, 60);
+  CheckHistory<uint64_t>({.salt = 4, .max_keys_a_row = 5}, 500, 60);
   CheckHistory<uint64_t>(
-      {.salt = 5, .keys = 1'000'000, .primary_keys = 30'000, .most_keys_a_row = 6}, 20'000, 4000);
+      {.salt = 5, .keys = 1'000'000, .primary_keys = 30'000, .max_keys_a_row = 6}, 20'000, 4000);
   CheckHistory<uint64_t>({.salt = 6, .percent_without = 80}, 800, 100);
 }
 BOOST_AUTO_TEST_CASE(a_merge_writes_what_a_build_of_its_rows_writes_bytes) {
-  CheckHistory<std::string>({.salt = 7, .most_keys_a_row = 3}, 500, 60);
+  CheckHistory<std::string>({.salt = 7, .max_keys_a_row = 3}, 500, 60);
   CheckHistory<std::string>({.salt = 8, .keys = 100'000, .primary_keys = 20'000}, 10'000, 2000);
 }
 BOOST_AUTO_TEST_CASE(the_base_may_be_empty) {
-  CheckHistory<uint64_t>({.salt = 9, .most_keys_a_row = 2}, 0, 60);
+  CheckHistory<uint64_t>({.salt = 9, .max_keys_a_row = 2}, 0, 60);
   CheckHistory<std::string>({.salt = 10}, 0, 60);
 }
 
@@ -102,10 +101,10 @@ BOOST_AUTO_TEST_CASE(a_merge_of_nothing_copies_the_base) {
 }
 
 BOOST_AUTO_TEST_CASE(everything_may_be_deleted_and_come_back) {
-  History<std::string> history({.salt = 12, .most_keys_a_row = 3});
+  History<std::string> history({.salt = 12, .max_keys_a_row = 3});
   ModelRows<std::string> rows = history.Rows(1000);
   const std::unique_ptr<DeltaWriter> writer = MakeWriter(rows);
-  RowUpdates everything(KeyKind::kBytes);
+  RowUpdates everything(PhysicalType::kBytes);
   everything.DeleteRange("", "s");
   Apply(writer.get(), everything);
   Directory directory;
@@ -140,7 +139,7 @@ BOOST_AUTO_TEST_CASE(large_merges_on_many_threads_are_whole) {
       *DeltaWriter::Create(*SortedRun::FromSorted(keys, row_ids), MakeRowTable(primary_keys), 2);
   std::map<std::string, uint64_t> model;
   for (uint64_t row = 0; row < kRows; ++row) model[primary_keys[row]] = keys[row];
-  RowUpdates updates(KeyKind::kU64);
+  RowUpdates updates(PhysicalType::kU64);
   auto random = TestRandom();
   for (uint64_t i = 0; i < 100'000; ++i) {
     // Odd primary keys are new.
@@ -160,7 +159,7 @@ BOOST_AUTO_TEST_CASE(large_merges_on_many_threads_are_whole) {
     BOOST_REQUIRE(opened->base_run.size() == model.size());
     std::vector<RowId> all(model.size());
     std::iota(all.begin(), all.end(), 0);
-    PrimaryKeyColumn column;
+    StringList column;
     RequireOk(opened->base_rows.PrimaryKeys(all, &column));
     std::vector<std::pair<uint64_t, RowId>> entries;
     for (const auto& [row, key] : model) {
@@ -213,7 +212,7 @@ BOOST_AUTO_TEST_CASE(a_merged_index_is_opened_like_one_that_was_built) {
         for (size_t p = 0; p < news->run().size(); ++p) {
           if (news->run().row_ids()[p] == row) column.Append(p, &updates.keys);
         }
-        PrimaryKeyColumn primary_key;
+        StringList primary_key;
         RequireOk(news->rows().PrimaryKeys({row}, &primary_key));
         updates.EndRow(primary_key[0]);
       }

@@ -39,7 +39,7 @@ struct Directory {
 };
 
 inline WrittenBase Merge(const Delta& delta, IndexDirectory* directory, int threads) {
-  MergeOptions options;
+  CompactOptions options;
   options.threads = threads;
   return RequireOk(MergeBase(delta, directory, options));
 }

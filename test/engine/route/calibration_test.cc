@@ -54,7 +54,7 @@ class FakeIndex final : public OrderedIndex {
 
   std::string description() const override { return "fake"; }
   uint64_t memory_bytes() const override { return 0; }
-  absl::Status Answer(const Batch& batch) const override {
+  absl::Status Execute(const Batch& batch) const override {
     size_t rows = 0;
     if (batch.operation == Operation::kFind) {
       rows = Look(RangeBatch::Equal(batch.keys), batch.matches);
@@ -66,7 +66,7 @@ class FakeIndex final : public OrderedIndex {
   }
 
  private:
-  size_t Look(const RangeBatch& ranges, Matches* matches) const {
+  size_t Look(const RangeBatch& ranges, FindResult* matches) const {
     const auto keys = run().u32();
     matches->offsets.assign(1, 0);
     matches->row_ids.clear();

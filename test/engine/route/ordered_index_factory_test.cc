@@ -11,47 +11,48 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(ordered_index_factory_test)
 namespace {
 
-SortedRun RunOf(KeyKind kind) {
-  if (kind == KeyKind::kU32) return OracleRun(OracleCatalogue<uint32_t>(100).back());
-  if (kind == KeyKind::kU64) return OracleRun(OracleCatalogue<uint64_t>(100).back());
+SortedRun RunOf(PhysicalType kind) {
+  if (kind == PhysicalType::kU32) return OracleRun(OracleCatalogue<uint32_t>(100).back());
+  if (kind == PhysicalType::kU64) return OracleRun(OracleCatalogue<uint64_t>(100).back());
   return OracleRun(OracleCatalogue<std::string>(100).back());
 }
 
-std::string DescriptionOf(std::string_view factory, KeyKind kind) {
+std::string DescriptionOf(std::string_view factory, PhysicalType kind) {
   auto index = MakeOrderedIndex(factory, RunOf(kind));
   return index.ok() ? (*index)->description() : std::string(index.status().message());
 }
 
-absl::Status ErrorOf(std::string_view factory, KeyKind kind = KeyKind::kU32) {
+absl::Status ErrorOf(std::string_view factory, PhysicalType kind = PhysicalType::kU32) {
   return MakeOrderedIndex(factory, RunOf(kind)).status();
 }
 
 BOOST_AUTO_TEST_CASE(makes_the_structure_that_is_named) {
-  BOOST_TEST(DescriptionOf("cpu:sorted_array", KeyKind::kU32) == "cpu:sorted_array");
-  BOOST_TEST(DescriptionOf("cpu:fast,simd=scalar", KeyKind::kU32) ==
+  BOOST_TEST(DescriptionOf("cpu:sorted_array", PhysicalType::kU32) == "cpu:sorted_array");
+  BOOST_TEST(DescriptionOf("cpu:fast,simd=scalar", PhysicalType::kU32) ==
              "cpu:fast,page=none,simd=scalar");
-  BOOST_TEST(DescriptionOf("cpu:fast,page=4k,simd=scalar", KeyKind::kU64) ==
+  BOOST_TEST(DescriptionOf("cpu:fast,page=4k,simd=scalar", PhysicalType::kU64) ==
              "cpu:fast,page=4k,simd=scalar");
-  BOOST_TEST(DescriptionOf("cpu:fast,simd=scalar,page=2m", KeyKind::kU64) ==
+  BOOST_TEST(DescriptionOf("cpu:fast,simd=scalar,page=2m", PhysicalType::kU64) ==
              "cpu:fast,page=2m,simd=scalar");
   for (const char* factory :
        {"cpu:fast,compressed,simd=scalar", "cpu:fast,simd=scalar,compressed"}) {
-    BOOST_TEST(DescriptionOf(factory, KeyKind::kU64) == "cpu:fast,compressed,simd=scalar");
+    BOOST_TEST(DescriptionOf(factory, PhysicalType::kU64) == "cpu:fast,compressed,simd=scalar");
   }
-  BOOST_TEST(DescriptionOf("cpu:strings,simd=scalar", KeyKind::kBytes) ==
+  BOOST_TEST(DescriptionOf("cpu:strings,simd=scalar", PhysicalType::kBytes) ==
              "cpu:strings,simd=scalar");
-  BOOST_TEST(DescriptionOf("cpu:partial_key,simd=scalar", KeyKind::kBytes) ==
+  BOOST_TEST(DescriptionOf("cpu:partial_key,simd=scalar", PhysicalType::kBytes) ==
              "cpu:partial_key,simd=scalar");
 }
 
 BOOST_AUTO_TEST_CASE(auto_chooses_by_the_kind_of_keys) {
   for (const char* factory : {"auto", "cpu:auto"}) {
-    for (KeyKind kind : {KeyKind::kU32, KeyKind::kU64}) {
+    for (PhysicalType kind : {PhysicalType::kU32, PhysicalType::kU64}) {
       BOOST_TEST(DescriptionOf(factory, kind).substr(0, 8) == "cpu:fast");
     }
-    BOOST_TEST(DescriptionOf(factory, KeyKind::kBytes).substr(0, 15) == "cpu:partial_key");
+    BOOST_TEST(DescriptionOf(factory, PhysicalType::kBytes).substr(0, 15) == "cpu:partial_key");
   }
-  BOOST_TEST(DescriptionOf("auto,simd=scalar", KeyKind::kU32) == "cpu:fast,page=none,simd=scalar");
+  BOOST_TEST(DescriptionOf("auto,simd=scalar", PhysicalType::kU32) ==
+             "cpu:fast,page=none,simd=scalar");
 }
 
 BOOST_AUTO_TEST_CASE(auto_packs_runs_that_outgrow_the_first_caches) {
@@ -70,12 +71,12 @@ BOOST_AUTO_TEST_CASE(auto_packs_runs_that_outgrow_the_first_caches) {
 BOOST_AUTO_TEST_CASE(a_description_makes_the_same_structure) {
   for (const char* factory : {"cpu:sorted_array", "cpu:fast", "cpu:fast,page=2m", "cpu:packed",
                               "cpu:packed,directory=tree,bits=16", "cpu:fast,compressed"}) {
-    const std::string description = DescriptionOf(factory, KeyKind::kU32);
-    BOOST_TEST(DescriptionOf(description, KeyKind::kU32) == description);
+    const std::string description = DescriptionOf(factory, PhysicalType::kU32);
+    BOOST_TEST(DescriptionOf(description, PhysicalType::kU32) == description);
   }
   for (const char* factory : {"cpu:partial_key", "cpu:strings"}) {
-    const std::string description = DescriptionOf(factory, KeyKind::kBytes);
-    BOOST_TEST(DescriptionOf(description, KeyKind::kBytes) == description);
+    const std::string description = DescriptionOf(factory, PhysicalType::kBytes);
+    BOOST_TEST(DescriptionOf(description, PhysicalType::kBytes) == description);
   }
 }
 
@@ -131,14 +132,14 @@ BOOST_AUTO_TEST_CASE(refuses_what_it_does_not_know_and_says_what) {
 }
 
 BOOST_AUTO_TEST_CASE(refuses_keys_that_a_structure_does_not_take) {
-  BOOST_TEST(absl::IsUnimplemented(ErrorOf("cpu:fast", KeyKind::kBytes)));
-  BOOST_TEST(absl::IsUnimplemented(ErrorOf("cpu:fast,compressed", KeyKind::kBytes)));
-  BOOST_TEST(absl::IsUnimplemented(ErrorOf("cpu:strings", KeyKind::kU64)));
-  BOOST_TEST(absl::IsUnimplemented(ErrorOf("cpu:partial_key", KeyKind::kU64)));
+  BOOST_TEST(absl::IsUnimplemented(ErrorOf("cpu:fast", PhysicalType::kBytes)));
+  BOOST_TEST(absl::IsUnimplemented(ErrorOf("cpu:fast,compressed", PhysicalType::kBytes)));
+  BOOST_TEST(absl::IsUnimplemented(ErrorOf("cpu:strings", PhysicalType::kU64)));
+  BOOST_TEST(absl::IsUnimplemented(ErrorOf("cpu:partial_key", PhysicalType::kU64)));
 }
 
 BOOST_AUTO_TEST_CASE(says_why_there_is_nothing_for_gpus) {
-  const auto devices = Devices();
+  const auto devices = ListDevices();
   if (devices.ok()) return;
   const absl::Status s = ErrorOf("gpu:auto");
   BOOST_TEST(absl::IsUnavailable(s));

@@ -37,14 +37,14 @@ BOOST_AUTO_TEST_CASE(keys_are_the_runs_and_come_from_all_of_it) {
   constexpr size_t kEntries = 1 << 20;
   const SortedRun run = RunOfU32(kEntries);
   QuerySample sample(run, NoTime);
-  BOOST_TEST(sample.size() == QuerySample::kMostKeys);
-  const KeyBatch keys = sample.Next(QuerySample::kMostKeys);
+  BOOST_TEST(sample.size() == QuerySample::kMaxKeys);
+  const KeyBatch keys = sample.Next(QuerySample::kMaxKeys);
   std::vector<size_t> sixteenths(16);
   for (const uint32_t key : keys.u32()) {
     if (!IsKey(key, kEntries)) BOOST_ERROR("no key: " << key);
     ++sixteenths[key / 3 / (kEntries / 16)];
   }
-  for (const size_t share : sixteenths) BOOST_TEST(share > QuerySample::kMostKeys / 20);
+  for (const size_t share : sixteenths) BOOST_TEST(share > QuerySample::kMaxKeys / 20);
   BOOST_TEST(!std::is_sorted(keys.u32().begin(), keys.u32().end()));
 }
 
@@ -52,20 +52,20 @@ BOOST_AUTO_TEST_CASE(batches_take_turns_through_all_keys) {
   const SortedRun run = RunOfU32(size_t{1} << 24);
   QuerySample sample(run, NoTime);
   std::set<uint32_t> seen;
-  for (size_t i = 0; i < QuerySample::kMostKeys / 64; ++i) {
+  for (size_t i = 0; i < QuerySample::kMaxKeys / 64; ++i) {
     for (const uint32_t key : sample.Next(64).u32()) seen.insert(key);
   }
-  BOOST_TEST(seen.size() > QuerySample::kMostKeys * 99 / 100);
+  BOOST_TEST(seen.size() > QuerySample::kMaxKeys * 99 / 100);
 }
 
 BOOST_AUTO_TEST_CASE(a_batch_of_more_keys_than_were_drawn_has_them_again) {
   const SortedRun run = RunOfU32(1 << 20);
   QuerySample sample(run, NoTime);
-  const size_t count = 3 * QuerySample::kMostKeys + 5;
+  const size_t count = 3 * QuerySample::kMaxKeys + 5;
   const KeyBatch keys = sample.Next(count);
   BOOST_TEST(keys.size() == count);
-  for (size_t i = QuerySample::kMostKeys; i < count; ++i) {
-    if (keys.u32()[i] != keys.u32()[i - QuerySample::kMostKeys]) BOOST_ERROR("at " << i);
+  for (size_t i = QuerySample::kMaxKeys; i < count; ++i) {
+    if (keys.u32()[i] != keys.u32()[i - QuerySample::kMaxKeys]) BOOST_ERROR("at " << i);
   }
   const RangeBatch ranges = sample.NextRanges(count + 1);
   for (size_t i = 0; i < ranges.size(); ++i) {
@@ -144,20 +144,20 @@ BOOST_AUTO_TEST_CASE(copies_of_long_keys_stay_small_however_large_the_batch) {
   const std::vector<std::string_view> views(texts.begin(), texts.end());
   const SortedRun run = *SortedRun::FromSorted(absl::MakeConstSpan(views), Rows(views.size()));
   QuerySample sample(run, NoTime);
-  constexpr uint64_t kMost = size_t{64} << 20;
+  constexpr uint64_t kMax = size_t{64} << 20;
   for (const size_t count : {1, 5000, 100'000, 7}) {
     const KeyBatch keys = sample.Next(count);
     BOOST_TEST(keys.size() == count);
     BOOST_TEST(keys.bytes()[0].size() == size_t{10} << 20);
-    BOOST_TEST(MemoryOf(keys.bytes()) <= kMost);
+    BOOST_TEST(MemoryOf(keys.bytes()) <= kMax);
     const RangeBatch ranges = sample.NextRanges(count);
     BOOST_TEST(ranges.size() == count);
-    BOOST_TEST(MemoryOf(ranges.lower.bytes()) + MemoryOf(ranges.upper.bytes()) <= kMost);
+    BOOST_TEST(MemoryOf(ranges.lower.bytes()) + MemoryOf(ranges.upper.bytes()) <= kMax);
     const KeyBatch ascending = sample.NextAscending(count, 100'000);
     BOOST_TEST(ascending.size() == count);
     const std::string_view first = ascending.bytes().front(), last = ascending.bytes().back();
     BOOST_TEST(first.front() <= last.front());
-    BOOST_TEST(MemoryOf(ascending.bytes()) <= kMost);
+    BOOST_TEST(MemoryOf(ascending.bytes()) <= kMax);
   }
 }
 

@@ -2,8 +2,7 @@
 #include <string>
 
 #include "cairn/device.h"
-#include "cairn/index_stats.h"
-#include "cairn/open_options.h"
+#include "cairn/options.h"
 #include "cairn/secondary_index.h"
 #include "test/engine/serve/built_index.h"
 #include "test/engine/test_database.h"
@@ -19,7 +18,7 @@ BOOST_AUTO_TEST_CASE(an_index_is_served_by_the_cpu_where_a_gpu_cannot) {
   db.Put("a", "blue");
   db.Put("b", "red");
   db.Put("c", "blue");
-  const bool devices = Devices().ok();
+  const bool devices = ListDevices().ok();
   for (const bool text : {true, false}) {
     Build(db, text ? "value:bytes" : "value[0:2]:u16be");
     const bool on_gpu = devices && !text;
@@ -35,7 +34,7 @@ BOOST_AUTO_TEST_CASE(an_index_is_served_by_the_cpu_where_a_gpu_cannot) {
                  (on_gpu ? "gpu:" : "cpu:"));
       BOOST_TEST(stats.fallback.empty() == on_gpu);
       if (!devices && !text) {
-        BOOST_TEST(stats.fallback.find(std::string(Devices().status().message())) !=
+        BOOST_TEST(stats.fallback.find(std::string(ListDevices().status().message())) !=
                    std::string::npos);
       }
       BOOST_TEST(index->Verify().ok());
@@ -51,7 +50,7 @@ BOOST_AUTO_TEST_CASE(an_index_is_served_by_the_cpu_where_a_gpu_cannot) {
 }
 
 BOOST_AUTO_TEST_CASE(a_gpu_that_is_insisted_on_and_is_not_there_is_an_error) {
-  if (Devices().ok()) return;
+  if (ListDevices().ok()) return;
   TestDatabase db;
   db.Put("a", "blue");
   Build(db, "value[0:2]:u16be");

@@ -29,7 +29,7 @@ class FakeIndex : public SortedArray {
   FakeIndex(SortedRun run, FakeClock* clock, double fixed, double per_query)
       : SortedArray(std::move(run)), clock_(clock), fixed_(fixed), per_query_(per_query) {}
 
-  absl::Status Answer(const Batch& batch) const override {
+  absl::Status Execute(const Batch& batch) const override {
     ++calls;
     clock_->now += static_cast<int64_t>(slowness * Time(batch.size()));
     if (!failure.ok()) {
@@ -37,7 +37,7 @@ class FakeIndex : public SortedArray {
       std::fill(batch.values.begin(), batch.values.end(), 12345);
       return failure;
     }
-    return SortedArray::Answer(batch);
+    return SortedArray::Execute(batch);
   }
   double Time(size_t queries) const { return fixed_ + per_query_ * static_cast<double>(queries); }
   std::unique_ptr<CostModel> Costs() const {
@@ -95,7 +95,7 @@ struct Fixture {
     Explain own;
     Batch batch = Batch::FindFirst(keys, absl::MakeSpan(rows), options);
     batch.explain = explain == nullptr ? &own : explain;
-    const absl::Status status = router->Answer(batch);
+    const absl::Status status = router->Execute(batch);
     if (!status.ok()) return std::string(status.message());
     for (size_t i = 0; i < size; ++i) {
       const RowId expected = i % 10 == 0 ? static_cast<RowId>(i % 100 / 10) : kNoRow;
@@ -146,11 +146,11 @@ BOOST_AUTO_TEST_CASE(explain_tells_what_was_considered_predicted_and_measured) {
   BOOST_TEST(absl::ToDoubleNanoseconds(explain.measured) == 300);
   BOOST_TEST(explain.queries == 10u);
   BOOST_TEST(absl::StrContains(explain.reason, "fastest"));
-  options.max_response_time = absl::Nanoseconds(299);
+  options.latency_target = absl::Nanoseconds(299);
   f.Ask(10, options, &explain);
   BOOST_TEST(explain.route == "cpu:fake");
   BOOST_TEST(absl::StrContains(explain.reason, "299ns"));
-  options.max_response_time = absl::Nanoseconds(301);
+  options.latency_target = absl::Nanoseconds(301);
   f.Ask(10, options, &explain);
   BOOST_TEST(!absl::StrContains(explain.reason, "301ns"));
 }

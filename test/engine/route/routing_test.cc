@@ -10,10 +10,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "cairn/index_spec.h"
-#include "cairn/index_stats.h"
-#include "cairn/open_options.h"
+#include "cairn/options.h"
 #include "cairn/query.h"
-#include "cairn/route.h"
 #include "cairn/secondary_index.h"
 #include "cairn/types.h"
 #include "test/engine/test_database.h"
@@ -44,9 +42,9 @@ void Fill(TestDatabase& db) {
 }
 
 // `count` keys, some of which no row has.
-KeyColumn SomeKeys(const SecondaryIndex& index, size_t count) {
+EncodedKeys SomeKeys(const SecondaryIndex& index, size_t count) {
   std::mt19937_64 random = TestRandom(count);
-  KeyColumn keys(index.codec().kind());
+  EncodedKeys keys(index.codec().kind());
   for (size_t i = 0; i < count; ++i) {
     RequireOk(index.codec().Parse(Value(random() % (kValues + 500)), &keys));
   }
@@ -64,9 +62,9 @@ std::vector<RouteStats> RoutesOf(const SecondaryIndex& index) {
 struct Answers {
   std::vector<RowId> first;
   std::vector<char> found;
-  Matches all;
+  FindResult all;
   std::vector<uint64_t> counts;
-  Matches scanned;
+  FindResult scanned;
 };
 
 // Fails the test on an error. Ranges are from each key to the next one of the batch.
@@ -78,7 +76,7 @@ Answers Ask(const SecondaryIndex& index, KeyBatch keys, const QueryOptions& opti
   static_assert(sizeof(char) == sizeof(bool));
   auto ok = [&](Batch batch) {
     batch.query_of = query_of;
-    RequireOk(index.Answer(batch));
+    RequireOk(index.Execute(batch));
   };
   ok(Batch::FindFirst(keys, absl::MakeSpan(answers.first), options));
   ok(Batch::Contains(
@@ -142,7 +140,7 @@ BOOST_AUTO_TEST_CASE(every_route_gives_the_answers_of_every_other) {
       BOOST_TEST(routes.size() >= 4u);  // as they come, buffered and sorted at least
 
       for (const size_t size : {0, 1, 2, 63, 700, 40000}) {
-        KeyColumn column = SomeKeys(*index, size);
+        EncodedKeys column = SomeKeys(*index, size);
         const KeyBatch keys = column.Batch();
         const Answers expected = Ask(*reference, keys, {}, true);
         for (const std::string& route : routes) {
@@ -171,7 +169,7 @@ BOOST_AUTO_TEST_CASE(batches_are_counted_on_the_route_that_explain_names) {
   TestDatabase db;
   Fill(db);
   const auto index = BuildAndOpen(db, "value.field('|',0):u32", {});
-  KeyColumn keys = SomeKeys(*index, 100);
+  EncodedKeys keys = SomeKeys(*index, 100);
   std::vector<RowId> rows(100);
   for (const RouteStats& stats : RoutesOf(*index)) {
     BOOST_TEST(stats.batches == 0u);  // trials are not counted
@@ -179,7 +177,7 @@ BOOST_AUTO_TEST_CASE(batches_are_counted_on_the_route_that_explain_names) {
     Batch batch = Batch::FindFirst(keys.Batch(), absl::MakeSpan(rows));
     batch.options.route = stats.route;
     batch.explain = &explain;
-    RequireOk(index->Answer(batch));
+    RequireOk(index->Execute(batch));
     BOOST_TEST(explain.route == stats.route);
     BOOST_TEST(explain.reason == "it was asked for");
     BOOST_TEST(explain.queries == 100u);
@@ -199,7 +197,7 @@ BOOST_AUTO_TEST_CASE(operations_that_ask_for_positions_are_refused) {
   TestDatabase db;
   Fill(db);
   const auto index = BuildAndOpen(db, "value:text", {});
-  KeyColumn keys = SomeKeys(*index, 3);
+  EncodedKeys keys = SomeKeys(*index, 3);
   std::vector<Position> begin(3), end(3);
   const auto from = absl::MakeSpan(begin), to = absl::MakeSpan(end);
   const RangeBatch ranges = RangeBatch::Equal(keys.Batch());
@@ -207,7 +205,7 @@ BOOST_AUTO_TEST_CASE(operations_that_ask_for_positions_are_refused) {
       Batch::LowerBound(keys.Batch(), from), Batch::UpperBound(keys.Batch(), from),
       Batch::EqualRange(keys.Batch(), from, to), Batch::Positions(ranges, from, to)};
   for (const Batch& batch : batches) {
-    BOOST_TEST(absl::IsInvalidArgument(index->Answer(batch)));
+    BOOST_TEST(absl::IsInvalidArgument(index->Execute(batch)));
   }
 }
 
@@ -215,7 +213,7 @@ BOOST_AUTO_TEST_CASE(a_wrong_route_and_key_order_of_ranges_are_refused) {
   TestDatabase db;
   Fill(db);
   const auto index = BuildAndOpen(db, "value:text", {});
-  KeyColumn keys = SomeKeys(*index, 3);
+  EncodedKeys keys = SomeKeys(*index, 3);
   std::vector<RowId> rows(3);
   QueryOptions options;
   options.route = "cpu:abacus";
@@ -229,9 +227,9 @@ BOOST_AUTO_TEST_CASE(a_wrong_route_and_key_order_of_ranges_are_refused) {
       index->Count(RangeBatch::Equal(keys.Batch()), absl::MakeSpan(counts), options)));
   std::vector<uint32_t> query_of(2);  // of three
   Batch batch = Batch::FindFirst(keys.Batch(), absl::MakeSpan(rows), options);
-  BOOST_TEST(absl::IsInvalidArgument(index->Answer(batch)));
+  BOOST_TEST(absl::IsInvalidArgument(index->Execute(batch)));
   batch.query_of = absl::MakeSpan(query_of);
-  BOOST_TEST(absl::IsInvalidArgument(index->Answer(batch)));
+  BOOST_TEST(absl::IsInvalidArgument(index->Execute(batch)));
 }
 
 BOOST_AUTO_TEST_CASE(several_ordered_indexes_are_resident_and_budgets_leave_the_files_alone) {

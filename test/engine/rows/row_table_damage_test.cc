@@ -19,7 +19,7 @@ namespace {
 
 // Calls everything of a table that could be opened: nothing may fail, and every key is found.
 void Exercise(const RowTable& table, const Keys& keys, std::mt19937_64& random) {
-  PrimaryKeyColumn column;
+  StringList column;
   std::vector<RowId> rows;
   for (int i = 0; i < 200 && table.rows() != 0; ++i) {
     rows.push_back(static_cast<RowId>(random() % table.rows()));

@@ -53,7 +53,7 @@ void Check(const Parts& parts) {
   std::vector<RowId> rows(keys.size());
   for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<RowId>(i);
   std::shuffle(rows.begin(), rows.end(), random);
-  PrimaryKeyColumn column;
+  StringList column;
   RequireOk(table.PrimaryKeys(rows, &column));
   BOOST_REQUIRE(column.size() == rows.size());
   size_t wrong = 0;
@@ -103,7 +103,7 @@ BOOST_AUTO_TEST_CASE(a_table_without_parts_is_empty) {
   Check({{}, {}, {}});
   RowTable none;
   BOOST_TEST(none.rows() == 0u);
-  PrimaryKeyColumn column;
+  StringList column;
   BOOST_CHECK(absl::IsOutOfRange(none.PrimaryKeys({0}, &column)));
   BOOST_TEST(*none.Find("a") == kNoRow);
   BOOST_TEST(*none.LowerBound("a") == 0u);

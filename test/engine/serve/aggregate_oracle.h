@@ -15,8 +15,8 @@
 
 #include "absl/numeric/int128.h"
 #include "absl/status/status.h"
-#include "cairn/columns/aggregate.h"
-#include "cairn/columns/column_values.h"
+#include "cairn/aggregate.h"
+#include "cairn/column.h"
 #include "cairn/key_codec.h"
 #include "cairn/query.h"
 #include "cairn/secondary_index.h"
@@ -38,7 +38,7 @@ class AggregateOracle {
   }
 
   size_t size() const { return entries_.row_ids.size(); }
-  const KeyColumn& keys() const { return entries_.keys; }
+  const EncodedKeys& keys() const { return entries_.keys; }
 
   // The entries of range `r`.
   std::vector<size_t> Entries(const RangeBatch& ranges, size_t r) const {
@@ -50,23 +50,23 @@ class AggregateOracle {
   }
 
   // What the aggregate of these is: an error where it does not fit.
-  absl::StatusOr<KeyValue> Of(const Aggregate& aggregate,
-                              const std::vector<size_t>& entries) const {
+  absl::StatusOr<DataValue> Of(const Aggregate& aggregate,
+                               const std::vector<size_t>& entries) const {
     if (aggregate.function == AggregateFunction::kCountDistinct) {
       uint64_t keys = 0;
       for (size_t i = 0; i < entries.size(); ++i) {
         keys += i == 0 || Compare(entries[i - 1], entries[i]) != 0 ? 1 : 0;
       }
-      return KeyValue(keys);
+      return DataValue(keys);
     }
-    if (aggregate.column.empty()) return KeyValue(uint64_t{entries.size()});
+    if (aggregate.column.empty()) return DataValue(uint64_t{entries.size()});
     const ColumnValues& column = Column(aggregate.column);
     std::vector<size_t> there;
     for (const size_t i : entries) {
       if (!column.is_null(i)) there.push_back(i);
     }
-    if (aggregate.function == AggregateFunction::kCount) return KeyValue(uint64_t{there.size()});
-    if (there.empty()) return KeyValue();
+    if (aggregate.function == AggregateFunction::kCount) return DataValue(uint64_t{there.size()});
+    if (there.empty()) return DataValue();
     if (aggregate.function == AggregateFunction::kMin ||
         aggregate.function == AggregateFunction::kMax) {
       size_t best = there[0];
@@ -80,22 +80,22 @@ class AggregateOracle {
     if (IsFloat(column.type())) {
       double sum = 0;
       for (const size_t i : there) sum += std::get<double>(column.value(i));
-      return KeyValue(mean ? sum / static_cast<double>(there.size()) : sum);
+      return DataValue(mean ? sum / static_cast<double>(there.size()) : sum);
     }
     absl::int128 sum = 0;
     for (const size_t i : there) sum += Integer(column.value(i));
-    if (mean) return KeyValue(static_cast<double>(sum) / static_cast<double>(there.size()));
+    if (mean) return DataValue(static_cast<double>(sum) / static_cast<double>(there.size()));
     if (IsSigned(column.type())) {
       if (sum < INT64_MIN || sum > INT64_MAX) return absl::OutOfRangeError("");
-      return KeyValue(static_cast<int64_t>(sum));
+      return DataValue(static_cast<int64_t>(sum));
     }
     if (sum > absl::int128(UINT64_MAX)) return absl::OutOfRangeError("");
-    return KeyValue(static_cast<uint64_t>(sum));
+    return DataValue(static_cast<uint64_t>(sum));
   }
 
   // The values of the first `parts` parts of an entry's key.
   std::string Leading(size_t entry, size_t parts) const {
-    std::vector<KeyValue> values;
+    std::vector<DataValue> values;
     std::string scratch, text;
     RequireOk(index_.codec().Decode(entries_.keys, entry, &values, &scratch));
     for (size_t i = 0; i < parts; ++i) text += Described(values[i]) + ";";
@@ -110,28 +110,28 @@ class AggregateOracle {
     BOOST_FAIL("no column " << name);
     return entries_.columns[0];
   }
-  static absl::int128 Integer(const KeyValue& value) {
+  static absl::int128 Integer(const DataValue& value) {
     if (const int64_t* const number = std::get_if<int64_t>(&value)) return *number;
     return std::get<uint64_t>(value);
   }
   static bool Less(const ColumnValues& column, size_t a, size_t b) {
-    const KeyValue x = column.value(a), y = column.value(b);
+    const DataValue x = column.value(a), y = column.value(b);
     if (IsFloat(column.type())) {
       return OrderedBits(std::get<double>(x)) < OrderedBits(std::get<double>(y));
     }
     return x < y;
   }
   // < 0, 0 or > 0, as a key is less than another.
-  static int Compare(const KeyColumn& a, size_t i, KeyBatch b, size_t j) {
+  static int Compare(const EncodedKeys& a, size_t i, KeyBatch b, size_t j) {
     const auto compare = [](const auto& x, const auto& y) { return x < y ? -1 : x == y ? 0 : 1; };
-    if (a.kind() == KeyKind::kU32) return compare(a.u32(i), b.as<uint32_t>()[j]);
-    if (a.kind() == KeyKind::kU64) return compare(a.u64(i), b.as<uint64_t>()[j]);
+    if (a.kind() == PhysicalType::kU32) return compare(a.u32(i), b.as<uint32_t>()[j]);
+    if (a.kind() == PhysicalType::kU64) return compare(a.u64(i), b.as<uint64_t>()[j]);
     return compare(a.bytes(i), b.bytes()[j]);
   }
   int Compare(size_t a, size_t b) const {
-    const KeyColumn& keys = entries_.keys;
-    if (keys.kind() == KeyKind::kU32) return keys.u32(a) == keys.u32(b) ? 0 : 1;
-    if (keys.kind() == KeyKind::kU64) return keys.u64(a) == keys.u64(b) ? 0 : 1;
+    const EncodedKeys& keys = entries_.keys;
+    if (keys.kind() == PhysicalType::kU32) return keys.u32(a) == keys.u32(b) ? 0 : 1;
+    if (keys.kind() == PhysicalType::kU64) return keys.u64(a) == keys.u64(b) ? 0 : 1;
     return keys.bytes(a) == keys.bytes(b) ? 0 : 1;
   }
   bool InRange(const RangeBatch& ranges, size_t r, size_t i) const {
@@ -151,12 +151,12 @@ class AggregateOracle {
 
   const SecondaryIndex& index_;
   const std::vector<std::string> names_;
-  Matches entries_;
+  FindResult entries_;
 };
 
 // That a value is as expected: floats that were added up, but for what is rounded, relative to
 // `scale`.
-inline bool SameValue(const KeyValue& found, const KeyValue& expected, bool added, double scale) {
+inline bool SameValue(const DataValue& found, const DataValue& expected, bool added, double scale) {
   const double* const x = std::get_if<double>(&found);
   const double* const y = std::get_if<double>(&expected);
   if (x == nullptr || y == nullptr) return found == expected;

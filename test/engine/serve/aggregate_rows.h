@@ -11,7 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "cairn/columns/aggregate.h"
+#include "cairn/aggregate.h"
 #include "test/engine/serve/aggregate_oracle.h"
 #include "test/engine/serve/built_index.h"
 #include "test/engine/test_database.h"
@@ -86,15 +86,16 @@ struct Rows {
 
 // Ranges of an index: everything, keys that there are and others, prefixes, crossed ones.
 struct SomeKeyRanges {
-  SomeKeyRanges(const AggregateOracle& oracle, KeyKind kind, size_t count, std::mt19937_64& random)
+  SomeKeyRanges(const AggregateOracle& oracle, PhysicalType kind, size_t count,
+                std::mt19937_64& random)
       : lower(kind), upper(kind) {
-    const auto key = [&](KeyColumn* to) {
-      const KeyColumn& keys = oracle.keys();
+    const auto key = [&](EncodedKeys* to) {
+      const EncodedKeys& keys = oracle.keys();
       const size_t at = oracle.size() == 0 ? 0 : random() % oracle.size();
       const bool beside = oracle.size() == 0 || random() % 4 == 0;
-      if (kind == KeyKind::kU32) {
+      if (kind == PhysicalType::kU32) {
         to->AppendU32(beside ? static_cast<uint32_t>(random() % 100) : keys.u32(at));
-      } else if (kind == KeyKind::kU64) {
+      } else if (kind == PhysicalType::kU64) {
         to->AppendU64(beside ? random() : keys.u64(at));
       } else {
         std::string bytes(oracle.size() == 0 ? "" : keys.bytes(at));
@@ -109,9 +110,9 @@ struct SomeKeyRanges {
       const uint64_t what = i == 0 ? 9 : random() % 10;
       const Bound ends[] = {Bound::kInclusive, Bound::kExclusive, Bound::kOpen};
       lower_bounds.push_back(what == 9 ? Bound::kOpen : ends[random() % 3]);
-      upper_bounds.push_back(what == 9                              ? Bound::kOpen
-                             : what == 8 && kind == KeyKind::kBytes ? Bound::kPrefix
-                                                                    : ends[random() % 3]);
+      upper_bounds.push_back(what == 9                                   ? Bound::kOpen
+                             : what == 8 && kind == PhysicalType::kBytes ? Bound::kPrefix
+                                                                         : ends[random() % 3]);
       if (upper_bounds.back() == Bound::kPrefix) lower_bounds.back() = Bound::kInclusive;
     }
   }
@@ -124,14 +125,14 @@ struct SomeKeyRanges {
     return ranges;
   }
 
-  KeyColumn lower, upper;
+  EncodedKeys lower, upper;
   std::vector<Bound> lower_bounds, upper_bounds;
 };
 
 inline void CheckValue(const AggregateOracle& oracle, const Aggregate& aggregate,
-                       const std::vector<size_t>& entries, const KeyValue& found,
+                       const std::vector<size_t>& entries, const DataValue& found,
                        const std::string& where) {
-  const KeyValue expected = RequireOk(oracle.Of(aggregate, entries));
+  const DataValue expected = RequireOk(oracle.Of(aggregate, entries));
   const bool added = aggregate.function == AggregateFunction::kSum ||
                      aggregate.function == AggregateFunction::kAvg;
   BOOST_TEST(SameValue(found, expected, added, 1000.0 * static_cast<double>(entries.size())),
@@ -157,14 +158,14 @@ inline void CheckRanges(const SecondaryIndex& index, size_t count, std::mt19937_
   }
 }
 
-// Groups by the first `parts` parts, in pages where there is a limit.
+// AggregateGroupsResult by the first `parts` parts, in pages where there is a limit.
 inline void CheckGroups(const SecondaryIndex& index, size_t parts, uint64_t limit, size_t count,
                         std::mt19937_64& random) {
   const AggregateOracle oracle(index, kColumns);
   SomeKeyRanges some(oracle, index.kind(), count, random);
   RangeBatch ranges = some.Batch();
   const std::vector<Aggregate> aggregates = AllAggregates();
-  GroupOptions options;
+  AggregateGroupsOptions options;
   options.limit = limit;
   std::vector<std::vector<std::vector<size_t>>> expected(ranges.size());  // entries of each group
   for (size_t r = 0; r < ranges.size(); ++r) {
@@ -180,7 +181,7 @@ inline void CheckGroups(const SecondaryIndex& index, size_t parts, uint64_t limi
   std::vector<bool> ended(ranges.size());
   std::vector<std::string> cursors;
   for (bool more = true; more;) {
-    Groups groups;
+    AggregateGroupsResult groups;
     ranges.after = cursors;
     RequireOk(index.AggregateGroups(ranges, parts, aggregates, options, &groups));
     BOOST_REQUIRE(groups.size() == ranges.size());

@@ -5,8 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cairn/catch_up.h"
-#include "cairn/open_options.h"
+#include "cairn/options.h"
 #include "test/engine/indexed_database.h"
 #include "test/engine/serve/aggregate_rows.h"
 #include "test/test_random.h"
@@ -34,7 +33,7 @@ BOOST_AUTO_TEST_CASE(every_kind_of_key_under_every_kind_of_change) {
         Change(db, rows, universe, is_small ? 1 + random() % 4 : 1 + random() % universe);
         RequireOk(index->CatchUp(*db.Source()).status());
         CheckAll(*index, random);
-        if (round == 2) RequireOk(index->Merge());
+        if (round == 2) RequireOk(index->Compact());
       }
     }
   }
@@ -133,7 +132,7 @@ BOOST_AUTO_TEST_CASE(pinned_versions_keep_their_aggregates) {
     pinned.push_back(RequireOk(db->Pin("by")));
     CheckRanges(*pinned.back(), 3, random);
     CheckRanges(*pinned[random() % pinned.size()], 3, random);
-    if (round == 3) RequireOk(db->MergeIndex("by"));
+    if (round == 3) RequireOk(db->CompactIndex("by"));
     if (round == 4) pinned.erase(pinned.begin());
   }
   for (const auto& index : pinned) CheckRanges(*index, 3, random);

@@ -7,10 +7,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
-#include "cairn/catch_up.h"
-#include "cairn/columns/aggregate.h"
-#include "cairn/index_stats.h"
-#include "cairn/open_options.h"
+#include "cairn/aggregate.h"
+#include "cairn/options.h"
+#include "cairn/secondary_index.h"
 #include "test/engine/serve/aggregate_rows.h"
 #include "test/engine/serve/built_index.h"
 #include "test/engine/test_database.h"
@@ -41,9 +40,9 @@ BOOST_AUTO_TEST_CASE(a_range_has_the_aggregates_of_its_entries) {
              "2 1 2 1 0.5 -0 0.5 'two' 9 2 "
              "1 1 0 null null null null null null 0 "
              "0 0 0 null null null null null null 0 ");
-  const KeyType types[] = {KeyType::kU64, KeyType::kU64, KeyType::kU64, KeyType::kI64,
-                           KeyType::kF64, KeyType::kF64, KeyType::kF64, KeyType::kText,
-                           KeyType::kU64, KeyType::kU64};
+  const DataType types[] = {DataType::kU64, DataType::kU64, DataType::kU64, DataType::kI64,
+                            DataType::kF64, DataType::kF64, DataType::kF64, DataType::kText,
+                            DataType::kU64, DataType::kU64};
   for (size_t i = 0; i < values.size(); ++i) BOOST_CHECK(values[i].type() == types[i]);
 }
 
@@ -56,8 +55,8 @@ BOOST_AUTO_TEST_CASE(a_row_counts_for_each_of_its_keys) {
   const std::vector<Aggregate> aggregates = {Aggregate::Count(), Aggregate::Sum("c")};
   const auto check = [&](uint64_t count, int64_t sum) {
     RequireOk(index->AggregateRanges(RangeBatch::Everything(index->kind()), aggregates, &values));
-    BOOST_CHECK(values[0].value(0) == KeyValue(count));
-    BOOST_CHECK(values[1].value(0) == KeyValue(sum));
+    BOOST_CHECK(values[0].value(0) == DataValue(count));
+    BOOST_CHECK(values[1].value(0) == DataValue(sum));
   };
   check(3, 17);
   db.Put("a", R"({"k": [1, 2, 4], "c": -5})");
@@ -81,7 +80,7 @@ BOOST_AUTO_TEST_CASE(a_group_counts_a_key_whose_first_entry_is_gone) {
   RequireOk(index->CatchUp(*db.Source()).status());
   put("005", 0, 0);
   RequireOk(index->CatchUp(*db.Source()).status());
-  Groups groups;
+  AggregateGroupsResult groups;
   RequireOk(index->AggregateGroups(RangeBatch::Everything(index->kind()), 1,
                                    {Aggregate::Count(), Aggregate::CountDistinct()}, {}, &groups));
   std::string text;
@@ -106,14 +105,14 @@ BOOST_AUTO_TEST_CASE(sums_that_do_not_fit_are_errors_that_say_which) {
                                   {Aggregate::Sum(column)}, &values);
   };
   RequireOk(sum(0, "wide"));
-  BOOST_CHECK(values[0].value(0) == KeyValue(INT64_MAX));
+  BOOST_CHECK(values[0].value(0) == DataValue(INT64_MAX));
   RequireOk(sum(1, "wide"));
-  BOOST_CHECK(values[0].value(0) == KeyValue(INT64_MAX - 5));
+  BOOST_CHECK(values[0].value(0) == DataValue(INT64_MAX - 5));
   RequireOk(sum(2, "wide"));  // what it is on the way does not matter
-  BOOST_CHECK(values[0].value(0) == KeyValue(int64_t{0}));
+  BOOST_CHECK(values[0].value(0) == DataValue(int64_t{0}));
   BOOST_TEST(absl::IsOutOfRange(sum(3, "wide")));
   RequireOk(sum(1, "big"));
-  BOOST_CHECK(values[0].value(0) == KeyValue(UINT64_MAX));
+  BOOST_CHECK(values[0].value(0) == DataValue(UINT64_MAX));
   BOOST_TEST(absl::IsOutOfRange(sum(3, "big")));
   const absl::Status status = index->AggregateRanges(
       RangeBatch::HalfOpen(lower, upper), {Aggregate::Count(), Aggregate::Sum("wide")}, &values);
@@ -121,9 +120,9 @@ BOOST_AUTO_TEST_CASE(sums_that_do_not_fit_are_errors_that_say_which) {
              "range 3: the sum of column 'wide' is 9223372036854775808, which i64 does not hold");
   RequireOk(index->AggregateRanges(RangeBatch::HalfOpen(lower, upper), {Aggregate::Avg("wide")},
                                    &values));
-  BOOST_CHECK(values[0].value(3) == KeyValue(9223372036854775808.0 / 3));
+  BOOST_CHECK(values[0].value(3) == DataValue(9223372036854775808.0 / 3));
 
-  Groups groups;
+  AggregateGroupsResult groups;
   db.Put("e", "1|0||0|0|0|0||0|1|1");
   RequireOk(index->CatchUp(*db.Source()).status());
   const absl::Status of_group = index->AggregateGroups(RangeBatch::Everything(index->kind()), 1,
@@ -153,7 +152,7 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_asked_is_an_error) {
   BOOST_TEST(message({static_cast<AggregateFunction>(77), "text"}) ==
              "77 is no aggregate function");
 
-  Groups groups;
+  AggregateGroupsResult groups;
   for (const size_t parts : {size_t{0}, size_t{4}}) {
     const absl::Status status =
         index->AggregateGroups(all, parts, {Aggregate::Count()}, {}, &groups);
@@ -188,8 +187,8 @@ BOOST_AUTO_TEST_CASE(an_index_without_columns_counts) {
   std::vector<ColumnValues> values;
   const RangeBatch all = RangeBatch::Everything(index->kind());
   RequireOk(index->AggregateRanges(all, {Aggregate::Count(), Aggregate::CountDistinct()}, &values));
-  BOOST_CHECK(values[0].value(0) == KeyValue(uint64_t{100}));
-  BOOST_CHECK(values[1].value(0) == KeyValue(uint64_t{10}));
+  BOOST_CHECK(values[0].value(0) == DataValue(uint64_t{100}));
+  BOOST_CHECK(values[1].value(0) == DataValue(uint64_t{10}));
   const absl::Status status = index->AggregateRanges(all, {Aggregate::Min("x")}, &values);
   BOOST_TEST(status.message() ==
              "min(x): the index includes no column 'x', and the index includes none");
@@ -216,9 +215,9 @@ BOOST_AUTO_TEST_CASE(what_is_made_is_counted_and_made_again_by_a_merge) {
   RequireOk(index->CatchUp(*db.Source()).status());
   RequireOk(
       index->AggregateRanges(all, {Aggregate::Sum("signed"), Aggregate::CountDistinct()}, &values));
-  BOOST_CHECK(values[0].value(0) == KeyValue(int64_t{999 * 500 + 5000 - 5}));
+  BOOST_CHECK(values[0].value(0) == DataValue(int64_t{999 * 500 + 5000 - 5}));
   BOOST_TEST(bytes("") > 0u);
-  RequireOk(index->Merge());
+  RequireOk(index->Compact());
   BOOST_TEST(bytes("signed") >= 2000u);
   BOOST_TEST(bytes("") > 0u);
 

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "cairn/build.h"
+#include "cairn/column.h"
 #include "cairn/index_spec.h"
+#include "cairn/options.h"
 #include "cairn/secondary_index.h"
-#include "cairn/string_list.h"
 #include "test/engine/test_database.h"
 #include "test/require_ok.h"
 
@@ -25,7 +25,7 @@ inline std::unique_ptr<SecondaryIndex> Build(TestDatabase& db, std::string_view 
 }
 
 inline Strings PrimaryKeys(const SecondaryIndex& index, absl::Span<const RowId> row_ids) {
-  PrimaryKeyColumn column;
+  StringList column;
   RequireOk(index.PrimaryKeys(row_ids, &column));
   Strings keys;
   for (size_t i = 0; i < column.size(); ++i) keys.emplace_back(column[i]);
@@ -34,7 +34,7 @@ inline Strings PrimaryKeys(const SecondaryIndex& index, absl::Span<const RowId> 
 
 // Everything, as "key=primary key", in the index's order.
 inline Strings All(const SecondaryIndex& index) {
-  Matches matches;
+  FindResult matches;
   QueryOptions options;
   options.with_keys = true;
   RequireOk(index.Scan(RangeBatch::Everything(index.kind()), &matches, options));

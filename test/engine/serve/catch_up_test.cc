@@ -12,15 +12,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "cairn/build.h"
-#include "cairn/catch_up.h"
-#include "cairn/fetched_rows.h"
+#include "cairn/column.h"
 #include "cairn/index_spec.h"
-#include "cairn/index_stats.h"
+#include "cairn/options.h"
 #include "cairn/query.h"
 #include "cairn/secondary_index.h"
+#include "cairn/sharding.h"
 #include "cairn/snapshot_source.h"
-#include "cairn/string_list.h"
 #include "cairn/types.h"
 #include "test/engine/test_database.h"
 #include "test/require_ok.h"
@@ -42,8 +40,8 @@ std::unique_ptr<SecondaryIndex> Build(TestDatabase& db, std::string_view spec,
 }
 
 // "key=primary key" of each match; fails the test on an error.
-Strings Entries(const SecondaryIndex& index, const Matches& matches) {
-  PrimaryKeyColumn primary_keys;
+Strings Entries(const SecondaryIndex& index, const FindResult& matches) {
+  StringList primary_keys;
   RequireOk(index.PrimaryKeys(matches.row_ids, &primary_keys));
   Strings entries;
   for (size_t i = 0; i < primary_keys.size(); ++i) {
@@ -53,7 +51,7 @@ Strings Entries(const SecondaryIndex& index, const Matches& matches) {
 }
 
 Strings AllEntries(const SecondaryIndex& index) {
-  Matches matches;
+  FindResult matches;
   QueryOptions options;
   options.with_keys = true;
   RequireOk(index.Scan(RangeBatch::Everything(index.codec().kind()), &matches, options));
@@ -67,7 +65,7 @@ Strings AllInPages(const SecondaryIndex& index, Order order, uint64_t page) {
   do {
     RangeBatch ranges = RangeBatch::Everything(index.codec().kind());
     if (!cursor.empty()) ranges.after = absl::MakeConstSpan(&cursor, 1);
-    Matches matches;
+    FindResult matches;
     QueryOptions options;
     options.with_keys = true;
     options.order = order;
@@ -174,7 +172,7 @@ BOOST_AUTO_TEST_CASE(what_was_caught_up_is_there_again_and_merges_change_nothing
     CatchUpOptions options;
     options.durable = round % 2 == 0;
     RequireOk(index->CatchUp(*db.Source(), options));
-    RequireOk(index->Merge());
+    RequireOk(index->Compact());
     BOOST_TEST(index->Stats()->delta.added_entries == 0u);
     CheckCurrent(db, *index, spec);
     // The one that was open before goes on with its version, and may not publish another.
@@ -200,19 +198,19 @@ BOOST_AUTO_TEST_CASE(queries_catching_up_and_merges_at_one_time) {
     check(what, absl::InternalError(std::to_string(rows) + " rows"));
   };
   std::thread reader([&] {
-    Matches matches;
+    FindResult matches;
     while (!done) {
       // Every row has one of the keys at any time.
       uint64_t count = 0;
       check("count",
-            index->Count(RangeBatch::Everything(KeyKind::kU32), absl::MakeSpan(&count, 1)));
+            index->Count(RangeBatch::Everything(PhysicalType::kU32), absl::MakeSpan(&count, 1)));
       check_rows("count", count);
-      check("scan", index->Scan(RangeBatch::Everything(KeyKind::kU32), &matches));
+      check("scan", index->Scan(RangeBatch::Everything(PhysicalType::kU32), &matches));
       check_rows("scan", matches.row_ids.size());
     }
   });
   std::thread merger([&] {
-    while (!done) check("merge", index->Merge());
+    while (!done) check("merge", index->Compact());
   });
   std::mt19937_64 random = TestRandom();
   for (int round = 0; round < 60; ++round) {
@@ -239,7 +237,7 @@ BOOST_AUTO_TEST_CASE(fetch_reads_rows_of_base_and_delta) {
   CatchUp(db, index.get());
   db.Put("r130", "stale");  // after
   const std::string_view red = "red";
-  FetchedRows rows;
+  FetchResult rows;
   RequireOk(index->Fetch(*db.Source(), RangeBatch::Equal(KeyBatch(absl::MakeConstSpan(&red, 1))),
                          {}, &rows));
   BOOST_TEST(rows.primary_keys.size() == 49u);

@@ -14,12 +14,12 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
-#include "cairn/build.h"
+#include "cairn/column.h"
 #include "cairn/index_spec.h"
+#include "cairn/options.h"
 #include "cairn/query.h"
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
-#include "cairn/string_list.h"
 #include "cairn/types.h"
 #include "engine/util/rocksdb_compat.h"
 #include "rocksdb/db.h"
@@ -119,19 +119,19 @@ struct Indexed {
   std::unique_ptr<SecondaryIndex> index;
   std::vector<Entry> entries;
 
-  KeyColumn Physical(const std::vector<std::string>& keys) const {
-    KeyColumn column(index->codec().kind());
+  EncodedKeys Physical(const std::vector<std::string>& keys) const {
+    EncodedKeys column(index->codec().kind());
     for (const std::string& key : keys) {
       uint64_t number = 0;
       for (const char c : key) number = number << 8 | static_cast<uint8_t>(c);
       switch (column.kind()) {
-        case KeyKind::kU32:
+        case PhysicalType::kU32:
           column.AppendU32(static_cast<uint32_t>(number));
           break;
-        case KeyKind::kU64:
+        case PhysicalType::kU64:
           column.AppendU64(number);
           break;
-        case KeyKind::kBytes:
+        case PhysicalType::kBytes:
           column.AppendBytes(key);
           break;
       }
@@ -140,7 +140,7 @@ struct Indexed {
   }
 
   std::vector<std::string> PrimaryKeys(absl::Span<const RowId> row_ids) const {
-    PrimaryKeyColumn column;
+    StringList column;
     RequireOk(index->PrimaryKeys(row_ids, &column));
     std::vector<std::string> keys;
     for (size_t i = 0; i < column.size(); ++i) keys.emplace_back(column[i]);
@@ -176,8 +176,8 @@ void CheckAnswers(const Indexed& indexed, size_t key_bytes) {
     lower.push_back(random_key());
     upper.push_back(random_key());
   }
-  Matches matches;
-  KeyColumn batch = indexed.Physical(points);
+  FindResult matches;
+  EncodedKeys batch = indexed.Physical(points);
   RequireOk(indexed.index->Find(batch.Batch(), &matches));
   BOOST_REQUIRE(matches.size() == points.size());
   for (size_t i = 0; i < points.size(); ++i) {
@@ -186,7 +186,7 @@ void CheckAnswers(const Indexed& indexed, size_t key_bytes) {
                boost::test_tools::per_element());
   }
 
-  KeyColumn lows = indexed.Physical(lower), highs = indexed.Physical(upper);
+  EncodedKeys lows = indexed.Physical(lower), highs = indexed.Physical(upper);
   const RangeBatch ranges = RangeBatch::HalfOpen(lows.Batch(), highs.Batch());
   std::vector<uint64_t> counts(lower.size());
   RequireOk(indexed.index->Count(ranges, absl::MakeSpan(counts)));
@@ -201,10 +201,10 @@ void CheckAnswers(const Indexed& indexed, size_t key_bytes) {
                boost::test_tools::per_element());
   }
 
-  if (indexed.index->codec().kind() == KeyKind::kBytes) {
+  if (indexed.index->codec().kind() == PhysicalType::kBytes) {
     std::vector<std::string> prefixes;
     for (int i = 0; i < 50; ++i) prefixes.push_back(random_key().substr(0, 1 + random() % 2));
-    KeyColumn column = indexed.Physical(prefixes);
+    EncodedKeys column = indexed.Physical(prefixes);
     RequireOk(indexed.index->Scan(RangeBatch::Prefix(column.Batch()), &matches));
     for (size_t i = 0; i < prefixes.size(); ++i) {
       BOOST_TEST(indexed.PrimaryKeys(matches[i]) ==

@@ -17,10 +17,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "cairn/build.h"
-#include "cairn/catch_up.h"
 #include "cairn/indexed_db.h"
-#include "cairn/open_options.h"
+#include "cairn/options.h"
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
 #include "engine/util/rocksdb_compat.h"
@@ -82,9 +80,9 @@ class World {
     if (live_) {
       IndexedDBOptions options;
       options.open.calibration = Calibration::kNone;
-      options.open.threads = options.build_threads = options.merge_threads = 1;
+      options.open.threads = options.build_threads = options.compact_threads = 1;
       options.index_directory = directory_ / "indexes";
-      options.store_interval = absl::ZeroDuration();
+      options.flush_interval = absl::ZeroDuration();
       if (!kept_) options.log_retention_megabytes = 0;
       auto opened = IndexedDB::Open(options_, path(), families, &handles_, options);
       if (absl::IsDataLoss(opened.status())) throw DatabaseIsLost();
@@ -246,7 +244,7 @@ class World {
     } else if (!live_ && index_ != nullptr) {
       if (dice < 95) {
         Tell("merge");
-        RequireOk(index_->Merge());
+        RequireOk(index_->Compact());
       } else {
         Tell("open the index again");
         index_ = nullptr;
@@ -254,10 +252,10 @@ class World {
     } else if (live_) {
       if (dice < 95) {
         Tell("store");
-        indexed_->StoreIndexes().IgnoreError();
+        indexed_->FlushIndexes().IgnoreError();
       } else {
         Tell("merge");
-        indexed_->MergeIndex("ix").IgnoreError();
+        indexed_->CompactIndex("ix").IgnoreError();
       }
     }
   }

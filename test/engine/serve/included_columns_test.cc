@@ -9,10 +9,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
-#include "cairn/catch_up.h"
-#include "cairn/columns/column_values.h"
-#include "cairn/index_stats.h"
-#include "cairn/open_options.h"
+#include "cairn/column.h"
+#include "cairn/options.h"
 #include "cairn/query.h"
 #include "cairn/secondary_index.h"
 #include "index/keys/key_number.h"
@@ -40,7 +38,7 @@ std::string Text(const std::vector<ColumnValues>& columns, size_t i) {
 
 // "key=primary key: values" of what a scan finds.
 Strings Entries(const SecondaryIndex& index, const QueryOptions& options) {
-  Matches matches;
+  FindResult matches;
   RequireOk(index.Scan(RangeBatch::Everything(index.kind()), &matches, options));
   const Strings primary_keys = PrimaryKeys(index, matches.row_ids);
   BOOST_REQUIRE(matches.columns.size() == options.columns.size());
@@ -78,7 +76,7 @@ Row RandomRow(std::mt19937_64& random) {
   const double real = random() % 5 == 0 ? -0.0 : static_cast<double>(random() % 100) / 4;
   const std::string text(random() % 4 == 0 ? random() % 300 : random() % 3, 'x');
   row.key = std::to_string(random() % 50);
-  const std::string fields[] = {Described(KeyValue(number)), Described(KeyValue(real)), text,
+  const std::string fields[] = {Described(DataValue(number)), Described(DataValue(real)), text,
                                 std::to_string(random() % 256)};
   row.value = row.key;
   const size_t there = random() % 5;
@@ -131,19 +129,19 @@ BOOST_AUTO_TEST_CASE(queries_return_columns) {
                  (Strings{"5=c: null;null;null;null;", "7=a: -3;0.5;'one';9;", "7=b: 4;-0;'';0;"}),
              boost::test_tools::per_element());
 
-  Matches matches;
+  FindResult matches;
   QueryOptions options;
   options.columns = {"tiny", "text", "tiny"};
   const std::vector<uint32_t> keys = {7, 6, 5};
-  RequireOk(index->Answer(Batch::Find(keys, &matches, options)));
+  RequireOk(index->Execute(Batch::Find(keys, &matches, options)));
   BOOST_REQUIRE(matches.columns.size() == 3u);
-  BOOST_CHECK(matches.columns[0].type() == KeyType::kU8);
+  BOOST_CHECK(matches.columns[0].type() == DataType::kU8);
   BOOST_TEST(Text(matches.columns, 0) == "9;'one';9;");
   BOOST_TEST(Text(matches.columns, 1) == "0;'';0;");
   BOOST_TEST(Text(matches.columns, 2) == "null;null;null;");
 
   // Without columns there are none, also in an object that had some.
-  RequireOk(index->Answer(Batch::Find(keys, &matches)));
+  RequireOk(index->Execute(Batch::Find(keys, &matches)));
   BOOST_TEST(matches.columns.empty());
 
   std::vector<ColumnValues> columns;
@@ -167,10 +165,10 @@ BOOST_AUTO_TEST_CASE(descending_scans_and_pages_return_the_columns_of_their_rows
   int next = 19;
   do {
     if (!cursor.empty()) ranges.after = absl::MakeConstSpan(&cursor, 1);
-    Matches matches;
+    FindResult matches;
     RequireOk(index->Scan(ranges, &matches, options));
     for (size_t i = 0; i < matches.row_ids.size(); ++i, --next) {
-      BOOST_CHECK(matches.columns[0].value(i) == KeyValue(int64_t{-next}));
+      BOOST_CHECK(matches.columns[0].value(i) == DataValue(int64_t{-next}));
     }
     cursor = matches.cursors.at(0);
   } while (!cursor.empty());
@@ -181,7 +179,7 @@ BOOST_AUTO_TEST_CASE(what_is_not_included_is_refused) {
   TestDatabase db;
   db.Put("a", "7|-3");
   const auto index = Build(db, kSpec);
-  Matches matches;
+  FindResult matches;
   QueryOptions options;
   options.columns = {"price"};
   const absl::Status status = index->Scan(RangeBatch::Everything(index->kind()), &matches, options);
@@ -194,7 +192,7 @@ BOOST_AUTO_TEST_CASE(what_is_not_included_is_refused) {
   RowId row = 0;
   options.columns = {"tiny"};
   BOOST_TEST(absl::IsInvalidArgument(
-      index->Answer(Batch::FindFirst(keys, absl::MakeSpan(&row, 1), options))));
+      index->Execute(Batch::FindFirst(keys, absl::MakeSpan(&row, 1), options))));
 
   const auto plain = RequireOk(
       SecondaryIndex::Build(*db.Source(), Spec("value.field('|',0):u32"), db.Beside("plain")));
@@ -270,7 +268,7 @@ BOOST_AUTO_TEST_CASE(values_follow_the_database) {
     RequireOk(index->CatchUp(*db.Source()).status());
     Check(db, *index, model);
     if (round % 4 == 3) {
-      RequireOk(index->Merge());
+      RequireOk(index->Compact());
       Check(db, *index, model);
       BOOST_TEST(index->Stats()->delta.added_entries == 0u);
     }
@@ -332,7 +330,7 @@ BOOST_AUTO_TEST_CASE(no_rows_have_columns_too) {
              boost::test_tools::per_element());
   db.Delete("a");
   RequireOk(index->CatchUp(*db.Source()).status());
-  RequireOk(index->Merge());
+  RequireOk(index->Compact());
   BOOST_TEST(EntriesWithColumns(*index).empty());
 }
 

@@ -6,14 +6,13 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "cairn/build.h"
 #include "cairn/device.h"
 #include "cairn/device/group.h"
-#include "cairn/index_stats.h"
 #include "cairn/indexed_db.h"
-#include "cairn/open_options.h"
-#include "cairn/route.h"
+#include "cairn/options.h"
+#include "cairn/query.h"
 #include "cairn/secondary_index.h"
+#include "cairn/sharding.h"
 #include "engine/route/open_devices.h"
 #include "rocksdb/options.h"
 #include "test/engine/serve/built_index.h"
@@ -61,7 +60,7 @@ BOOST_AUTO_TEST_CASE(a_list_that_no_index_is_opened_on_is_refused_by_name) {
   };
   const std::vector<Case> cases = {
       {On(SearchDevice::kGpu, {0, -1}), "devices: expected CUDA ordinals, from 0 on, found -1"},
-      {On(SearchDevice::kAuto, std::vector<int>(kMostGroupMembers + 1)),
+      {On(SearchDevice::kAuto, std::vector<int>(kMaxGroupMembers + 1)),
        "devices: expected at most 64, found 65"},
       {On(SearchDevice::kCpu, {0}), "devices: GPUs are listed, but no ordered index"},
       {On(SearchDevice::kGpu, {0}, {"cpu:fast", "auto"}), "devices: GPUs are listed"},
@@ -89,16 +88,16 @@ BOOST_AUTO_TEST_CASE(a_list_that_no_index_is_opened_on_is_refused_by_name) {
 // Neither a build without CUDA nor a machine without a GPU has such a device.
 BOOST_AUTO_TEST_CASE(devices_that_are_not_there_are_named_and_the_cpu_answers_where_it_may) {
   const Indexes indexes;
-  const absl::StatusOr<std::vector<Device>> devices = Devices();
+  const absl::StatusOr<std::vector<Device>> devices = ListDevices();
   const std::string reason =
       devices.ok() ? "no usable CUDA device 1000" : std::string(devices.status().message());
   for (const bool sharded : {false, true}) {
     const Strings expected = [&] {
       const auto on_cpu = RequireOk(SecondaryIndex::Open(indexes.Path(sharded), {}));
       Strings keys;
-      Matches matches;
+      FindResult matches;
       RequireOk(on_cpu->Scan(RangeBatch::Everything(on_cpu->kind()), &matches));
-      PrimaryKeyColumn rows;
+      StringList rows;
       RequireOk(on_cpu->PrimaryKeysOf(matches, &rows));
       for (const std::string_view row : rows) keys.emplace_back(row);
       return keys;
@@ -115,12 +114,12 @@ BOOST_AUTO_TEST_CASE(devices_that_are_not_there_are_named_and_the_cpu_answers_wh
           RequireOk(SecondaryIndex::Open(indexes.Path(sharded), On(SearchDevice::kAuto, list)));
       const IndexStats stats = RequireOk(index->Stats());
       BOOST_TEST(absl::StrContains(stats.fallback, reason), stats.fallback);
-      Matches matches;
+      FindResult matches;
       Explain explain;
       Batch batch = Batch::Scan(RangeBatch::Everything(index->kind()), &matches);
       batch.explain = &explain;
-      RequireOk(index->Answer(batch));
-      PrimaryKeyColumn rows;
+      RequireOk(index->Execute(batch));
+      StringList rows;
       RequireOk(index->PrimaryKeysOf(matches, &rows));
       BOOST_REQUIRE_EQUAL(rows.size(), expected.size());
       for (size_t i = 0; i < expected.size(); ++i) BOOST_TEST(rows[i] == expected[i]);

@@ -1,5 +1,4 @@
 #include "cairn/secondary_index.h"
-#include "cairn/index_stats.h"
 
 #include <algorithm>
 #include <atomic>
@@ -10,13 +9,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "cairn/build.h"
+#include "cairn/column.h"
 #include "cairn/device.h"
-#include "cairn/fetched_rows.h"
 #include "cairn/index_spec.h"
-#include "cairn/open_options.h"
+#include "cairn/options.h"
 #include "cairn/query.h"
-#include "cairn/string_list.h"
 #include "cairn/types.h"
 #include "test/engine/serve/built_index.h"
 #include "test/engine/test_database.h"
@@ -27,8 +24,8 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(secondary_index_test)
 namespace {
 
-KeyColumn Keys(const SecondaryIndex& index, const Strings& texts) {
-  KeyColumn keys(index.codec().kind());
+EncodedKeys Keys(const SecondaryIndex& index, const Strings& texts) {
+  EncodedKeys keys(index.codec().kind());
   for (const std::string& text : texts) {
     RequireOk(index.codec().Parse(text, &keys));
   }
@@ -36,8 +33,8 @@ KeyColumn Keys(const SecondaryIndex& index, const Strings& texts) {
 }
 
 Strings Find(const SecondaryIndex& index, const std::string& key) {
-  Matches matches;
-  KeyColumn keys = Keys(index, {key});
+  FindResult matches;
+  EncodedKeys keys = Keys(index, {key});
   RequireOk(index.Find(keys.Batch(), &matches));
   return PrimaryKeys(index, matches[0]);
 }
@@ -78,7 +75,7 @@ BOOST_AUTO_TEST_CASE(entries_that_are_copied_into_memory_answer_as_mapped_ones_d
   db.Put("bo", "3");
   db.Put("eva", "17");
   OpenOptions options;
-  options.copy_entries = true;
+  options.load_into_memory = true;
   for (const char* spec : {"value:text", "value.field('|',0):u32", "value.field('|',0):u64"}) {
     const Strings mapped = All(*Build(db, spec));
     const auto index = RequireOk(SecondaryIndex::Open(db.Beside("index"), options));
@@ -184,7 +181,7 @@ BOOST_AUTO_TEST_CASE(a_cursor_goes_on_where_a_limited_scan_ended) {
       options.with_keys = true;
       Strings paged;
       Strings cursor(1);
-      Matches matches;
+      FindResult matches;
       do {
         range.after = cursor;
         RequireOk(index->Scan(range, &matches, options));
@@ -205,10 +202,10 @@ BOOST_AUTO_TEST_CASE(a_cursor_stays_good_when_rows_come_and_go_and_the_index_is_
   TestDatabase db;
   for (const char* row : {"a", "c", "e", "g"}) db.Put(row, "same");
   const auto first = Build(db, "value:text");
-  RangeBatch range = RangeBatch::Everything(KeyKind::kBytes);
+  RangeBatch range = RangeBatch::Everything(PhysicalType::kBytes);
   QueryOptions options;
   options.limit = 2;
-  Matches matches;
+  FindResult matches;
   RequireOk(first->Scan(range, &matches, options));
   BOOST_TEST(PrimaryKeys(*first, matches[0]) == (Strings{"a", "c"}),
              boost::test_tools::per_element());
@@ -237,8 +234,8 @@ BOOST_AUTO_TEST_CASE(fetch_reads_rows_and_drops_those_that_no_longer_match) {
   db.Put("b", "7|new b");
   db.Delete("d");
   const auto source = db.Source();
-  KeyColumn keys = Keys(*index, {"5", "6", "9"});
-  FetchedRows rows;
+  EncodedKeys keys = Keys(*index, {"5", "6", "9"});
+  FetchResult rows;
   RequireOk(index->Fetch(*source, RangeBatch::Equal(keys.Batch()), {}, &rows));
   BOOST_TEST(rows.offsets == (std::vector<uint64_t>{0, 1, 2, 2}), boost::test_tools::per_element());
   BOOST_TEST(Strings(rows.values.begin(), rows.values.end()) == (Strings{"5|new a", "6|old c"}),
@@ -254,11 +251,11 @@ BOOST_AUTO_TEST_CASE(refuses_rows_of_another_database) {
   other.Put("a", "1");
   const auto index = Build(db, "value:text");
   Strings differences;
-  FetchedRows rows;
+  FetchResult rows;
   const auto source = other.Source();
   BOOST_CHECK(absl::IsFailedPrecondition(index->VerifyAgainst(*source, 9, &differences)));
   BOOST_CHECK(absl::IsFailedPrecondition(
-      index->Fetch(*source, RangeBatch::Everything(KeyKind::kBytes), {}, &rows)));
+      index->Fetch(*source, RangeBatch::Everything(PhysicalType::kBytes), {}, &rows)));
 }
 
 BOOST_AUTO_TEST_CASE(several_indexes_come_from_one_pass_and_equal_those_built_alone) {
@@ -328,8 +325,8 @@ BOOST_AUTO_TEST_CASE(queries_from_many_threads_agree) {
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
       const std::vector<uint32_t> keys(300, 42);
-      Matches matches;
-      PrimaryKeyColumn column;
+      FindResult matches;
+      StringList column;
       for (int i = 0; i < 50; ++i) {
         column.Clear();
         if (!index->Find(keys, &matches).ok() || !index->PrimaryKeys(matches[299], &column).ok() ||

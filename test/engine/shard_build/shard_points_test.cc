@@ -8,7 +8,8 @@
 #include <random>
 #include <string>
 
-#include "cairn/build.h"
+#include "cairn/options.h"
+#include "cairn/sharding.h"
 #include "engine/util/rocksdb_file_system.h"
 #include "test/engine/faults/crash_file_system.h"
 #include "test/engine/shards/sharded_pair.h"

@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "cairn/build.h"
+#include "cairn/options.h"
+#include "cairn/sharding.h"
 #include "engine/shard_build/shard_plan.h"
 #include "engine/shards/shard_directory.h"
 #include "index/files/file_system.h"

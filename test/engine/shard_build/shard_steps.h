@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "cairn/build.h"
+#include "cairn/options.h"
+#include "cairn/sharding.h"
 #include "cairn/snapshot_source.h"
 #include "index/files/file_system.h"
 #include "test/engine/shards/sharded_pair.h"

@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "cairn/catch_up.h"
-#include "cairn/fetched_rows.h"
+#include "cairn/options.h"
+#include "cairn/secondary_index.h"
 #include "test/engine/serve/built_index.h"
 #include "test/engine/shards/sharded_pair.h"
 #include "test/sanitizer.h"
@@ -78,7 +78,7 @@ struct Arrays {
     for (bool more = true; more;) {
       RangeBatch ranges = RangeBatch::HalfOpen(lower, upper);
       ranges.after = after;
-      FetchedRows page;
+      FetchResult page;
       RequireOk(index.Fetch(*db.Source(), ranges, options, &page));
       BOOST_TEST(page.stale == 0u);
       BOOST_REQUIRE_EQUAL(page.offsets.size(), 3u);
@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(a_row_is_there_once_over_all_pages) {
             continue;
           }
           RequireOk(index->CatchUp(*arrays.db.Source()).status());
-          if (round == 2) RequireOk(index->Merge());
+          if (round == 2) RequireOk(index->Compact());
         }
       }
     }
@@ -139,7 +139,7 @@ BOOST_AUTO_TEST_CASE(a_limit_of_no_rows_is_an_empty_answer) {
   const auto index = Build(db, "value.json('/t'):u32");
   QueryOptions options;
   options.limit = 0;
-  FetchedRows rows;
+  FetchResult rows;
   RequireOk(index->Fetch(*db.Source(), RangeBatch::Everything(index->kind()), options, &rows));
   BOOST_TEST(rows.row_ids.empty());
   BOOST_TEST(rows.cursors == Strings{""});

@@ -9,9 +9,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
-#include "cairn/catch_up.h"
-#include "cairn/columns/aggregate.h"
-#include "cairn/index_stats.h"
+#include "cairn/aggregate.h"
+#include "cairn/options.h"
+#include "cairn/secondary_index.h"
 #include "test/engine/serve/aggregate_rows.h"
 #include "test/engine/shards/sharded_pair.h"
 #include "test/engine/shards/sharded_sources.h"
@@ -53,10 +53,10 @@ void CheckSame(const SecondaryIndex& sharded, const SecondaryIndex& plain,
   for (size_t a = 0; a < aggregates.size(); ++a) {
     CheckSameValues(aggregates[a], values[a], expected[a], scale);
   }
-  GroupOptions options;
+  AggregateGroupsOptions options;
   options.limit = random() % 2 == 0 ? UINT64_MAX : 1 + random() % 9;
   const size_t parts = 1 + random() % plain.codec().parts().size();
-  Groups groups, groups_expected;
+  AggregateGroupsResult groups, groups_expected;
   RequireOk(sharded.AggregateGroups(ranges, parts, aggregates, options, &groups));
   RequireOk(plain.AggregateGroups(ranges, parts, aggregates, options, &groups_expected));
   BOOST_TEST(groups.offsets == groups_expected.offsets, boost::test_tools::per_element());
@@ -125,7 +125,7 @@ BOOST_AUTO_TEST_CASE(by_source_under_every_kind_of_change) {
           Change(sources[s], rows, universe, universe / 3);
         sources.CatchUp(index.get());
         CheckAll(*index, random);
-        if (round == 0) RequireOk(index->Merge());
+        if (round == 0) RequireOk(index->Compact());
       }
       TestDatabase one;
       for (size_t s = 0; s < sources.size(); ++s) {
@@ -184,7 +184,7 @@ BOOST_AUTO_TEST_CASE(a_key_counts_once_wherever_it_is) {
     RequireOk(of.AggregateRanges(RangeBatch::Equal(keys), {Aggregate::CountDistinct()}, &values));
     std::string text;
     for (size_t i = 0; i < keys.size(); ++i) text += Described(values[0].value(i)) + " ";
-    RequireOk(of.AggregateRanges(RangeBatch::Everything(KeyKind::kBytes),
+    RequireOk(of.AggregateRanges(RangeBatch::Everything(PhysicalType::kBytes),
                                  {Aggregate::CountDistinct(), Aggregate::Count()}, &values));
     return text + Described(values[0].value(0)) + " of " + Described(values[1].value(0));
   };
@@ -231,13 +231,13 @@ BOOST_AUTO_TEST_CASE(sums_fit_or_do_not_in_all_shards_together) {
   const auto by_key = BuildInShards(db, spec, 3);
   for (const SecondaryIndex* index : {by_source.get(), by_key.get()}) {
     std::vector<ColumnValues> values;
-    Groups groups;
+    AggregateGroupsResult groups;
     const std::vector<uint32_t> lower = {0, 0}, upper = {0, 0xFFFF};
     const RangeBatch ranges = RangeBatch::HalfOpen(lower, upper);
     RequireOk(
         index->AggregateRanges(ranges, {Aggregate::Sum("wide"), Aggregate::Avg("big")}, &values));
     BOOST_TEST(Described(values[0].value(1)) == "-2");
-    BOOST_CHECK(values[1].value(1) == KeyValue(4611686018427387904.0));
+    BOOST_CHECK(values[1].value(1) == DataValue(4611686018427387904.0));
     BOOST_TEST(values[0].is_null(0));
     RequireOk(index->AggregateGroups(ranges, 2, {Aggregate::Sum("wide")}, {}, &groups));
     BOOST_TEST(Described(groups.values[0].value(0)) == "-2");
@@ -259,9 +259,9 @@ BOOST_AUTO_TEST_CASE(pages_go_on_in_later_versions) {
   const auto row = [](int key) { return absl::StrFormat("%d|0", key); };
   for (int i = 0; i < 10; ++i) sources[i % 2].Put(Key(i), row(i / 3));
   const auto index = sources.Build("value.field('|',0):u8,value.field('|',1):u8");
-  GroupOptions options;
+  AggregateGroupsOptions options;
   options.limit = 2;
-  Groups groups;
+  AggregateGroupsResult groups;
   RangeBatch all = RangeBatch::Everything(index->kind());
   RequireOk(index->AggregateGroups(all, 1, {Aggregate::Count()}, options, &groups));
   BOOST_TEST(Described(groups.values[0].value(0)) == "3");
@@ -270,7 +270,7 @@ BOOST_AUTO_TEST_CASE(pages_go_on_in_later_versions) {
   sources[1].Put("newer", row(2));
   sources[0].Put("newest", row(9));
   sources.CatchUp(index.get());
-  RequireOk(index->Merge());
+  RequireOk(index->Compact());
   const Strings after = groups.cursors;
   all.after = after;
   options.limit = UINT64_MAX;
@@ -289,7 +289,7 @@ BOOST_AUTO_TEST_CASE(bad_questions_are_refused_and_empty_ones_answered) {
   const auto index = BuildInShards(db, SpecOf(kKeys[0]), 3);
   const RangeBatch all = RangeBatch::Everything(index->kind());
   std::vector<ColumnValues> values;
-  Groups groups;
+  AggregateGroupsResult groups;
   const auto refused = [](const absl::Status& status, std::string_view why) {
     BOOST_TEST(absl::IsInvalidArgument(status), status);
     BOOST_TEST(absl::StrContains(std::string(status.message()), std::string(why)), status);
@@ -315,13 +315,13 @@ BOOST_AUTO_TEST_CASE(bad_questions_are_refused_and_empty_ones_answered) {
   RequireOk(index->AggregateRanges(RangeBatch::Equal(no_keys),
                                    {Aggregate::Sum("signed"), Aggregate::Max("text")}, &values));
   BOOST_TEST(values[0].empty());
-  BOOST_CHECK(values[0].type() == KeyType::kI64 && values[1].type() == KeyType::kText);
+  BOOST_CHECK(values[0].type() == DataType::kI64 && values[1].type() == DataType::kText);
   RequireOk(index->AggregateGroups(RangeBatch::Equal(no_keys), 1, {Aggregate::Sum("signed")}, {},
                                    &groups));
   BOOST_TEST(groups.size() == 0u);
   RequireOk(index->AggregateRanges(all, {}, &values));
   BOOST_TEST(values.empty());
-  GroupOptions nothing;
+  AggregateGroupsOptions nothing;
   nothing.limit = 0;
   RequireOk(index->AggregateGroups(all, 1, {Aggregate::Count()}, nothing, &groups));
   BOOST_TEST(groups.offsets.back() == 0u);

@@ -9,7 +9,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cairn/query.h"
-#include "cairn/route.h"
 #include "engine/shards/shard_batch.h"
 #include "engine/shards/shard_manifest.h"
 #include "index/machine/mutex.h"
@@ -70,7 +69,7 @@ BOOST_AUTO_TEST_CASE(a_batch_is_answered_in_slices_that_are_all_of_it) {
   manifest.mode = ShardMode::kSource;
   manifest.shards.resize(3);
   ShardRouting routing;
-  BOOST_REQUIRE(ShardRouting::Create(manifest, KeyKind::kU32, &routing));
+  BOOST_REQUIRE(ShardRouting::Create(manifest, PhysicalType::kU32, &routing));
   const ShardVersions versions;
   const size_t slice = size_t{1} << 14;
   for (const size_t size :

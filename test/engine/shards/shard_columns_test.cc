@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "cairn/catch_up.h"
+#include "cairn/options.h"
+#include "cairn/sharding.h"
 #include "test/engine/shards/sharded_pair.h"
 #include "test/sanitizer.h"
 #include "test/test_random.h"
@@ -44,9 +45,9 @@ Strings RowTexts(const std::vector<ColumnValues>& columns) {
     for (size_t i = 0; i < rows.size(); ++i) {
       if (column.is_null(i)) {
         rows[i] += " null";
-      } else if (column.type() == KeyType::kText) {
+      } else if (column.type() == DataType::kText) {
         rows[i] += " '" + std::string(column.bytes(i)) + "'";
-      } else if (column.type() == KeyType::kI64) {
+      } else if (column.type() == DataType::kI64) {
         rows[i] += absl::StrFormat(" %d", column.numbers<int64_t>()[i]);
       } else {
         const double number = column.numbers<double>()[i];
@@ -59,12 +60,12 @@ Strings RowTexts(const std::vector<ColumnValues>& columns) {
 
 // Every entry's key, primary key and columns, in order.
 Strings Everything(const SecondaryIndex& index) {
-  Matches matches;
+  FindResult matches;
   QueryOptions options;
   options.with_keys = true;
   options.columns = {"text", "number", "float"};
   RequireOk(index.Scan(RangeBatch::Everything(index.kind()), &matches, options));
-  PrimaryKeyColumn primary_keys;
+  StringList primary_keys;
   RequireOk(index.PrimaryKeysOf(matches, &primary_keys));
   Strings rows = RowTexts(matches.columns);
   BOOST_REQUIRE_EQUAL(rows.size(), matches.row_ids.size());
@@ -111,7 +112,7 @@ BOOST_AUTO_TEST_CASE(points_pages_and_other_columns) {
   QueryOptions options;
   options.columns = {"number"};
   const std::vector<uint32_t> keys = {49, 0, 7, 7, 1000, 25};
-  Matches found, expected;
+  FindResult found, expected;
   RequireOk(index->Find(keys, &found, options));
   RequireOk(plain->Find(keys, &expected, options));
   BOOST_TEST((found.offsets == expected.offsets));
@@ -120,8 +121,8 @@ BOOST_AUTO_TEST_CASE(points_pages_and_other_columns) {
   BOOST_TEST(found.columns.empty());
 
   options.limit = 7;
-  RequireOk(index->Scan(RangeBatch::Everything(KeyKind::kU32), &found, options));
-  RequireOk(plain->Scan(RangeBatch::Everything(KeyKind::kU32), &expected, options));
+  RequireOk(index->Scan(RangeBatch::Everything(PhysicalType::kU32), &found, options));
+  RequireOk(plain->Scan(RangeBatch::Everything(PhysicalType::kU32), &expected, options));
   BOOST_TEST((RowTexts(found.columns) == RowTexts(expected.columns)));
 
   options.columns = {"none"};
@@ -131,7 +132,7 @@ BOOST_AUTO_TEST_CASE(points_pages_and_other_columns) {
   options.columns = {"number"};
   std::vector<uint64_t> counts(1);
   BOOST_TEST(absl::IsInvalidArgument(
-      index->Count(RangeBatch::Everything(KeyKind::kU32), absl::MakeSpan(counts), options)));
+      index->Count(RangeBatch::Everything(PhysicalType::kU32), absl::MakeSpan(counts), options)));
 }
 
 BOOST_AUTO_TEST_CASE(rows_are_named_with_their_shards) {

@@ -1,5 +1,5 @@
 // Shards that are asked one by one, by a map of them, against the index that has all of them open.
-#include "cairn/shards/shard_map.h"
+#include "cairn/sharding.h"
 
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
@@ -34,25 +34,25 @@ std::vector<uint32_t> Part(const ShardQueries& queries, size_t shard) {
           begin + static_cast<ptrdiff_t>(queries.begin[shard + 1])};
 }
 
-std::vector<WideRowId> FoundByShards(const ShardMap& map, const std::vector<std::string>& keys) {
+std::vector<GlobalRowId> FoundByShards(const ShardMap& map, const std::vector<std::string>& keys) {
   std::vector<std::string_view> views(keys.begin(), keys.end());
   ShardQueries queries;
   RequireOk(map.RouteKeys(views, &queries));
   BOOST_REQUIRE_EQUAL(queries.begin.size(), map.shards().size() + 1);
   const auto shards = OpenAll(map);
-  std::vector<std::vector<WideRowId>> found(keys.size());
+  std::vector<std::vector<GlobalRowId>> found(keys.size());
   for (uint32_t s = 0; s < shards.size(); ++s) {
     const std::vector<uint32_t> part = Part(queries, s);
     BOOST_REQUIRE(std::is_sorted(part.begin(), part.end()));
     std::vector<std::string_view> asked;
     for (const uint32_t query : part) asked.push_back(views[query]);
-    Matches matches;
+    FindResult matches;
     RequireOk(shards[s]->Find(asked, &matches));
     for (size_t i = 0; i < part.size(); ++i) {
-      for (const RowId row : matches[i]) found[part[i]].push_back(MakeWideRowId(s, row));
+      for (const RowId row : matches[i]) found[part[i]].push_back(MakeGlobalRowId(s, row));
     }
   }
-  std::vector<WideRowId> all;
+  std::vector<GlobalRowId> all;
   for (const auto& rows : found) all.insert(all.end(), rows.begin(), rows.end());
   return all;
 }
@@ -78,10 +78,10 @@ BOOST_AUTO_TEST_CASE(shards_asked_one_by_one_have_the_answers_of_all) {
     std::vector<std::string> keys = {"", "heavy", "heavy\0", "zz", "0", "heav"};
     for (int i = 0; i < 60; ++i) keys.push_back(std::to_string(i));
     const std::vector<std::string_view> views(keys.begin(), keys.end());
-    Matches matches;
+    FindResult matches;
     RequireOk(index->Find(views, &matches));
-    std::vector<WideRowId> expected;
-    for (size_t j = 0; j < matches.row_ids.size(); ++j) expected.push_back(matches.wide_row(j));
+    std::vector<GlobalRowId> expected;
+    for (size_t j = 0; j < matches.row_ids.size(); ++j) expected.push_back(matches.global_row(j));
     BOOST_TEST(FoundByShards(*map, keys) == expected);
     // Ranges: counts are sums.
     std::vector<std::string_view> lower, upper;

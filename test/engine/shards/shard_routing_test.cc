@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(every_entry_is_in_a_shard_that_its_key_and_ranges_are_sent_
     const ShardManifest manifest = RandomShards(&random);
     BOOST_REQUIRE(CheckShards(manifest).ok());
     ShardRouting routing;
-    BOOST_REQUIRE(ShardRouting::Create(manifest, KeyKind::kBytes, &routing));
+    BOOST_REQUIRE(ShardRouting::Create(manifest, PhysicalType::kBytes, &routing));
     for (const auto& [key, row] : entries) {
       const std::string_view keys[] = {key};
       ShardInterval interval;
@@ -103,7 +103,7 @@ BOOST_AUTO_TEST_CASE(a_key_that_no_cut_is_within_goes_to_one_shard) {
   manifest.shards[0].upper = manifest.shards[1].lower = ShardBound{std::string(4, '\1'), ""};
   manifest.shards[1].upper = manifest.shards[2].lower = ShardBound{std::string(4, '\2'), "row"};
   ShardRouting routing;
-  BOOST_REQUIRE(ShardRouting::Create(manifest, KeyKind::kU32, &routing));
+  BOOST_REQUIRE(ShardRouting::Create(manifest, PhysicalType::kU32, &routing));
   const std::vector<uint32_t> keys = {0,          0x01010100, 0x01010101, 0x01010102,
                                       0x02020201, 0x02020202, 0x02020203, UINT32_MAX};
   std::vector<ShardInterval> intervals(keys.size());
@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(a_key_that_no_cut_is_within_goes_to_one_shard) {
                                                {1, 1}, {1, 2}, {2, 2}, {2, 2}};
   BOOST_CHECK(intervals == expected);
   // Those bounds are no keys of eight bytes.
-  BOOST_CHECK(!ShardRouting::Create(manifest, KeyKind::kU64, &routing));
+  BOOST_CHECK(!ShardRouting::Create(manifest, PhysicalType::kU64, &routing));
 }
 
 BOOST_AUTO_TEST_CASE(queries_are_assigned_to_each_shard_of_their_interval) {

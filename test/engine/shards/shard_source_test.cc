@@ -6,7 +6,8 @@
 #include <tuple>
 #include <vector>
 
-#include "cairn/catch_up.h"
+#include "cairn/options.h"
+#include "cairn/sharding.h"
 #include "test/engine/shards/sharded_pair.h"
 #include "test/test_random.h"
 
@@ -49,8 +50,8 @@ class Sources {
   std::vector<SourceEntry> entries_;
 };
 
-std::vector<SourceEntry> FoundEntries(const SecondaryIndex& index, const Matches& matches) {
-  PrimaryKeyColumn primary_keys;
+std::vector<SourceEntry> FoundEntries(const SecondaryIndex& index, const FindResult& matches) {
+  StringList primary_keys;
   RequireOk(index.PrimaryKeysOf(matches, &primary_keys));
   std::vector<SourceEntry> entries;
   for (size_t i = 0; i < primary_keys.size(); ++i) {
@@ -102,7 +103,7 @@ BOOST_AUTO_TEST_CASE(scans_merge_all_sources_by_key_page_by_page) {
             options.limit = limit;
             options.with_keys = true;
             std::vector<SourceEntry> found;
-            Matches matches;
+            FindResult matches;
             Strings after(1);
             do {
               range.after = after;
@@ -129,16 +130,16 @@ BOOST_AUTO_TEST_CASE(points_are_found_in_every_source) {
   sources.Put(1, "b", "y");
   const auto index = sources.Publish();
   const std::string_view keys[] = {"y", "x", "none"};
-  Matches matches;
+  FindResult matches;
   RequireOk(index->Find(keys, &matches));
   BOOST_TEST(matches.offsets == (std::vector<uint64_t>{0, 1, 3, 3}),
              boost::test_tools::per_element());
   BOOST_TEST(matches.shards == (std::vector<uint32_t>{1, 0, 1}), boost::test_tools::per_element());
-  std::vector<WideRowId> rows(3);
-  RequireOk(index->FindFirstWide(keys, absl::MakeSpan(rows)));
+  std::vector<GlobalRowId> rows(3);
+  RequireOk(index->FindFirstGlobal(keys, absl::MakeSpan(rows)));
   BOOST_TEST(ShardOf(rows[0]) == 1u);
-  BOOST_TEST(rows[1] == MakeWideRowId(0, 0));
-  BOOST_TEST(rows[2] == kNoWideRow);
+  BOOST_TEST(rows[1] == MakeGlobalRowId(0, 0));
+  BOOST_TEST(rows[2] == kNoGlobalRow);
   BOOST_TEST(
       absl::IsFailedPrecondition(index->VerifyAgainst(*sources.database(0).Source(), 1, nullptr)));
 }
@@ -150,18 +151,18 @@ BOOST_AUTO_TEST_CASE(a_shard_catches_up_with_its_own_database) {
   const auto index = sources.Publish();
   sources.Put(1, "c", "w");
   RequireOk(index->CatchUp(*sources.database(1).Source()).status());
-  Matches matches;
+  FindResult matches;
   QueryOptions options;
   options.with_keys = true;
   const auto everything = [&](const SecondaryIndex& of) {
-    RequireOk(of.Scan(RangeBatch::Everything(KeyKind::kBytes), &matches, options));
+    RequireOk(of.Scan(RangeBatch::Everything(PhysicalType::kBytes), &matches, options));
     return FoundEntries(of, matches);
   };
   BOOST_CHECK(everything(*index) == sources.Sorted());
   // And is opened as what it has become.
   BOOST_CHECK(everything(*RequireOk(SecondaryIndex::Open(sources.path(), ForTests()))) ==
               sources.Sorted());
-  RequireOk(index->Merge());
+  RequireOk(index->Compact());
   BOOST_CHECK(everything(*index) == sources.Sorted());
   BOOST_CHECK(everything(*RequireOk(SecondaryIndex::Open(sources.path(), ForTests()))) ==
               sources.Sorted());

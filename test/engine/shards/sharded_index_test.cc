@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "cairn/batcher.h"
-#include "cairn/catch_up.h"
-#include "cairn/route.h"
+#include "cairn/options.h"
+#include "cairn/query.h"
 #include "test/engine/shards/sharded_pair.h"
 #include "test/sanitizer.h"
 #include "test/test_random.h"
@@ -57,16 +57,16 @@ void Fill(const Data& data, TestDatabase* db) {
 }
 
 // Keys that are there, their neighbours, and some that are not.
-KeyColumn SomeKeys(const SecondaryIndex& index, std::mt19937_64* random) {
-  Matches matches;
+EncodedKeys SomeKeys(const SecondaryIndex& index, std::mt19937_64* random) {
+  FindResult matches;
   QueryOptions options;
   options.with_keys = true;
   RequireOk(index.Scan(RangeBatch::Everything(index.kind()), &matches, options));
-  KeyColumn keys(index.kind());
+  EncodedKeys keys(index.kind());
   for (size_t i = 0; i < matches.keys.size(); ++i) {
-    if (index.kind() == KeyKind::kU32) {
+    if (index.kind() == PhysicalType::kU32) {
       keys.AppendU32(matches.keys.u32(i) + static_cast<uint32_t>((*random)() % 3) - 1);
-    } else if (index.kind() == KeyKind::kU64) {
+    } else if (index.kind() == PhysicalType::kU64) {
       keys.AppendU64(matches.keys.u64(i) + (*random)() % 3 - 1);
     } else {
       std::string key(matches.keys.bytes(i));
@@ -75,9 +75,9 @@ KeyColumn SomeKeys(const SecondaryIndex& index, std::mt19937_64* random) {
       keys.AppendBytes(key);
     }
   }
-  if (index.kind() == KeyKind::kU32) keys.AppendU32(UINT32_MAX);
-  if (index.kind() == KeyKind::kU64) keys.AppendU64(UINT64_MAX);
-  if (index.kind() == KeyKind::kBytes) keys.AppendBytes("");
+  if (index.kind() == PhysicalType::kU32) keys.AppendU32(UINT32_MAX);
+  if (index.kind() == PhysicalType::kU64) keys.AppendU64(UINT64_MAX);
+  if (index.kind() == PhysicalType::kBytes) keys.AppendBytes("");
   return keys;
 }
 
@@ -93,7 +93,7 @@ void CheckAll(const char* spec, const Data& data, uint32_t shards, uint32_t segm
   RequireOk(pair.sharded().VerifyAgainst(*source, 10, &differences));
   BOOST_TEST(differences == Strings(), boost::test_tools::per_element());
 
-  KeyColumn keys = SomeKeys(pair.plain(), random);
+  EncodedKeys keys = SomeKeys(pair.plain(), random);
   pair.CheckPoints(keys.Batch());
   pair.CheckPoints(KeyBatch());
   RangeColumnsOf ranges(keys, 40, random);
@@ -172,19 +172,19 @@ BOOST_AUTO_TEST_CASE(a_row_without_its_shard_is_refused) {
   RowId row = 0;
   const absl::Status first = index->FindFirst(keys, absl::MakeSpan(&row, 1));
   BOOST_TEST(absl::IsInvalidArgument(first), first);
-  PrimaryKeyColumn column;
+  StringList column;
   BOOST_TEST(absl::IsInvalidArgument(index->PrimaryKeys(absl::MakeConstSpan(&row, 1), &column)));
   const std::vector<uint32_t> no_shard = {3};
   const std::vector<RowId> rows = {0};
   BOOST_TEST(absl::IsOutOfRange(index->PrimaryKeys(no_shard, rows, &column)));
   BOOST_TEST(absl::IsInvalidArgument(index->PrimaryKeys(no_shard, {}, &column)));
-  const std::vector<WideRowId> no_row = {MakeWideRowId(1, 1000)};
+  const std::vector<GlobalRowId> no_row = {MakeGlobalRowId(1, 1000)};
   BOOST_TEST(absl::IsOutOfRange(index->PrimaryKeysOf(no_row, &column)));
   // An index that is not in shards has one, shard 0.
   const auto plain = Build(db, "value:text");
   BOOST_TEST(absl::IsOutOfRange(plain->PrimaryKeys(no_shard, rows, &column)));
-  std::vector<WideRowId> found(1);
-  RequireOk(plain->FindFirstWide(keys, absl::MakeSpan(found)));
+  std::vector<GlobalRowId> found(1);
+  RequireOk(plain->FindFirstGlobal(keys, absl::MakeSpan(found)));
   column.Clear();
   RequireOk(plain->PrimaryKeysOf(found, &column));
   BOOST_TEST(Texts(column) == Strings{"row1"}, boost::test_tools::per_element());
@@ -194,9 +194,9 @@ BOOST_AUTO_TEST_CASE(batches_of_the_wrong_kind_cursors_and_updates_are_refused) 
   TestDatabase db;
   for (int i = 0; i < 20; ++i) db.Put("row" + std::to_string(i), std::to_string(i));
   const auto index = BuildInShards(db, "value:text", 3);
-  Matches matches;
+  FindResult matches;
   BOOST_TEST(absl::IsInvalidArgument(index->Find(std::vector<uint32_t>{1}, &matches)));
-  RangeBatch range = RangeBatch::Everything(KeyKind::kBytes);
+  RangeBatch range = RangeBatch::Everything(PhysicalType::kBytes);
   const Strings wrong = {"no cursor"}, two = {"", ""};
   range.after = wrong;
   BOOST_TEST(absl::IsInvalidArgument(index->Scan(range, &matches)));
@@ -204,14 +204,14 @@ BOOST_AUTO_TEST_CASE(batches_of_the_wrong_kind_cursors_and_updates_are_refused) 
   BOOST_TEST(absl::IsInvalidArgument(index->Scan(range, &matches)));
   QueryOptions options;
   options.route = "no:such";
-  BOOST_TEST(
-      absl::IsInvalidArgument(index->Count(RangeBatch::Everything(KeyKind::kBytes), {}, options)));
+  BOOST_TEST(absl::IsInvalidArgument(
+      index->Count(RangeBatch::Everything(PhysicalType::kBytes), {}, options)));
   BOOST_TEST(absl::IsFailedPrecondition(index->CatchUp(*db.Source()).status()));
-  BOOST_TEST(absl::IsFailedPrecondition(index->Merge()));
+  BOOST_TEST(absl::IsFailedPrecondition(index->Compact()));
   TestDatabase other;
-  FetchedRows rows;
+  FetchResult rows;
   BOOST_TEST(absl::IsFailedPrecondition(index->Fetch(
-      *other.Source(), RangeBatch::Everything(KeyKind::kBytes), QueryOptions(), &rows)));
+      *other.Source(), RangeBatch::Everything(PhysicalType::kBytes), QueryOptions(), &rows)));
 }
 
 BOOST_AUTO_TEST_CASE(a_batcher_whose_rows_have_32_bits_refuses_an_index_in_shards) {
@@ -231,11 +231,11 @@ BOOST_AUTO_TEST_CASE(explain_says_which_shards_were_asked) {
   for (int i = 100; i < 200; ++i) db.Put("row" + std::to_string(i), std::to_string(i));
   const auto index = BuildInShards(db, "value:text", 4);
   const std::string_view keys[] = {"101", "102", "199"};
-  Matches matches;
+  FindResult matches;
   Explain explain;
   Batch batch = Batch::Find(keys, &matches);
   batch.explain = &explain;
-  RequireOk(index->Answer(batch));
+  RequireOk(index->Execute(batch));
   BOOST_TEST(explain.queries == 3u);
   BOOST_TEST(explain.reason.find("2 of 4 shards") == 0u, explain.reason);
   BOOST_TEST(!explain.route.empty());

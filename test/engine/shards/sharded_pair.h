@@ -7,13 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/build.h"
-#include "cairn/fetched_rows.h"
-#include "cairn/index_stats.h"
-#include "cairn/open_options.h"
+#include "cairn/column.h"
+#include "cairn/options.h"
 #include "cairn/query.h"
 #include "cairn/secondary_index.h"
-#include "cairn/string_list.h"
+#include "cairn/sharding.h"
 #include "test/engine/serve/built_index.h"
 #include "test/engine/test_database.h"
 #include "test/require_ok.h"
@@ -27,7 +25,7 @@ inline OpenOptions ForTests() {
   return options;
 }
 
-inline Strings Texts(const PrimaryKeyColumn& column) {
+inline Strings Texts(const StringList& column) {
   Strings texts;
   for (const std::string_view text : column) texts.emplace_back(text);
   return texts;
@@ -35,11 +33,11 @@ inline Strings Texts(const PrimaryKeyColumn& column) {
 
 // Everything, as "key=primary key", in the index's order: of any index.
 inline Strings Entries(const SecondaryIndex& index) {
-  Matches matches;
+  FindResult matches;
   QueryOptions options;
   options.with_keys = true;
   RequireOk(index.Scan(RangeBatch::Everything(index.kind()), &matches, options));
-  PrimaryKeyColumn primary_keys;
+  StringList primary_keys;
   RequireOk(index.PrimaryKeysOf(matches, &primary_keys));
   Strings entries;
   for (size_t i = 0; i < primary_keys.size(); ++i) {
@@ -68,7 +66,7 @@ class ShardedPair {
 
   const SecondaryIndex& sharded() const { return *sharded_; }
   const SecondaryIndex& plain() const { return *plain_; }
-  KeyKind kind() const { return plain_->kind(); }
+  PhysicalType kind() const { return plain_->kind(); }
 
   void CheckPoints(KeyBatch keys) const;
   // Count, Scan in both orders with several limits, and page by page.
@@ -77,19 +75,19 @@ class ShardedPair {
   void CheckFetch(const SnapshotSource& source, const RangeBatch& ranges) const;
 
  private:
-  static Strings Found(const SecondaryIndex& index, const Matches& matches) {
-    PrimaryKeyColumn primary_keys;
+  static Strings Found(const SecondaryIndex& index, const FindResult& matches) {
+    StringList primary_keys;
     RequireOk(index.PrimaryKeysOf(matches, &primary_keys));
     return Texts(primary_keys);
   }
-  static Strings Keys(const SecondaryIndex& index, const Matches& matches) {
+  static Strings Keys(const SecondaryIndex& index, const FindResult& matches) {
     Strings keys;
     for (size_t i = 0; i < matches.keys.size(); ++i) {
       keys.push_back(*index.codec().Format(matches.keys, i));
     }
     return keys;
   }
-  void CheckSame(const Matches& sharded, const Matches& plain) const {
+  void CheckSame(const FindResult& sharded, const FindResult& plain) const {
     BOOST_REQUIRE(sharded.offsets == plain.offsets);
     BOOST_REQUIRE(Found(*sharded_, sharded) == Found(*plain_, plain));
     BOOST_REQUIRE(Keys(*sharded_, sharded) == Keys(*plain_, plain));
@@ -109,7 +107,7 @@ inline void ShardedPair::CheckPoints(KeyBatch keys) const {
   RequireOk(plain_->Contains(keys, absl::MakeSpan(expected.get(), size)));
   BOOST_REQUIRE(std::equal(contained.get(), contained.get() + size, expected.get()));
 
-  Matches found, all;
+  FindResult found, all;
   RequireOk(sharded_->Find(keys, &found));
   RequireOk(plain_->Find(keys, &all));
   CheckSame(found, all);
@@ -120,7 +118,7 @@ inline void ShardedPair::CheckPoints(KeyBatch keys) const {
     batch.shards = absl::MakeSpan(shards);
     batch.query_of = absl::MakeSpan(query_of);
     batch.options.result_order = order;
-    RequireOk(sharded_->Answer(batch));
+    RequireOk(sharded_->Execute(batch));
     std::vector<bool> answered(size);
     for (size_t i = 0; i < size; ++i) {
       const size_t query = query_of[i];
@@ -133,10 +131,11 @@ inline void ShardedPair::CheckPoints(KeyBatch keys) const {
       BOOST_REQUIRE_EQUAL(shards[i], found.shards[found.offsets[query]]);
     }
   }
-  std::vector<WideRowId> wide(size);
-  RequireOk(sharded_->FindFirstWide(keys, absl::MakeSpan(wide)));
+  std::vector<GlobalRowId> wide(size);
+  RequireOk(sharded_->FindFirstGlobal(keys, absl::MakeSpan(wide)));
   for (size_t i = 0; i < size; ++i) {
-    BOOST_REQUIRE(wide[i] == (found[i].empty() ? kNoWideRow : found.wide_row(found.offsets[i])));
+    BOOST_REQUIRE(wide[i] ==
+                  (found[i].empty() ? kNoGlobalRow : found.global_row(found.offsets[i])));
   }
 }
 
@@ -153,7 +152,7 @@ inline void ShardedPair::CheckRanges(const RangeBatch& ranges) const {
         options.order = order;
         options.limit = limit;
         options.with_keys = with_keys;
-        Matches found, all;
+        FindResult found, all;
         RequireOk(sharded_->Scan(ranges, &found, options));
         RequireOk(plain_->Scan(ranges, &all, options));
         CheckSame(found, all);
@@ -176,7 +175,7 @@ inline void ShardedPair::CheckFetch(const SnapshotSource& source, const RangeBat
   for (const uint64_t limit : {UINT64_MAX, uint64_t{5}}) {
     QueryOptions options;
     options.limit = limit;
-    FetchedRows found, all;
+    FetchResult found, all;
     RequireOk(sharded_->Fetch(source, ranges, options, &found));
     RequireOk(plain_->Fetch(source, ranges, options, &all));
     BOOST_REQUIRE(found.offsets == all.offsets);
@@ -189,17 +188,17 @@ inline void ShardedPair::CheckFetch(const SnapshotSource& source, const RangeBat
 
 // Ranges of every kind between some keys.
 struct RangeColumnsOf {
-  KeyColumn lower, upper;
+  EncodedKeys lower, upper;
   std::vector<Bound> lower_bounds, upper_bounds;
 
-  RangeColumnsOf(const KeyColumn& keys, size_t count, std::mt19937_64* random)
+  RangeColumnsOf(const EncodedKeys& keys, size_t count, std::mt19937_64* random)
       : lower(keys.kind()), upper(keys.kind()) {
-    const auto append = [&](size_t i, KeyColumn* to) {
-      if (keys.kind() == KeyKind::kU32) to->AppendU32(keys.u32(i));
-      if (keys.kind() == KeyKind::kU64) to->AppendU64(keys.u64(i));
-      if (keys.kind() == KeyKind::kBytes) to->AppendBytes(keys.bytes(i));
+    const auto append = [&](size_t i, EncodedKeys* to) {
+      if (keys.kind() == PhysicalType::kU32) to->AppendU32(keys.u32(i));
+      if (keys.kind() == PhysicalType::kU64) to->AppendU64(keys.u64(i));
+      if (keys.kind() == PhysicalType::kBytes) to->AppendBytes(keys.bytes(i));
     };
-    const int uppers = keys.kind() == KeyKind::kBytes ? 4 : 3;
+    const int uppers = keys.kind() == PhysicalType::kBytes ? 4 : 3;
     for (size_t i = 0; i < count && !keys.empty(); ++i) {
       append((*random)() % keys.size(), &lower);
       append((*random)() % keys.size(), &upper);

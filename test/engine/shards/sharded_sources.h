@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "cairn/build.h"
-#include "cairn/catch_up.h"
+#include "cairn/options.h"
 #include "cairn/secondary_index.h"
+#include "cairn/sharding.h"
 #include "test/engine/serve/built_index.h"
 #include "test/engine/shards/sharded_pair.h"
 #include "test/engine/test_database.h"

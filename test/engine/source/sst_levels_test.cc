@@ -32,7 +32,7 @@ BOOST_AUTO_TEST_CASE(levels_are_few_and_newer_files_lie_above) {
       }
     }
     const SstLevels levels = RequireOk(ArrangeSstFiles(files));
-    size_t most_at_a_key = 1;
+    size_t max_at_a_key = 1;
     for (size_t i = 0; i < files.size(); ++i) {
       BOOST_TEST(levels.level[i] >= 1);
       BOOST_TEST(levels.level[i] <= levels.depth);
@@ -46,10 +46,10 @@ BOOST_AUTO_TEST_CASE(levels_are_few_and_newer_files_lie_above) {
         BOOST_TEST(levels.level[i] != levels.level[j]);
         if (origin == SstOrigin::kWriter) BOOST_TEST(levels.level[j] < levels.level[i]);
       }
-      most_at_a_key = std::max(most_at_a_key, at_key);
+      max_at_a_key = std::max(max_at_a_key, at_key);
     }
     if (origin == SstOrigin::kDatabase) {
-      BOOST_TEST(static_cast<size_t>(levels.depth) == most_at_a_key);
+      BOOST_TEST(static_cast<size_t>(levels.depth) == max_at_a_key);
       BOOST_TEST(levels.overlapping_database_files == (levels.depth > 1));
     }
   }

@@ -1,7 +1,7 @@
 // Indexes on file systems of RocksDB's kind: an encrypted one, one in memory.
 #include "engine/util/rocksdb_file_system.h"
-#include "cairn/catch_up.h"
-#include "cairn/index_stats.h"
+#include "cairn/options.h"
+#include "cairn/secondary_index.h"
 
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
@@ -14,10 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
-#include "cairn/build.h"
 #include "cairn/index_spec.h"
-#include "cairn/open_options.h"
-#include "cairn/secondary_index.h"
 #include "rocksdb/env.h"
 #include "rocksdb/env_encryption.h"
 #include "test/engine/faulty_file_system.h"
@@ -238,7 +235,7 @@ BOOST_AUTO_TEST_CASE(an_encrypted_index_answers_and_shows_no_key) {
     index = *SecondaryIndex::Open(directory, open);
     check();
     if (round == 0) continue;
-    RequireOk(index->Merge());
+    RequireOk(index->Compact());
     BOOST_TEST(index->Stats()->delta.added_entries == 0u);
     check();
   }
@@ -266,9 +263,9 @@ BOOST_AUTO_TEST_CASE(the_indexes_of_an_encrypted_database_are_encrypted) {
     RequireOk(db->WaitUntilReady("by_town"));
     BOOST_TEST(db->ListIndexes().at(0).builds == (round == 0 ? 1u : 0u));
     CheckAgainstDatabase(db.get(), "by_town", nullptr);
-    RequireOk(db->StoreIndexes());
+    RequireOk(db->FlushIndexes());
     if (round == 1) {
-      RequireOk(db->MergeIndex("by_town"));
+      RequireOk(db->CompactIndex("by_town"));
       CheckAgainstDatabase(db.get(), "by_town", nullptr);
     }
     BOOST_TEST(std::filesystem::exists(directory / "db.indexes/by_town/MANIFEST"));

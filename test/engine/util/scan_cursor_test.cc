@@ -15,12 +15,12 @@ using namespace std::string_view_literals;
 BOOST_AUTO_TEST_CASE(comes_back_as_it_was_encoded) {
   const std::string long_key(70000, 'k');
   const std::vector<ScanCursor> cursors = {
-      {KeyKind::kU32, 0, "", ""},
-      {KeyKind::kU32, UINT32_MAX, "", "pk"},
-      {KeyKind::kU64, UINT64_MAX - 1, "", "\0\xff"sv},
-      {KeyKind::kBytes, 0, "", ""},
-      {KeyKind::kBytes, 0, "a\0b"sv, "pk"},
-      {KeyKind::kBytes, 0, long_key, ""},
+      {PhysicalType::kU32, 0, "", ""},
+      {PhysicalType::kU32, UINT32_MAX, "", "pk"},
+      {PhysicalType::kU64, UINT64_MAX - 1, "", "\0\xff"sv},
+      {PhysicalType::kBytes, 0, "", ""},
+      {PhysicalType::kBytes, 0, "a\0b"sv, "pk"},
+      {PhysicalType::kBytes, 0, long_key, ""},
   };
   for (const ScanCursor& cursor : cursors) {
     const std::string text = cursor.Encode();
@@ -32,13 +32,13 @@ BOOST_AUTO_TEST_CASE(comes_back_as_it_was_encoded) {
 }
 
 BOOST_AUTO_TEST_CASE(refuses_what_is_no_cursor) {
-  const std::string cursor = ScanCursor{KeyKind::kU64, 7, "", ""}.Encode();
-  BOOST_CHECK(absl::IsInvalidArgument(ScanCursor::Decode(cursor, KeyKind::kU32).status()));
+  const std::string cursor = ScanCursor{PhysicalType::kU64, 7, "", ""}.Encode();
+  BOOST_CHECK(absl::IsInvalidArgument(ScanCursor::Decode(cursor, PhysicalType::kU32).status()));
   for (size_t size = 0; size < cursor.size(); ++size) {
-    BOOST_CHECK(!ScanCursor::Decode(cursor.substr(0, size), KeyKind::kU64).ok());
+    BOOST_CHECK(!ScanCursor::Decode(cursor.substr(0, size), PhysicalType::kU64).ok());
   }
-  BOOST_CHECK(!ScanCursor::Decode("\x03\xff\xff\xff\xffkey"sv, KeyKind::kBytes).ok());
-  BOOST_CHECK(!ScanCursor::Decode("\x01\x05\0\0\0abcde"sv, KeyKind::kU32).ok());
+  BOOST_CHECK(!ScanCursor::Decode("\x03\xff\xff\xff\xffkey"sv, PhysicalType::kBytes).ok());
+  BOOST_CHECK(!ScanCursor::Decode("\x01\x05\0\0\0abcde"sv, PhysicalType::kU32).ok());
 }
 
 }  // namespace

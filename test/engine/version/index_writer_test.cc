@@ -31,7 +31,7 @@ using Rows = ModelRows<uint64_t>;
 struct Index {
   explicit Index(const Rows& base, uint64_t salt = 0,
                  IndexWriter::Access access = IndexWriter::Access::kShared)
-      : access(access), history({.salt = salt, .most_keys_a_row = 3}), rows(base) {
+      : access(access), history({.salt = salt, .max_keys_a_row = 3}), rows(base) {
     for (const auto& [primary_key, keys] : base) {
       const uint64_t value = __builtin_bswap64(*keys.begin());
       db.Put(primary_key, {reinterpret_cast<const char*>(&value), sizeof value});
@@ -52,18 +52,18 @@ struct Index {
     writer = RequireOk(IndexWriter::Open(path(), options, access));
   }
   // Publishes a few batches, or gives them up.
-  void Update(size_t most_rows, bool publish = true) {
+  void Update(size_t max_rows, bool publish = true) {
     IndexWriter::Update update(writer.get());
     Rows next = rows;
     for (uint64_t batches = 1 + history() % 3; batches > 0; --batches) {
-      RequireOk(update.Apply(history.Updates(1 + history() % most_rows, &next)));
+      RequireOk(update.Apply(history.Updates(1 + history() % max_rows, &next)));
     }
     if (!publish) return;
     rows = std::move(next);
     RequireOk(update.Publish(update.version().sequence + 1, update.anchor()));
   }
   void One(const std::string& primary_key, uint64_t key) {
-    RowUpdates updates(KeyKind::kU64);
+    RowUpdates updates(PhysicalType::kU64);
     AppendRow<uint64_t>(primary_key, {key}, &updates);
     rows[primary_key] = {key};
     IndexWriter::Update update(writer.get());
@@ -72,7 +72,7 @@ struct Index {
   }
   void Check() { CheckVersion(*writer->version(), rows, 50); }
   void CheckVersion(const IndexVersion& version, const ModelRows<uint64_t>& expected, int queries) {
-    const auto base = [&](const Batch& batch) { return version.base->router->Answer(batch); };
+    const auto base = [&](const Batch& batch) { return version.base->router->Execute(batch); };
     VersionCheck<uint64_t>(*version.delta, base, expected).CheckAll(history.Queries(queries));
   }
   // What is on the disk is the state of the last store, or the one before where that failed.
@@ -98,7 +98,7 @@ Rows BaseRows(size_t count) {
   return rows;
 }
 
-constexpr double kMostWaited = 0.1;  // of the time of a merge
+constexpr double kMaxWaited = 0.1;  // of the time of a merge
 
 void CheckOk(const absl::Status& status) {
   RequireOk(status);
@@ -137,11 +137,11 @@ void CheckRandomHistory(uint64_t salt, size_t steps) {
         index.CheckFiles();
         break;
       case 3: {  // a merge, with updates and stores beside it
-        MergeOptions options;
+        CompactOptions options;
         options.threads = 1;
         absl::Status status;
         std::thread merging(
-            [&] { status = store_like([&] { return index.writer->Merge(options); }); });
+            [&] { status = store_like([&] { return index.writer->Compact(options); }); });
         for (uint64_t updates = random() % 5; updates > 0; --updates) {
           index.Update(40);
           index.writer->Store().IgnoreError();
@@ -152,7 +152,7 @@ void CheckRandomHistory(uint64_t salt, size_t steps) {
         CheckOk(index.writer->Store());
         index.stored_rows = index.rows;
         index.CheckFiles();
-        if (!status.ok()) CheckOk(index.writer->Merge(options));
+        if (!status.ok()) CheckOk(index.writer->Compact(options));
         index.Check();
         index.CheckFiles();
         break;
@@ -182,7 +182,7 @@ void CheckRandomHistory(uint64_t salt, size_t steps) {
         index.Update(random() % 4 == 0 ? 300 : 20);
         if (step % 5 == 0) index.Check();
     }
-    BOOST_REQUIRE(index.Deltas().size() <= kMostDeltaFiles);
+    BOOST_REQUIRE(index.Deltas().size() <= kMaxDeltaFiles);
   }
 }
 
@@ -197,7 +197,7 @@ BOOST_AUTO_TEST_CASE(random_histories_agree_with_a_model) {
 BOOST_AUTO_TEST_CASE(a_store_writes_what_is_new) {
   Index index(BaseRows(30'000));
   {
-    RowUpdates many(KeyKind::kU64);
+    RowUpdates many(PhysicalType::kU64);
     for (uint64_t i = 0; i < 20'000; ++i) {
       AppendRow<uint64_t>("row" + std::to_string(2 * i), {i + 7}, &many);
       index.rows["row" + std::to_string(2 * i)] = {i + 7};
@@ -234,14 +234,14 @@ BOOST_AUTO_TEST_CASE(stores_beside_a_merge_are_kept_and_may_take_files_that_it_m
       CheckOk(index.writer->Store());
     }
     std::atomic<bool> begun{false};
-    MergeOptions options;
+    CompactOptions options;
     options.threads = 1;
     options.max_bytes_per_second = 4'000'000;
     options.on_progress = [&](const Progress&) { begun = true; };
     absl::Status merged;
     std::atomic<bool> done{false};
     std::thread merging([&] {
-      merged = index.writer->Merge(options);
+      merged = index.writer->Compact(options);
       done = true;
     });
     while (!begun && !done) std::this_thread::yield();
@@ -265,8 +265,8 @@ BOOST_AUTO_TEST_CASE(updates_do_not_wait_for_what_a_merge_has_merged) {
   Index index(BaseRows(1000));
   // Of some attempts: the scheduler, too, may have the merge run for a slice of time meanwhile.
   double best = 1;
-  for (uint64_t attempt = 0; attempt < 8 && best > kMostWaited; ++attempt) {
-    RowUpdates updates(KeyKind::kU64);
+  for (uint64_t attempt = 0; attempt < 8 && best > kMaxWaited; ++attempt) {
+    RowUpdates updates(PhysicalType::kU64);
     for (uint64_t i = 0; i < kChanged; ++i) {
       const std::string primary_key = "row" + std::to_string(i);
       AppendRow<uint64_t>(primary_key, {i + attempt}, &updates);
@@ -279,11 +279,11 @@ BOOST_AUTO_TEST_CASE(updates_do_not_wait_for_what_a_merge_has_merged) {
     }
     std::atomic<bool> done{false};
     absl::Status merged;
-    MergeOptions options;
+    CompactOptions options;
     options.threads = 1;
     const std::clock_t begin = std::clock();
     std::thread merging([&] {
-      merged = index.writer->Merge(options);
+      merged = index.writer->Compact(options);
       done = true;
     });
     std::clock_t longest = 0;
@@ -300,7 +300,7 @@ BOOST_AUTO_TEST_CASE(updates_do_not_wait_for_what_a_merge_has_merged) {
     BOOST_TEST_MESSAGE(waited << " of " << all << " clock ticks");
     best = std::min(best, waited / all);
   }
-  BOOST_TEST(best <= kMostWaited);
+  BOOST_TEST(best <= kMaxWaited);
   index.Check();
 }
 
@@ -311,7 +311,7 @@ struct Queue {
 
   void Run(Index* index, uint64_t rows, uint64_t stores) {
     for (const uint64_t last = next + rows; next < last; next += kBatch) {
-      RowUpdates updates(KeyKind::kU64);
+      RowUpdates updates(PhysicalType::kU64);
       for (uint64_t i = next; i < next + kBatch; ++i) {
         AppendRow<uint64_t>(Name(i), {i % 10}, &updates);
         index->rows[Name(i)] = {i % 10};
@@ -325,11 +325,11 @@ struct Queue {
         CheckOk(update.Publish(update.version().sequence + 1, update.anchor()));
       }
       if (next % (rows / stores) < kBatch) CheckOk(index->writer->Store());
-      most_bytes = std::max(most_bytes, index->writer->version()->delta->Stats().bytes);
+      max_bytes = std::max(max_bytes, index->writer->version()->delta->Stats().bytes);
     }
   }
 
-  uint64_t next = 0, most_bytes = 0;
+  uint64_t next = 0, max_bytes = 0;
 };
 
 BOOST_AUTO_TEST_CASE(rows_that_come_and_go_take_memory_and_files_for_those_that_are_there) {
@@ -338,7 +338,7 @@ BOOST_AUTO_TEST_CASE(rows_that_come_and_go_take_memory_and_files_for_those_that_
   const auto pinned = index.writer->version();
   const Rows pinned_rows = index.rows;
   queue.Run(&index, FewerUnderTsan(200'000, 4), 40);
-  BOOST_TEST(queue.most_bytes < 3u << 20);  // 14 MB where they stay
+  BOOST_TEST(queue.max_bytes < 3u << 20);  // 14 MB where they stay
   CheckOk(index.writer->Tidy());
   uint64_t files = 0;
   for (const ManifestFile& file : index.Deltas()) files += file.size;
@@ -357,19 +357,19 @@ BOOST_AUTO_TEST_CASE(a_merge_pays_for_rows_that_came_and_went) {
   Index index(BaseRows(1000));
   Queue queue;
   queue.Run(&index, 5'000, 1);
-  BOOST_TEST(!index.writer->MergePays());
+  BOOST_TEST(!index.writer->ShouldCompact());
   queue.Run(&index, 10'000, 1);
-  BOOST_TEST(index.writer->MergePays());
+  BOOST_TEST(index.writer->ShouldCompact());
   BOOST_TEST(index.writer->version()->delta->Stats().new_rows == 15'000u);
-  MergeOptions options;
+  CompactOptions options;
   options.threads = 1;
-  CheckOk(index.writer->Merge(options));
-  BOOST_TEST(!index.writer->MergePays());
+  CheckOk(index.writer->Compact(options));
+  BOOST_TEST(!index.writer->ShouldCompact());
   BOOST_TEST(index.writer->version()->delta->Stats().new_rows == 0u);
   index.Check();
   // Also if none of them is left to be merged.
   for (const bool come : {true, false}) {
-    RowUpdates updates(KeyKind::kU64);
+    RowUpdates updates(PhysicalType::kU64);
     for (uint64_t i = 0; i < 20'000; ++i) {
       AppendRow<uint64_t>("x" + std::to_string(i),
                           come ? std::set<uint64_t>{i} : std::set<uint64_t>{}, &updates);
@@ -378,9 +378,9 @@ BOOST_AUTO_TEST_CASE(a_merge_pays_for_rows_that_came_and_went) {
     CheckOk(update.Apply(updates));
     CheckOk(update.Publish(update.version().sequence + 1, update.anchor()));
   }
-  BOOST_TEST(index.writer->MergePays());
-  CheckOk(index.writer->Merge(options));
-  BOOST_TEST(!index.writer->MergePays());
+  BOOST_TEST(index.writer->ShouldCompact());
+  CheckOk(index.writer->Compact(options));
+  BOOST_TEST(!index.writer->ShouldCompact());
   BOOST_TEST(index.writer->version()->delta->Stats().new_rows == 0u);
   index.Check();
 }
@@ -390,7 +390,7 @@ BOOST_AUTO_TEST_CASE(an_update_that_is_given_up_takes_no_memory) {
   index.One("row1", 5);
   const uint64_t before = index.writer->version()->delta->Stats().bytes;
   for (int round = 0; round < 4; ++round) {
-    RowUpdates many(KeyKind::kU64);
+    RowUpdates many(PhysicalType::kU64);
     for (uint64_t i = 0; i < 20'000; ++i) {
       AppendRow<uint64_t>(std::string(60, 'p') + std::to_string(i), {i}, &many);
     }

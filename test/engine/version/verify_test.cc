@@ -2,7 +2,7 @@
 #include <boost/test/unit_test.hpp>
 #include <string>
 
-#include "cairn/catch_up.h"
+#include "cairn/options.h"
 #include "cairn/secondary_index.h"
 #include "test/engine/serve/built_index.h"
 #include "test/engine/test_database.h"
@@ -57,7 +57,7 @@ BOOST_AUTO_TEST_CASE(verify_misses_no_row_that_has_no_key) {
   db.Put("row4", "4|d");
   db.Delete("row1");
   RequireOk(index->CatchUp(*db.Source()));
-  RequireOk(index->Merge());
+  RequireOk(index->Compact());
   check("merged");
   reopen();
   check("merged and opened again");

@@ -19,11 +19,11 @@ namespace {
 template <typename Key>
 class Workload {
  public:
-  Workload(uint64_t salt, size_t keys, size_t primary_keys, size_t most_keys_a_row)
+  Workload(uint64_t salt, size_t keys, size_t primary_keys, size_t max_keys_a_row)
       : random_(TestRandom(salt)),
         keys_(keys),
         primary_keys_(primary_keys),
-        most_keys_a_row_(most_keys_a_row) {}
+        max_keys_a_row_(max_keys_a_row) {}
 
   Key RandomKey() {
     const uint64_t k = random_() % keys_;
@@ -40,7 +40,7 @@ class Workload {
   }
   std::set<Key> RandomKeys() {
     std::set<Key> keys;
-    const size_t count = random_() % 5 == 0 ? 0 : 1 + random_() % most_keys_a_row_;
+    const size_t count = random_() % 5 == 0 ? 0 : 1 + random_() % max_keys_a_row_;
     for (size_t i = 0; i < count; ++i) keys.insert(RandomKey());
     return keys;
   }
@@ -89,7 +89,7 @@ class Workload {
 
  private:
   std::mt19937_64 random_;
-  const size_t keys_, primary_keys_, most_keys_a_row_;
+  const size_t keys_, primary_keys_, max_keys_a_row_;
 };
 
 constexpr size_t kQueries = FewerSanitized(300, 3, 10);
@@ -251,7 +251,7 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_the_index_is_refused) {
   const auto version = *writer->Apply(workload.Updates(20, &rows));
   const std::vector<uint32_t> keys32 = {1, 2};
   const std::vector<uint64_t> keys64 = {1, 2};
-  Matches matches;
+  FindResult matches;
   std::vector<RowId> first(1);
   std::vector<uint64_t> counts(1);
   bool found[1];
@@ -289,7 +289,7 @@ BOOST_AUTO_TEST_CASE(a_version_becomes_compact_once_it_has_been_asked_enough) {
         AnswerVersion(*version, base, Batch::FindFirst(keys, absl::MakeSpan(first), options)));
   };
   QueryOptions hurried;
-  hurried.max_response_time = absl::Seconds(100);
+  hurried.latency_target = absl::Seconds(100);
   ask(hurried);
   BOOST_TEST(version->compact->Get(*version, 0) == nullptr);
   BOOST_TEST(version->Stats().bytes == bytes);
@@ -336,8 +336,8 @@ BOOST_AUTO_TEST_CASE(readers_have_their_version_while_a_writer_goes_on) {
       const auto answers = [&](const Batch& batch) {
         return AnswerVersion(*held, base, batch).ok();
       };
-      Matches matches;
-      PrimaryKeyColumn primary_keys;
+      FindResult matches;
+      StringList primary_keys;
       std::vector<RowId> first(keys.size());
       if (!answers(Batch::Find(keys, &matches))) ++wrong;
       if (!held->PrimaryKeys(matches.row_ids, &primary_keys).ok()) ++wrong;
@@ -352,7 +352,7 @@ BOOST_AUTO_TEST_CASE(readers_have_their_version_while_a_writer_goes_on) {
         if (found_keys != expected_keys) ++wrong;
         if (first[i] != (matches[i].empty() ? kNoRow : matches[i][0])) ++wrong;
       }
-      RangeBatch everything = RangeBatch::Everything(KeyKind::kU64);
+      RangeBatch everything = RangeBatch::Everything(PhysicalType::kU64);
       if (!answers(Batch::Scan(everything, &matches)) || matches.row_ids.size() != by_key.size()) {
         ++wrong;
       }

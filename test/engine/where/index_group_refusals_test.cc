@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "cairn/build.h"
-#include "cairn/columns/column_values.h"
+#include "cairn/column.h"
+#include "cairn/index_group.h"
+#include "cairn/options.h"
 #include "cairn/secondary_index.h"
-#include "cairn/where/index_group.h"
 #include "index/keys/key_number.h"
 #include "test/engine/serve/built_index.h"
 #include "test/engine/test_database.h"
@@ -54,7 +54,7 @@ BOOST_FIXTURE_TEST_CASE(predicates_that_an_index_cannot_answer, TwoIndexes) {
     BOOST_TEST_CONTEXT(text) {
       const Predicate where = RequireOk(Predicate::Parse(text));
       Refused(group->Count(where).status(), absl::StatusCode::kInvalidArgument, message);
-      WhereMatches matches;
+      WhereResult matches;
       Refused(group->Find(where, {}, &matches), absl::StatusCode::kInvalidArgument, message);
       Refused(group->Explain(where).status(), absl::StatusCode::kInvalidArgument, message);
     }
@@ -91,7 +91,7 @@ BOOST_FIXTURE_TEST_CASE(all_of_none_and_any_of_none, TwoIndexes) {
 
 BOOST_FIXTURE_TEST_CASE(nulls_that_another_index_bounds, TwoIndexes) {
   const auto found = [&](std::string_view text) {
-    WhereMatches matches;
+    WhereResult matches;
     RequireOk(group->Find(RequireOk(Predicate::Parse(text)), {}, &matches));
     StringList keys;
     RequireOk(group->PrimaryKeys(matches.rows, &keys));
@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(nulls_in_parts_of_keys) {
     const bool keeps = *nulls != 0;
     const auto check = [&](std::string_view text, const char* skipped, const char* kept) {
       BOOST_TEST_CONTEXT(text << nulls) {
-        WhereMatches matches;
+        WhereResult matches;
         RequireOk(group->Find(RequireOk(Predicate::Parse(text)), {}, &matches));
         StringList keys;
         RequireOk(group->PrimaryKeys(matches.rows, &keys));
@@ -157,12 +157,12 @@ BOOST_AUTO_TEST_CASE(nulls_in_parts_of_keys) {
 BOOST_FIXTURE_TEST_CASE(options_that_are_wrong, TwoIndexes) {
   const Predicate where("age", KeyQuery::AtLeast(1));
   const auto refused = [&](const WhereOptions& options, std::string_view message) {
-    WhereMatches matches;
+    WhereResult matches;
     Refused(group->Find(where, options, &matches), absl::StatusCode::kInvalidArgument, message);
   };
   WhereOptions options;
   options.limit = 0;
-  WhereMatches none;
+  WhereResult none;
   options.columns = {"mark"};
   RequireOk(group->Find(where, options, &none));
   BOOST_TEST((none.rows.empty() && none.cursor.empty() && none.columns.size() == 1));
@@ -183,7 +183,7 @@ BOOST_FIXTURE_TEST_CASE(options_that_are_wrong, TwoIndexes) {
 }
 
 BOOST_FIXTURE_TEST_CASE(columns_and_rows_of_members, TwoIndexes) {
-  WhereMatches matches;
+  WhereResult matches;
   WhereOptions options;
   options.columns = {"mark", "city.mark"};
   options.order_by = "age";

@@ -1,6 +1,6 @@
 // Predicates over several indexes, by every strategy, against brute force: single and several keys
 // a row, nulls, composites, changes since the base, merges of one index alone.
-#include "cairn/where/index_group.h"
+#include "cairn/index_group.h"
 
 #include <boost/test/unit_test.hpp>
 #include <map>

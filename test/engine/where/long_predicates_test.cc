@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "cairn/join/join.h"
+#include "cairn/index_group.h"
+#include "cairn/join.h"
 #include "cairn/secondary_index.h"
-#include "cairn/where/index_group.h"
 #include "test/engine/serve/built_index.h"
 #include "test/engine/test_database.h"
 #include "test/sanitizer.h"
@@ -88,7 +88,7 @@ BOOST_FIXTURE_TEST_CASE(plans_list_some_of_many_comparisons, Numbers) {
 
 BOOST_FIXTURE_TEST_CASE(queries_are_cancelled, Numbers) {
   const std::atomic<bool> cancelled{true};
-  WhereMatches matches;
+  WhereResult matches;
   for (const char* const text : {"n >= 3", "n >= 3 AND d < 7", "a < 90 OR NOT d = 5", "TRUE"}) {
     for (const WhereStrategy strategy :
          {WhereStrategy::kAuto, WhereStrategy::kGather, WhereStrategy::kBitmap}) {
@@ -102,20 +102,20 @@ BOOST_FIXTURE_TEST_CASE(queries_are_cancelled, Numbers) {
       BOOST_TEST(absl::IsCancelled(group->Count(where, options).status()));
     }
   }
-  RowGroupOptions rows;
+  GroupByOptions rows;
   rows.group_by = {"d"};
   rows.cancelled = &cancelled;
-  RowGroups row_groups;
+  GroupByResult row_groups;
   BOOST_TEST(absl::IsCancelled(
-      group->AggregateRows(Predicate::All({}), {Aggregate::Sum("v")}, rows, &row_groups)));
-  GroupOptions options;
+      group->GroupBy(Predicate::All({}), {Aggregate::Sum("v")}, rows, &row_groups)));
+  AggregateGroupsOptions options;
   options.cancelled = &cancelled;
-  Groups groups;
+  AggregateGroupsResult groups;
   BOOST_TEST(absl::IsCancelled(indexes[3]->AggregateGroups(
       RangeBatch::Everything(indexes[3]->kind()), 1, {Aggregate::Count()}, options, &groups)));
   JoinOptions join;
   join.cancelled = &cancelled;
-  JoinedRows joined;
+  JoinResult joined;
   BOOST_TEST(absl::IsCancelled(Join(*indexes[0], *indexes[1], join, &joined)));
   BOOST_TEST(absl::IsCancelled(CountJoin(*indexes[0], *indexes[1], &cancelled).status()));
 }

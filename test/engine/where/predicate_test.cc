@@ -1,4 +1,4 @@
-#include "cairn/where/predicate.h"
+#include "cairn/predicate.h"
 
 #include <boost/test/unit_test.hpp>
 #include <limits>

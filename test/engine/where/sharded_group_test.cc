@@ -10,8 +10,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
-#include "cairn/columns/column_values.h"
-#include "cairn/where/index_group.h"
+#include "cairn/column.h"
+#include "cairn/index_group.h"
 #include "index/keys/key_number.h"
 #include "test/engine/shards/sharded_pair.h"
 #include "test/engine/shards/sharded_sources.h"
@@ -31,7 +31,7 @@ void Refused(const absl::Status& status, absl::StatusCode code, std::string_view
 }
 
 Strings Found(const IndexGroup& group, std::string_view where, const WhereOptions& options = {}) {
-  WhereMatches matches;
+  WhereResult matches;
   RequireOk(group.Find(RequireOk(Predicate::Parse(where)), options, &matches));
   StringList keys;
   RequireOk(group.PrimaryKeys(matches.shards, matches.rows, &keys));
@@ -138,15 +138,15 @@ BOOST_AUTO_TEST_CASE(columns_and_rows_of_members_in_shards) {
   const auto group = RequireOk(IndexGroup::Create({{a}, {b}}));
   WhereOptions options;
   options.columns = {"n", "a.n"};
-  WhereMatches matches;
+  WhereResult matches;
   RequireOk(group->Find(RequireOk(Predicate::Parse("a >= 2 AND b <> 3")), options, &matches));
   BOOST_TEST(matches.shards.empty());
   BOOST_REQUIRE(!matches.rows.empty());
   StringList keys;
   RequireOk(group->PrimaryKeys(matches.rows, &keys));
-  std::vector<WideRowId> rows, of_member(matches.rows.size());
+  std::vector<GlobalRowId> rows, of_member(matches.rows.size());
   for (size_t i = 0; i < matches.rows.size(); ++i) {
-    rows.push_back(matches.wide_row(i));
+    rows.push_back(matches.global_row(i));
     BOOST_TEST(Described(matches.columns[0].value(i)) ==
                std::to_string(std::stoi(std::string(keys[i].substr(1)))));
     BOOST_CHECK(matches.columns[0].value(i) == matches.columns[1].value(i));
@@ -164,9 +164,9 @@ BOOST_AUTO_TEST_CASE(columns_and_rows_of_members_in_shards) {
   for (int64_t i = 0; i < 50; ++i) {
     if (i % 7 >= 2 && i % 5 != 3) sums[static_cast<uint64_t>(i % 5)] += i;
   }
-  RowGroups groups;
-  RequireOk(group->AggregateRows(RequireOk(Predicate::Parse("a >= 2 AND b <> 3")),
-                                 {Aggregate::Sum("n")}, {.group_by = {"b"}}, &groups));
+  GroupByResult groups;
+  RequireOk(group->GroupBy(RequireOk(Predicate::Parse("a >= 2 AND b <> 3")), {Aggregate::Sum("n")},
+                           {.group_by = {"b"}}, &groups));
   BOOST_REQUIRE_EQUAL(groups.size, sums.size());
   for (size_t g = 0; g < groups.size; ++g) {
     const uint64_t key = groups.keys[0].numbers<uint8_t>()[g];
@@ -189,7 +189,7 @@ BOOST_AUTO_TEST_CASE(rows_of_a_group_in_shards_are_named_with_these) {
   const auto group = RequireOk(IndexGroup::Create({{a}, {b}}));
   WhereOptions options;
   options.columns = {"n"};
-  WhereMatches matches;
+  WhereResult matches;
   RequireOk(group->Find(RequireOk(Predicate::Parse("b = 1")), options, &matches));
   BOOST_REQUIRE_EQUAL(matches.rows.size(), 7u);
   // By primary key, then shard.
@@ -208,17 +208,17 @@ BOOST_AUTO_TEST_CASE(rows_of_a_group_in_shards_are_named_with_these) {
   Refused(group->PrimaryKeys(beyond, matches.rows, &keys), absl::StatusCode::kOutOfRange,
           "a row of shard 2 of the group, of 2");
   Refused(group->PrimaryKeys(few, matches.rows, &keys), invalid, "shards has 3 elements");
-  std::vector<WideRowId> rows, of_member(7);
-  for (size_t i = 0; i < 7; ++i) rows.push_back(matches.wide_row(i));
+  std::vector<GlobalRowId> rows, of_member(7);
+  for (size_t i = 0; i < 7; ++i) rows.push_back(matches.global_row(i));
   RequireOk(group->RowsOf(1, rows, absl::MakeSpan(of_member)));
   RequireOk(group->PrimaryKeys(matches.shards, matches.rows, &keys));
   StringList own;
   RequireOk(b->PrimaryKeysOf(of_member, &own));
   BOOST_TEST(Strings(own.begin(), own.end()) == Strings(keys.begin(), keys.end()));
 
-  RowGroups groups;
-  RequireOk(group->AggregateRows(Predicate("b", 1), {Aggregate::Sum("n"), Aggregate::Max("a")},
-                                 {.group_by = {"b"}}, &groups));
+  GroupByResult groups;
+  RequireOk(group->GroupBy(Predicate("b", 1), {Aggregate::Sum("n"), Aggregate::Max("a")},
+                           {.group_by = {"b"}}, &groups));
   BOOST_REQUIRE_EQUAL(groups.size, 1u);
   BOOST_TEST(groups.rows == 7u);
   BOOST_TEST(groups.values[0].numbers<int64_t>()[0] == 70);

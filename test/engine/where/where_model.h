@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "cairn/where/predicate.h"
+#include "cairn/predicate.h"
 
 namespace cairn {
 
@@ -44,7 +44,7 @@ struct ModelPredicate {
 };
 
 inline LogicalKey ToLogical(const ModelKey& key) {
-  std::vector<KeyValue> parts;
+  std::vector<DataValue> parts;
   for (const ModelPart& part : key) {
     if (!part) {
       parts.emplace_back();

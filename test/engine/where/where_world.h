@@ -13,12 +13,11 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "cairn/build.h"
-#include "cairn/catch_up.h"
+#include "cairn/index_group.h"
 #include "cairn/index_spec.h"
-#include "cairn/open_options.h"
+#include "cairn/options.h"
 #include "cairn/secondary_index.h"
-#include "cairn/where/index_group.h"
+#include "cairn/sharding.h"
 #include "test/engine/serve/built_index.h"
 #include "test/engine/test_database.h"
 #include "test/engine/where/where_model.h"
@@ -122,7 +121,7 @@ class World {
       for (TestDatabase& of : databases_) RequireOk(index->CatchUp(*of.Source()));
     }
   }
-  void Merge(size_t i) { RequireOk(indexes_[i]->Merge()); }
+  void Merge(size_t i) { RequireOk(indexes_[i]->Compact()); }
 
   std::shared_ptr<const IndexGroup> Group() {
     std::vector<IndexGroup::Member> members;
@@ -135,7 +134,7 @@ class World {
   std::string NameOf(const std::string& key, size_t source) const {
     return databases_.size() == 1 ? key : key + absl::StrFormat("/%d", source);
   }
-  Strings NamesOf(const IndexGroup& group, const WhereMatches& matches) const {
+  Strings NamesOf(const IndexGroup& group, const WhereResult& matches) const {
     StringList keys;
     RequireOk(group.PrimaryKeys(matches.shards, matches.rows, &keys));
     Strings names;
@@ -164,7 +163,7 @@ class World {
 
 // False where the strategy cannot answer.
 inline bool Find(const IndexGroup& group, const Predicate& where, const WhereOptions& options,
-                 WhereMatches* matches) {
+                 WhereResult* matches) {
   const absl::Status s = group.Find(where, options, matches);
   if (options.strategy == WhereStrategy::kScan || options.strategy == WhereStrategy::kWalk) {
     if (absl::IsInvalidArgument(s)) return false;
@@ -185,7 +184,7 @@ inline void CheckPredicate(const World& world, const IndexGroup& group, const Mo
       BOOST_TEST_CONTEXT("strategy " << WhereStrategyName(strategy)) {
         WhereOptions options;
         options.strategy = strategy;
-        WhereMatches matches;
+        WhereResult matches;
         if (strategy != WhereStrategy::kWalk && Find(group, reread, options, &matches)) {
           ++(*answered)[matches.plan.strategy];
           BOOST_TEST(world.NamesOf(group, matches) == expected, boost::test_tools::per_element());

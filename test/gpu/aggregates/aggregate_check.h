@@ -299,8 +299,8 @@ class Checker {
     const DeviceArray<DeviceResult> results(size);
     const DeviceRanges ranges = {DeviceKeys(lower_.data(), size), DeviceKeys(upper_.data(), size),
                                  queries_.lower_bound, queries_.upper_bound};
-    RequireOk(aggregates_.Answer(ranges, aggregate, {counts.data(), values.data(), results.data()},
-                                 stream.get()));
+    RequireOk(aggregates_.Execute(ranges, aggregate, {counts.data(), values.data(), results.data()},
+                                  stream.get()));
     return {values.ToHost(), counts.ToHost(), results.ToHost()};
   }
   void Require(bool right, size_t i, const std::string& what) const {

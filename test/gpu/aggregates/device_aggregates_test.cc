@@ -206,18 +206,18 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_said) {
 
   const auto made = RequireOk(MakeDeviceAggregates(view, nullptr, columns, sum, nullptr));
   const DeviceRanges good = {view, view};
-  BOOST_TEST(absl::IsInvalidArgument(made->Answer(good, DeviceAggregate::Max(0), {}, nullptr)));
-  BOOST_TEST(absl::IsInvalidArgument(made->Answer(good, DeviceAggregate::Sum(1), {}, nullptr)));
+  BOOST_TEST(absl::IsInvalidArgument(made->Execute(good, DeviceAggregate::Max(0), {}, nullptr)));
+  BOOST_TEST(absl::IsInvalidArgument(made->Execute(good, DeviceAggregate::Sum(1), {}, nullptr)));
   DeviceRanges bad = good;
   bad.upper_bound = Bound::kPrefix;
-  BOOST_TEST(absl::IsInvalidArgument(made->Answer(bad, sum[0], {}, nullptr)));
+  BOOST_TEST(absl::IsInvalidArgument(made->Execute(bad, sum[0], {}, nullptr)));
   bad = {view, DeviceKeys(device_keys.data(), 2)};
-  BOOST_TEST(absl::IsInvalidArgument(made->Answer(bad, sum[0], {}, nullptr)));
+  BOOST_TEST(absl::IsInvalidArgument(made->Execute(bad, sum[0], {}, nullptr)));
   const DeviceArray<uint64_t> wide(3);
   bad = {DeviceKeys(wide.data(), 3), DeviceKeys(wide.data(), 3)};
-  BOOST_TEST(absl::IsInvalidArgument(made->Answer(bad, sum[0], {}, nullptr)));
-  RequireOk(made->Answer({DeviceKeys(), DeviceKeys()}, sum[0], {}, nullptr));
-  RequireOk(made->Answer(good, sum[0], {}, nullptr));  // nothing is wanted
+  BOOST_TEST(absl::IsInvalidArgument(made->Execute(bad, sum[0], {}, nullptr)));
+  RequireOk(made->Execute({DeviceKeys(), DeviceKeys()}, sum[0], {}, nullptr));
+  RequireOk(made->Execute(good, sum[0], {}, nullptr));  // nothing is wanted
   BOOST_TEST((cudaDeviceSynchronize() == cudaSuccess));
 }
 
@@ -238,7 +238,7 @@ void CheckLargeBatch(const std::vector<Key>& keys) {
   for (const auto& aggregate : {DeviceAggregate::Sum(0), DeviceAggregate::Sum(3),
                                 DeviceAggregate::Sum(6), DeviceAggregate::Min(2)}) {
     const auto ask = [&](size_t first, size_t size, uint64_t* to_counts, uint64_t* to_values) {
-      RequireOk(aggregates->Answer(
+      RequireOk(aggregates->Execute(
           {DeviceKeys(lower.data() + first, size), DeviceKeys(upper.data() + first, size)},
           aggregate, {to_counts, to_values, nullptr}, nullptr));
     };
@@ -273,12 +273,12 @@ BOOST_AUTO_TEST_CASE(streams_that_wait_and_streams_that_are_captured) {
   auto made = RequireOk(MakeDeviceAggregates(view, nullptr, columns, sum, stream.get()));
   cudaGraph_t graph = nullptr;
   BOOST_REQUIRE(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal) == cudaSuccess);
-  RequireOk(made->Answer(ranges, sum[0], {counts.data(), sums.data(), nullptr}, stream.get()));
+  RequireOk(made->Execute(ranges, sum[0], {counts.data(), sums.data(), nullptr}, stream.get()));
   BOOST_TEST(absl::IsFailedPrecondition(
       MakeDeviceAggregates(view, nullptr, columns, sum, stream.get()).status()));
   BOOST_REQUIRE(cudaStreamEndCapture(stream.get(), &graph) == cudaSuccess);
   BOOST_TEST(cudaGraphDestroy(graph) == cudaSuccess);
-  RequireOk(made->Answer(ranges, sum[0], {counts.data(), sums.data(), nullptr}, stream.get()));
+  RequireOk(made->Execute(ranges, sum[0], {counts.data(), sums.data(), nullptr}, stream.get()));
   made = nullptr;
   const std::vector<uint64_t> expected = {uint64_t{300000} * 299999 / 2, 14950, 0};
   BOOST_TEST(sums.ToHost() == expected, boost::test_tools::per_element());

@@ -50,10 +50,10 @@ BOOST_AUTO_TEST_CASE(a_build_that_runs_out_of_memory_leaves_nothing) {
 void CheckQueriesThatRunOutOfMemory(const char* factory) {
   auto device_index = RequireOk(MakeDeviceIndex(factory, Run()));
   HostBatchPolicy policy;
-  policy.most_zero_copy = 100;
+  policy.max_zero_copy = 100;
   policy.chunks = 8;
-  policy.least_chunk = 100;
-  policy.most_rows_from_run = 10;
+  policy.min_chunk = 100;
+  policy.max_rows_from_run = 10;
   policy.piece_rows = 100;
   const GpuIndex index(Run(), std::move(device_index), policy);
   std::vector<uint32_t> keys(5000);
@@ -62,17 +62,17 @@ void CheckQueriesThatRunOutOfMemory(const char* factory) {
 
   std::vector<Position> positions(keys.size());
   BOOST_TEST(FailEveryAllocation([&] {
-               return index.Answer(Batch::LowerBound(batch, absl::MakeSpan(positions)));
+               return index.Execute(Batch::LowerBound(batch, absl::MakeSpan(positions)));
              }) == 4);
   std::vector<uint64_t> counts(keys.size());
   BOOST_TEST(FailEveryAllocation([&] {
-               return index.Answer(Batch::Count(RangeBatch::Equal(batch), absl::MakeSpan(counts)));
+               return index.Execute(Batch::Count(RangeBatch::Equal(batch), absl::MakeSpan(counts)));
              }) >= 4);
-  Matches matches;
-  BOOST_TEST(FailEveryAllocation([&] { return index.Answer(Batch::Find(batch, &matches)); }) > 4);
+  FindResult matches;
+  BOOST_TEST(FailEveryAllocation([&] { return index.Execute(Batch::Find(batch, &matches)); }) > 4);
   BOOST_TEST(matches.size() == keys.size());
   // The index answers as before.
-  RequireOk(index.Answer(Batch::LowerBound(batch, absl::MakeSpan(positions))));
+  RequireOk(index.Execute(Batch::LowerBound(batch, absl::MakeSpan(positions))));
   size_t wrong = 0;
   for (size_t i = 0; i < keys.size(); ++i) {
     wrong += positions[i] != (keys[i] + 6) / 7;
@@ -95,13 +95,13 @@ BOOST_AUTO_TEST_CASE(a_large_chunk_that_runs_out_of_memory_leaves_nothing) {
   for (const char* factory : {"gpu:packed,directory=bitmap", "gpu:packed,directory=tree"}) {
     auto device_index = RequireOk(MakeDeviceIndex(factory, Run()));
     HostBatchPolicy policy;
-    policy.least_chunk = size_t{1} << 20;
+    policy.min_chunk = size_t{1} << 20;
     const GpuIndex index(Run(), std::move(device_index), policy);
     std::vector<uint32_t> keys(size_t{1} << 22);
     for (size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<uint32_t>(i * 131 % 700000);
     std::vector<Position> positions(keys.size());
     const int needed = FailEveryAllocation(
-        [&] { return index.Answer(Batch::LowerBound(keys, absl::MakeSpan(positions))); });
+        [&] { return index.Execute(Batch::LowerBound(keys, absl::MakeSpan(positions))); });
     BOOST_TEST(needed == 8, factory << " needs " << needed);
     size_t wrong = 0;
     for (size_t i = 0; i < keys.size(); ++i) wrong += positions[i] != (keys[i] + 6) / 7;

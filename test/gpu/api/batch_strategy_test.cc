@@ -67,7 +67,7 @@ void CheckStrategy(const std::vector<Key>& keys, const std::vector<Key>& queries
   const DeviceArray<uint32_t> position_of(size), row_of(size);
   const DeviceKeys asked = KeysOf(batch);
   const auto ask = [&](const DeviceBatch& one, const DeviceArray<uint32_t>& numbers) {
-    RequireOk(Answer(*index, one, options, by_key ? numbers.data() : nullptr, nullptr));
+    RequireOk(Execute(*index, one, options, by_key ? numbers.data() : nullptr, nullptr));
   };
   ask(DeviceBatch::LowerBound(asked, positions.data()), position_of);
   ask(DeviceBatch::UpperBound(asked, upper.data()), position_of);
@@ -137,8 +137,8 @@ BOOST_AUTO_TEST_CASE(options_that_do_not_go_together_are_refused) {
   const std::unique_ptr<DeviceIndex> index = MakeIndex(SortedKeys<uint32_t>(10, 1));
   const DeviceArray<uint32_t> keys(std::vector<uint32_t>{1, 2}), out(2), numbers(2);
   const auto refused = [&](const DeviceStrategyOptions& options, uint32_t* query_of) {
-    return absl::IsInvalidArgument(Answer(*index, DeviceBatch::FindFirst(KeysOf(keys), out.data()),
-                                          options, query_of, nullptr));
+    return absl::IsInvalidArgument(Execute(*index, DeviceBatch::FindFirst(KeysOf(keys), out.data()),
+                                           options, query_of, nullptr));
   };
   BOOST_TEST(refused({Strategy::kUnbuffered, ResultOrder::kKey}, numbers.data()));
   BOOST_TEST(refused({Strategy::kSortBased, ResultOrder::kKey}, nullptr));
@@ -147,22 +147,22 @@ BOOST_AUTO_TEST_CASE(options_that_do_not_go_together_are_refused) {
   BOOST_TEST(refused({Strategy::kBuffered, ResultOrder::kCaller, 17}, nullptr));
   const DeviceArray<uint64_t> other(std::vector<uint64_t>{1, 2});
   BOOST_TEST(
-      absl::IsInvalidArgument(Answer(*index, DeviceBatch::FindFirst(KeysOf(other), out.data()),
-                                     {Strategy::kSortBased}, nullptr, nullptr)));
+      absl::IsInvalidArgument(Execute(*index, DeviceBatch::FindFirst(KeysOf(other), out.data()),
+                                      {Strategy::kSortBased}, nullptr, nullptr)));
   // Ranges are answered as they are, in the caller's order only; rows take two steps.
   DeviceRanges ranges;
   ranges.lower = ranges.upper = KeysOf(keys);
   const DeviceArray<uint64_t> counts(2);
   const DeviceBatch count = DeviceBatch::Count(ranges, counts.data());
-  BOOST_TEST(Answer(*index, count, {Strategy::kSortBased}, nullptr, nullptr).ok());
+  BOOST_TEST(Execute(*index, count, {Strategy::kSortBased}, nullptr, nullptr).ok());
   BOOST_TEST((counts.ToHost() == std::vector<uint64_t>{0, 0}));
   BOOST_TEST(absl::IsInvalidArgument(
-      Answer(*index, count, {Strategy::kSortBased, ResultOrder::kKey}, numbers.data(), nullptr)));
+      Execute(*index, count, {Strategy::kSortBased, ResultOrder::kKey}, numbers.data(), nullptr)));
   for (const Operation operation : {Operation::kFind, Operation::kScan}) {
     DeviceBatch rows{operation, KeysOf(keys), ranges};
-    BOOST_TEST(absl::IsInvalidArgument(index->Answer(rows, nullptr)));
+    BOOST_TEST(absl::IsInvalidArgument(index->Execute(rows, nullptr)));
     BOOST_TEST(
-        absl::IsInvalidArgument(Answer(*index, rows, {Strategy::kSortBased}, nullptr, nullptr)));
+        absl::IsInvalidArgument(Execute(*index, rows, {Strategy::kSortBased}, nullptr, nullptr)));
   }
 }
 
@@ -173,8 +173,8 @@ BOOST_AUTO_TEST_CASE(a_strategy_that_runs_out_of_memory_leaves_nothing) {
   const size_t before = AllocatedDeviceBytes();
   for (int i = 0;; ++i) {
     FailDeviceAllocationsAfter(i);
-    const absl::Status s = Answer(*index, DeviceBatch::FindFirst(KeysOf(keys), rows.data()),
-                                  {Strategy::kSortBased}, nullptr, nullptr);
+    const absl::Status s = Execute(*index, DeviceBatch::FindFirst(KeysOf(keys), rows.data()),
+                                   {Strategy::kSortBased}, nullptr, nullptr);
     FailDeviceAllocationsAfter(-1);
     BOOST_TEST(AllocatedDeviceBytes() == before);
     if (s.ok()) {

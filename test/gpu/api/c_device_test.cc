@@ -112,7 +112,7 @@ void CheckSame(const IndexHandle& host, const TestArrow& keys, const cairn_devic
 
 BOOST_AUTO_TEST_CASE(numbers_are_found_as_on_the_host) {
   std::mt19937_64 random = TestRandom();
-  std::vector<KeyValue> entries, asked;
+  std::vector<DataValue> entries, asked;
   std::vector<uint64_t> asked_numbers;
   for (int i = 0; i < 20000; ++i) entries.emplace_back(uint64_t{random() % 9000});
   for (int i = 0; i < 3000; ++i) {
@@ -130,7 +130,7 @@ BOOST_AUTO_TEST_CASE(text_is_found_as_on_the_host) {
   std::mt19937_64 random = TestRandom();
   std::vector<std::string> texts;
   for (int i = 0; i < 5000; ++i) texts.push_back("key " + std::to_string(random() % 4000));
-  std::vector<KeyValue> entries, asked;
+  std::vector<DataValue> entries, asked;
   std::vector<char> bytes;
   std::vector<uint32_t> offsets = {0};
   for (size_t i = 0; i < texts.size(); ++i) {

@@ -29,18 +29,18 @@ void QueryWithEightThreads(const char* factory) {
   std::atomic<size_t> wrong{0}, failed{0};
   const auto query = [&](size_t thread) {
     auto random = TestRandom(thread);
-    Matches matches;
+    FindResult matches;
     for (int round = 0; round < 20; ++round) {
       // Some in chunks that are large batches of the device.
       const size_t size = random() % (round % 10 == 0 ? 800000 : 5000) + 1;
       std::vector<uint64_t> batch(size);
       for (uint64_t& key : batch) key = random() % (2 * kKeys);
       std::vector<RowId> first(size);
-      failed += !index->Answer(Batch::FindFirst(batch, absl::MakeSpan(first))).ok();
+      failed += !index->Execute(Batch::FindFirst(batch, absl::MakeSpan(first))).ok();
       for (size_t i = 0; i < size; ++i) {
         wrong += first[i] != (batch[i] % 2 == 0 ? static_cast<RowId>(batch[i]) : kNoRow);
       }
-      failed += !index->Answer(Batch::Find(batch, &matches)).ok();
+      failed += !index->Execute(Batch::Find(batch, &matches)).ok();
       if (matches.size() != size) {
         ++wrong;
         continue;

@@ -1,5 +1,5 @@
 // Predicates over columns in device memory: every strategy beside SQL's logic row by row.
-#include "cairn/where/device_index_group.h"
+#include "cairn/device/index_group.h"
 
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
@@ -232,7 +232,7 @@ BOOST_AUTO_TEST_CASE(the_deepest_predicate) {
   const TestGroup made = MakeGroup(10000, 2, 0, &random);
   RandomPredicates predicates(made.columns, &random);
   std::vector<DevicePredicate> level;
-  for (size_t i = 0; i < DeviceIndexGroup::kMostComparisons; ++i) {
+  for (size_t i = 0; i < DeviceIndexGroup::kMaxComparisons; ++i) {
     level.push_back(DevicePredicate::Range(i % 2, i << (i % 2 == 0 ? 25 : 8), UINT64_MAX));
   }
   for (bool all = false; level.size() > 1; all = !all) {

@@ -131,8 +131,8 @@ std::vector<Key> Queries(const Entries<Key>& entries, size_t size, uint64_t seed
 }
 
 template <typename Key>
-void CheckFactories(size_t size, size_t most_of_a_key) {
-  const Entries<Key> entries(size, most_of_a_key);
+void CheckFactories(size_t size, size_t max_of_a_key) {
+  const Entries<Key> entries(size, max_of_a_key);
   const auto run = RequireOk(SortedRun::FromSorted(entries.keys, entries.rows));
   for (const std::string factory : kFactories) {
     BOOST_TEST_CONTEXT(factory << ", " << size << " entries, u" << 8 * sizeof(Key)) {

@@ -10,7 +10,7 @@ BOOST_FIXTURE_TEST_SUITE(device_test, SkippedWithoutDevice)
 namespace {
 
 BOOST_AUTO_TEST_CASE(every_device_has_a_name_and_memory) {
-  const auto devices = RequireOk(Devices());
+  const auto devices = RequireOk(ListDevices());
   BOOST_REQUIRE(!devices.empty());
   for (const Device& device : devices) {
     BOOST_TEST(!device.name.empty());

@@ -189,7 +189,7 @@ BOOST_AUTO_TEST_CASE(updates_come_after_earlier_queries) {
     const DeviceArray<RowId> rows(kEntries);
     const DeviceKeys asked(queries.data(), kEntries);
     BOOST_REQUIRE(DelayStream(std::chrono::milliseconds(60), asking.get()) == cudaSuccess);
-    RequireOk(index->Answer(DeviceBatch::FindFirst(asked, rows.data()), asking.get()));
+    RequireOk(index->Execute(DeviceBatch::FindFirst(asked, rows.data()), asking.get()));
     if (bulk) {
       RequireOk(
           index->BulkInsert(added.all(), added.rows.data(), EqualKeys::kKeepRows, stream.get()));
@@ -199,7 +199,7 @@ BOOST_AUTO_TEST_CASE(updates_come_after_earlier_queries) {
     const auto found = rows.ToHost();
     for (uint32_t i = 0; i < kEntries; ++i) BOOST_REQUIRE(found[i] == (i < first ? i : kNoRow));
     const DeviceArray<RowId> after(kEntries);
-    RequireOk(index->Answer(DeviceBatch::FindFirst(asked, after.data()), asking.get()));
+    RequireOk(index->Execute(DeviceBatch::FindFirst(asked, after.data()), asking.get()));
     const auto rows_after = after.ToHost();
     for (uint32_t i = 0; i < kEntries; ++i) {
       BOOST_REQUIRE(rows_after[i] == (i < first + kEntries / 2 ? i : kNoRow));

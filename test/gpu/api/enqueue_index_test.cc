@@ -130,7 +130,7 @@ BOOST_AUTO_TEST_CASE(nobody_waits) {
         if (!warm_up) BOOST_REQUIRE(DelayStream(kBusy, stream.get()) == cudaSuccess);
         const Clock::time_point start = Clock::now();
         auto index = RequireOk(entries.Enqueue(factory, false, stream.get()));
-        RequireOk(index->Answer(batch, stream.get()));
+        RequireOk(index->Execute(batch, stream.get()));
         index.reset();
         if (!warm_up) {
           BOOST_TEST((Clock::now() - start < kBusy / 2));
@@ -156,7 +156,7 @@ BOOST_AUTO_TEST_CASE(other_streams_that_wait_see_the_index) {
   BOOST_REQUIRE(cudaEventRecord(built, stream.get()) == cudaSuccess);
   BOOST_REQUIRE(cudaStreamWaitEvent(other.get(), built) == cudaSuccess);
   DeviceArray<RowId> rows(run.size());
-  RequireOk(index->Answer(
+  RequireOk(index->Execute(
       DeviceBatch::FindFirst(DeviceKeys(entries.keys.data(), run.size()), rows.data()),
       other.get()));
   RequireOk(other.Wait());
@@ -176,8 +176,8 @@ BOOST_AUTO_TEST_CASE(entries_without_rows_have_keys_alone) {
     const DeviceArray<RowId> found(5);
     const DeviceArray<Position> positions(5);
     const DeviceKeys asked(queries.data(), 5);
-    RequireOk(index->Answer(DeviceBatch::FindFirst(asked, found.data()), stream.get()));
-    RequireOk(index->Answer(DeviceBatch::LowerBound(asked, positions.data()), stream.get()));
+    RequireOk(index->Execute(DeviceBatch::FindFirst(asked, found.data()), stream.get()));
+    RequireOk(index->Execute(DeviceBatch::LowerBound(asked, positions.data()), stream.get()));
     BOOST_TEST((found.ToHost() == std::vector<RowId>{kNoRow, kNoRow, 1, 3, kNoRow}), factory);
     BOOST_TEST((positions.ToHost() == std::vector<Position>{0, 1, 1, 2, 3}), factory);
   }

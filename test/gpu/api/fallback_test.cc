@@ -56,7 +56,7 @@ struct Fixture : NeedsDevice {
     Batch batch = Batch::FindFirst(keys, absl::MakeSpan(rows));
     batch.options.route = "gpu:packed";
     batch.explain = explain;
-    const absl::Status status = router->Answer(batch);
+    const absl::Status status = router->Execute(batch);
     if (!status.ok()) return status.ToString();
     for (size_t i = 0; i < size; ++i) {
       const RowId expected = keys[i] % 2 == 0 ? keys[i] / 2 : kNoRow;

@@ -58,18 +58,18 @@ class Answers {
 
   // Asks everything about keys that have one row each.
   void Ask(const DeviceIndex& index, DeviceKeys keys, cudaStream_t stream) const {
-    const bool bytes = keys.kind() == KeyKind::kBytes;
+    const bool bytes = keys.kind() == PhysicalType::kBytes;
     DeviceRanges ranges;
     ranges.lower = ranges.upper = keys;
     ranges.upper_bound = bytes ? Bound::kPrefix : Bound::kInclusive;
-    RequireOk(index.Answer(DeviceBatch::FindFirst(keys, Column(0)), stream));
+    RequireOk(index.Execute(DeviceBatch::FindFirst(keys, Column(0)), stream));
     RequireOk(
-        index.Answer(DeviceBatch::Contains(keys, reinterpret_cast<bool*>(Column(1))), stream));
-    RequireOk(index.Answer(DeviceBatch::LowerBound(keys, Column(2)), stream));
-    RequireOk(index.Answer(DeviceBatch::UpperBound(keys, Column(3)), stream));
-    RequireOk(index.Answer(DeviceBatch::EqualRange(keys, Column(4), Column(5)), stream));
-    RequireOk(index.Answer(DeviceBatch::Positions(ranges, Column(6), Column(7)), stream));
-    RequireOk(index.Answer(DeviceBatch::Count(ranges, longs_.data()), stream));
+        index.Execute(DeviceBatch::Contains(keys, reinterpret_cast<bool*>(Column(1))), stream));
+    RequireOk(index.Execute(DeviceBatch::LowerBound(keys, Column(2)), stream));
+    RequireOk(index.Execute(DeviceBatch::UpperBound(keys, Column(3)), stream));
+    RequireOk(index.Execute(DeviceBatch::EqualRange(keys, Column(4), Column(5)), stream));
+    RequireOk(index.Execute(DeviceBatch::Positions(ranges, Column(6), Column(7)), stream));
+    RequireOk(index.Execute(DeviceBatch::Count(ranges, longs_.data()), stream));
     uint64_t* const offsets = longs_.data() + queries_;
     RequireOk(index.PlanScan(ranges, 4, Order::kDescending, Column(8), offsets, stream));
     RequireOk(index.CopyRows(Column(8), offsets, queries_, queries_, Order::kDescending, Column(9),
@@ -77,8 +77,8 @@ class Answers {
     if (bytes) return;
     for (const Strategy strategy : {Strategy::kBuffered, Strategy::kSortBased}) {
       const int column = strategy == Strategy::kBuffered ? 10 : 11;
-      RequireOk(Answer(index, DeviceBatch::FindFirst(keys, Column(column)),
-                       {strategy, ResultOrder::kCaller, 8}, nullptr, stream));
+      RequireOk(Execute(index, DeviceBatch::FindFirst(keys, Column(column)),
+                        {strategy, ResultOrder::kCaller, 8}, nullptr, stream));
     }
   }
   uint64_t rows() const { return longs_.ToHost().back(); }

@@ -57,8 +57,8 @@ struct Queries {
     return keys;
   }
   absl::Status Ask(const DeviceIndex& index, cudaStream_t stream) const {
-    return index.Answer(DeviceBatch::FindFirst(DeviceKeys(keys.data(), keys.size()), found.data()),
-                        stream);
+    return index.Execute(DeviceBatch::FindFirst(DeviceKeys(keys.data(), keys.size()), found.data()),
+                         stream);
   }
   size_t CountWrong() const {
     const std::vector<uint32_t> asked = Keys(keys.size());

@@ -41,7 +41,7 @@ constexpr const char* kFactories[] = {"gpu:packed",
 constexpr size_t kSizes[] = {700, 40000, 300000};
 // Small ones, and one for which blocks stay (packed_search.cuh).
 constexpr size_t kBatches[] = {1, 300, 5000, (size_t{1} << 17) + 77};
-constexpr size_t kMostQueries = kBatches[3];
+constexpr size_t kMaxQueries = kBatches[3];
 constexpr size_t kThreads = 8;
 constexpr int kRounds = 30;
 
@@ -93,9 +93,9 @@ Subject<Key> MakeSubject(const char* factory, size_t size) {
 template <typename Key>
 struct Desk {
   Stream stream = *Stream::Create();
-  DeviceArray<Key> lower{kMostQueries}, upper{kMostQueries};
-  DeviceArray<uint32_t> results{kMostQueries};
-  DeviceArray<uint64_t> offsets{kMostQueries + 1};
+  DeviceArray<Key> lower{kMaxQueries}, upper{kMaxQueries};
+  DeviceArray<uint32_t> results{kMaxQueries};
+  DeviceArray<uint64_t> offsets{kMaxQueries + 1};
 };
 
 // The first thing that is wrong, or OK.
@@ -144,7 +144,7 @@ class Questions {
     RETURN_IF_ERROR(Upload(keys_, desk_.lower));
     DeviceBatch batch{operation, DeviceKeys(desk_.lower.data(), keys_.size())};
     batch.values = desk_.results.data();
-    RETURN_IF_ERROR(subject_.device->Answer(batch, desk_.stream.get()));
+    RETURN_IF_ERROR(subject_.device->Execute(batch, desk_.stream.get()));
     std::vector<uint32_t> found(keys_.size());
     RETURN_IF_ERROR(Download<uint32_t>(desk_.results.data(), &found));
     for (size_t i = 0; i < keys_.size(); ++i) {
@@ -192,8 +192,8 @@ class Questions {
   }
 
   absl::Status FindOnHost() const {
-    Matches matches;
-    RETURN_IF_ERROR(subject_.host->Answer(Batch::Find(keys_, &matches)));
+    FindResult matches;
+    RETURN_IF_ERROR(subject_.host->Execute(Batch::Find(keys_, &matches)));
     if (matches.size() != keys_.size()) return Wrong("size", 0);
     for (size_t i = 0; i < keys_.size(); ++i) {
       const Position first = subject_.Lower(keys_[i]);
@@ -206,7 +206,7 @@ class Questions {
 
   absl::Status FirstOnHost() const {
     std::vector<RowId> found(keys_.size());
-    RETURN_IF_ERROR(subject_.host->Answer(Batch::FindFirst(keys_, absl::MakeSpan(found))));
+    RETURN_IF_ERROR(subject_.host->Execute(Batch::FindFirst(keys_, absl::MakeSpan(found))));
     for (size_t i = 0; i < keys_.size(); ++i) {
       if (found[i] != subject_.First(keys_[i])) return Wrong("key's first row", i);
     }
@@ -293,7 +293,7 @@ BOOST_AUTO_TEST_CASE(launches_with_more_and_with_less_shared_memory_do_not_distu
   std::vector<std::unique_ptr<Desk<uint64_t>>> desks;
   for (size_t i = 0; i < 4; ++i) {
     desks.push_back(std::make_unique<Desk<uint64_t>>());
-    BOOST_REQUIRE(cudaMemset(desks[i]->lower.data(), 0x11, kMostQueries * sizeof(uint64_t)) ==
+    BOOST_REQUIRE(cudaMemset(desks[i]->lower.data(), 0x11, kMaxQueries * sizeof(uint64_t)) ==
                   cudaSuccess);
   }
   std::vector<std::thread> threads;
@@ -302,9 +302,9 @@ BOOST_AUTO_TEST_CASE(launches_with_more_and_with_less_shared_memory_do_not_distu
       const Desk<uint64_t>& desk = *desks[i];
       const DeviceIndex& index = *(i % 2 == 0 ? small : large).device;
       for (int round = 0; round < kLaunches; ++round) {
-        log.Add(index.Answer(DeviceBatch::LowerBound(DeviceKeys(desk.lower.data(), kMostQueries),
-                                                     desk.results.data()),
-                             desk.stream.get()));
+        log.Add(index.Execute(DeviceBatch::LowerBound(DeviceKeys(desk.lower.data(), kMaxQueries),
+                                                      desk.results.data()),
+                              desk.stream.get()));
       }
       log.Add(desk.stream.Wait());
     });

@@ -11,12 +11,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "cairn/catch_up.h"
-#include "cairn/index_stats.h"
 #include "cairn/indexed_db.h"
-#include "cairn/open_options.h"
-#include "cairn/route.h"
-#include "cairn/shards/shard_map.h"
+#include "cairn/options.h"
+#include "cairn/query.h"
+#include "cairn/secondary_index.h"
+#include "cairn/sharding.h"
 #include "gpu/runtime/injected_failure.h"
 #include "test/engine/shards/sharded_pair.h"
 #include "test/engine/shards/sharded_sources.h"
@@ -44,21 +43,21 @@ std::unique_ptr<SecondaryIndex> OpenOn(const std::string& path, std::vector<int>
 }
 
 // Keys of the index, their neighbours and both ends, `size` of them, in no order.
-KeyColumn KeysOf(const SecondaryIndex& index, size_t size, std::mt19937_64* random) {
-  Matches matches;
+EncodedKeys KeysOf(const SecondaryIndex& index, size_t size, std::mt19937_64* random) {
+  FindResult matches;
   QueryOptions options;
   options.with_keys = true;
   RequireOk(index.Scan(RangeBatch::Everything(index.kind()), &matches, options));
-  const KeyColumn& there = matches.keys;
-  KeyColumn keys(index.kind());
+  const EncodedKeys& there = matches.keys;
+  EncodedKeys keys(index.kind());
   for (size_t i = 0; i < size; ++i) {
     const size_t at = there.empty() ? 0 : (*random)() % there.size();
     const uint64_t step = (*random)() % 3 - 1;
     const bool end = there.empty() || i % 50 == 0;
-    if (index.kind() == KeyKind::kU32) {
+    if (index.kind() == PhysicalType::kU32) {
       keys.AppendU32(end ? static_cast<uint32_t>(0 - i % 2)
                          : static_cast<uint32_t>(there.u32(at) + step));
-    } else if (index.kind() == KeyKind::kU64) {
+    } else if (index.kind() == PhysicalType::kU64) {
       keys.AppendU64(end ? uint64_t{0} - i % 2 : there.u64(at) + step);
     } else {
       std::string key = end ? std::string(i % 4, '\xff') : std::string(there.bytes(at));
@@ -79,11 +78,11 @@ struct Answers {
   std::vector<RowId> first, shards;
   std::vector<uint8_t> contained;
   std::vector<uint64_t> counts;
-  Matches found, scanned;
+  FindResult found, scanned;
 };
 
 // What an index answers to the keys and the ranges between them; its routes.
-Answers Ask(const SecondaryIndex& index, KeyColumn& keys, RangeColumnsOf& ranges,
+Answers Ask(const SecondaryIndex& index, EncodedKeys& keys, RangeColumnsOf& ranges,
             std::vector<std::string>* routes) {
   const KeyBatch batch = keys.Batch();
   const size_t size = batch.size();
@@ -91,7 +90,7 @@ Answers Ask(const SecondaryIndex& index, KeyColumn& keys, RangeColumnsOf& ranges
   const auto answer = [&](Batch asked) {
     Explain explain;
     asked.explain = &explain;
-    RequireOk(index.Answer(asked));
+    RequireOk(index.Execute(asked));
     if (routes != nullptr && size > 0) routes->push_back(explain.route + "; " + explain.index);
   };
   answers.first.resize(size);
@@ -113,7 +112,7 @@ Answers Ask(const SecondaryIndex& index, KeyColumn& keys, RangeColumnsOf& ranges
   return answers;
 }
 
-void CheckSame(const Matches& some, const Matches& others) {
+void CheckSame(const FindResult& some, const FindResult& others) {
   BOOST_TEST((some.offsets == others.offsets));
   BOOST_TEST((some.row_ids == others.row_ids));
   BOOST_TEST((some.shards == others.shards));
@@ -126,7 +125,7 @@ void CheckSameAnswers(const SecondaryIndex& on_gpu, const SecondaryIndex& on_cpu
                       const std::string& route = "gpu:", const std::string& devices = "") {
   std::mt19937_64 random = TestRandom(7);
   for (const size_t size : {size_t{0}, size_t{1}, size_t{300}, size_t{9000}, kMany}) {
-    KeyColumn keys = KeysOf(on_cpu, size, &random);
+    EncodedKeys keys = KeysOf(on_cpu, size, &random);
     RangeColumnsOf ranges(keys, size == kMany ? 2000 : size, &random);
     std::vector<std::string> routes;
     const Answers found = Ask(on_gpu, keys, ranges, &routes);
@@ -239,7 +238,7 @@ BOOST_AUTO_TEST_CASE(what_comes_later_is_found_and_merged_onto_the_same_devices)
     RequireOk(index->CatchUp(*db.Source()).status());
     BOOST_TEST(RequireOk(index->Stats()).delta.added_entries > 0u);
     check();
-    RequireOk(index->Merge());
+    RequireOk(index->Compact());
     BOOST_TEST(RequireOk(index->Stats()).delta.added_entries == 0u);
     BOOST_TEST(absl::EndsWith(OnGpu(*index).description, OnDevices(3)));
     check();
@@ -260,7 +259,7 @@ BOOST_AUTO_TEST_CASE(shards_by_source_catch_up_and_merge_on_their_devices) {
   for (size_t s = 0; s < 3; ++s) Fill(kind, 5000 + 50 * s, 5000 + 50 * (s + 1), &sources[s]);
   sources.CatchUp(index.get());
   check();
-  RequireOk(index->Merge());
+  RequireOk(index->Compact());
   check();
 }
 
@@ -351,7 +350,7 @@ BOOST_AUTO_TEST_CASE(trials_are_made_of_all_devices_together_and_stored) {
     Batch batch = Batch::FindFirst(keys, absl::MakeSpan(rows));
     batch.options.route = "gpu:packed";
     batch.explain = &explain;
-    RequireOk(index->Answer(batch));
+    RequireOk(index->Execute(batch));
     BOOST_TEST(explain.route == "gpu:packed");
     BOOST_TEST(absl::EndsWith(explain.index, OnDevices(2)), explain.index);
     BOOST_TEST((explain.predicted > absl::ZeroDuration()));

@@ -52,10 +52,10 @@ void CheckAnswers(const BPlusTree<Key>& tree, const Entries<Key>& entries, uint6
   const DeviceArray<Position> lower(size), upper(size);
   const DeviceArray<RowId> first(size);
   const DeviceArray<bool> found(size);
-  RequireOk(tree.Answer(DeviceBatch::LowerBound(keys, lower.data()), nullptr));
-  RequireOk(tree.Answer(DeviceBatch::UpperBound(keys, upper.data()), nullptr));
-  RequireOk(tree.Answer(DeviceBatch::FindFirst(keys, first.data()), nullptr));
-  RequireOk(tree.Answer(DeviceBatch::Contains(keys, found.data()), nullptr));
+  RequireOk(tree.Execute(DeviceBatch::LowerBound(keys, lower.data()), nullptr));
+  RequireOk(tree.Execute(DeviceBatch::UpperBound(keys, upper.data()), nullptr));
+  RequireOk(tree.Execute(DeviceBatch::FindFirst(keys, first.data()), nullptr));
+  RequireOk(tree.Execute(DeviceBatch::Contains(keys, found.data()), nullptr));
   const auto lower_found = lower.ToHost(), upper_found = upper.ToHost();
   const auto first_found = first.ToHost();
   std::vector<uint8_t> found_found(size);

@@ -146,9 +146,9 @@ BOOST_AUTO_TEST_CASE(large_batches_of_the_host_are_split) {
     std::vector<uint64_t> keys(600000);
     for (uint64_t& key : keys) key = data.keys[random() % data.keys.size()] + random() % 2;
     std::vector<RowId> rows(keys.size());
-    RequireOk(group->Answer(Batch::FindFirst(keys, absl::MakeSpan(rows))));
+    RequireOk(group->Execute(Batch::FindFirst(keys, absl::MakeSpan(rows))));
     std::vector<uint64_t> counts(keys.size());
-    RequireOk(group->Answer(Batch::Count(RangeBatch::Equal(keys), absl::MakeSpan(counts))));
+    RequireOk(group->Execute(Batch::Count(RangeBatch::Equal(keys), absl::MakeSpan(counts))));
     const GroupOracle<uint64_t> oracle = OracleOf(data);
     size_t wrong = 0;
     for (size_t i = 0; i < keys.size(); ++i) {
@@ -162,9 +162,9 @@ BOOST_AUTO_TEST_CASE(large_batches_of_the_host_are_split) {
 // Shards with their own rows; the third is empty, a key spans the last ones.
 template <typename Key>
 void CheckOwnShards() {
-  constexpr Key kMost = std::numeric_limits<Key>::max();
+  constexpr Key kMax = std::numeric_limits<Key>::max();
   const std::vector<std::vector<Key>> keys = {{0, 0, 3, 5}, {6, 7, 9},  {},
-                                              {9, 9, 100},  {100, 100}, {100, kMost}};
+                                              {9, 9, 100},  {100, 100}, {100, kMax}};
   std::vector<SortedRun> runs;
   GroupOracle<Key> oracle;
   for (size_t s = 0; s < keys.size(); ++s) {
@@ -172,34 +172,34 @@ void CheckOwnShards() {
     for (size_t i = 0; i < rows.size(); ++i) {
       rows[i] = static_cast<RowId>(1000 * s + i);
       oracle.keys.push_back(keys[s][i]);
-      oracle.rows.push_back(MakeWideRowId(static_cast<uint32_t>(s), rows[i]));
+      oracle.rows.push_back(MakeGlobalRowId(static_cast<uint32_t>(s), rows[i]));
     }
     runs.push_back(RequireOk(SortedRun::FromSorted(keys[s], rows)));
   }
-  const std::vector<Key> queries = {0, 1, 3, 4, 5, 6, 8, 9, 10, 99, 100, 101, kMost - 1, kMost};
+  const std::vector<Key> queries = {0, 1, 3, 4, 5, 6, 8, 9, 10, 99, 100, 101, kMax - 1, kMax};
   for (const PeerExchange exchange : kExchanges) {
     const auto group = RequireOk(DeviceGroup::OfShards("gpu:auto", runs, GroupDevices(runs.size()),
                                                        SmallChunks(exchange, 5)));
-    BOOST_TEST(group->has_wide_rows());
+    BOOST_TEST(group->has_global_rows());
     BOOST_TEST(group->size() == oracle.keys.size());
     CheckWide(*group, oracle, queries);
     std::vector<RowId> rows(queries.size());
     std::vector<uint32_t> shards(queries.size());
     Batch batch = Batch::FindFirst(queries, absl::MakeSpan(rows));
-    BOOST_TEST(absl::IsInvalidArgument(group->Answer(batch)));
+    BOOST_TEST(absl::IsInvalidArgument(group->Execute(batch)));
     batch.shards = absl::MakeSpan(shards);
-    RequireOk(group->Answer(batch));
+    RequireOk(group->Execute(batch));
     std::vector<Position> lowers(queries.size());
-    RequireOk(group->Answer(Batch::LowerBound(queries, absl::MakeSpan(lowers))));
+    RequireOk(group->Execute(Batch::LowerBound(queries, absl::MakeSpan(lowers))));
     for (size_t i = 0; i < queries.size(); ++i) {
-      const WideRowId first = oracle.First(queries[i]);
+      const GlobalRowId first = oracle.First(queries[i]);
       BOOST_TEST(rows[i] == RowInShard(first));
-      BOOST_TEST(shards[i] == (first == kNoWideRow ? 0 : ShardOf(first)));
+      BOOST_TEST(shards[i] == (first == kNoGlobalRow ? 0 : ShardOf(first)));
       BOOST_TEST(lowers[i] == oracle.Lower(queries[i]));
     }
     BOOST_TEST(absl::IsFailedPrecondition(group->On(0).status()));
-    Matches matches;
-    BOOST_TEST(absl::IsUnimplemented(group->Answer(Batch::Find(queries, &matches))));
+    FindResult matches;
+    BOOST_TEST(absl::IsUnimplemented(group->Execute(Batch::Find(queries, &matches))));
   }
 }
 BOOST_AUTO_TEST_CASE(shards_with_rows_of_their_own) {
@@ -227,7 +227,7 @@ BOOST_AUTO_TEST_CASE(indexes_that_are_on_their_devices) {
   const auto group = RequireOk(DeviceGroup::OfShards(shards(), first, last));
   const GroupOracle<uint64_t> oracle = {
       {1, 2, 2, 5, 7, 8, 9},
-      {0, 1, 2, 3, MakeWideRowId(2, 0), MakeWideRowId(2, 1), MakeWideRowId(2, 2)}};
+      {0, 1, 2, 3, MakeGlobalRowId(2, 0), MakeGlobalRowId(2, 1), MakeGlobalRowId(2, 2)}};
   const std::vector<uint64_t> queries = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, UINT64_MAX};
   CheckWide(*group, oracle, queries);
   // Keys that are not the shards' own.
@@ -241,7 +241,7 @@ BOOST_AUTO_TEST_CASE(indexes_that_are_on_their_devices) {
   const auto replicated = RequireOk(DeviceGroup::OfReplicas(std::move(replicas), SmallChunks()));
   CheckWide(*replicated, {{1, 2, 2, 5}, {0, 1, 2, 3}}, queries);
   std::vector<RowId> found(queries.size());
-  RequireOk(replicated->Answer(Batch::FindFirst(queries, absl::MakeSpan(found))));
+  RequireOk(replicated->Execute(Batch::FindFirst(queries, absl::MakeSpan(found))));
   BOOST_TEST(found[2] == 1u);
   replicas.clear();
   replicas.push_back(index(low));
@@ -265,8 +265,8 @@ BOOST_AUTO_TEST_CASE(a_group_is_an_index_of_each_of_its_devices) {
     BOOST_TEST(index->size() == data.keys.size());
     const DeviceArray<uint32_t> values(size);
     const DeviceArray<uint64_t> counts(size), offsets(size + 1);
-    RequireOk(index->Answer(DeviceBatch::FindFirst(batch, values.data()), nullptr));
-    RequireOk(index->Answer(DeviceBatch::Count(ranges, counts.data()), nullptr));
+    RequireOk(index->Execute(DeviceBatch::FindFirst(batch, values.data()), nullptr));
+    RequireOk(index->Execute(DeviceBatch::Count(ranges, counts.data()), nullptr));
     const auto rows = values.ToHost();
     const auto counted = counts.ToHost();
     size_t wrong = 0;
@@ -306,14 +306,14 @@ BOOST_AUTO_TEST_CASE(strings_in_device_memory_are_asked_of_a_replica) {
   const DeviceArray<RowId> found(4);
   const DeviceArray<Position> begin(4), end(4);
   const DeviceIndex* const index = RequireOk(group->On(0));
-  RequireOk(index->Answer(DeviceBatch::FindFirst(batch.keys(), found.data()), nullptr));
+  RequireOk(index->Execute(DeviceBatch::FindFirst(batch.keys(), found.data()), nullptr));
   BOOST_TEST((found.ToHost() == std::vector<RowId>{0, 5, kNoRow, 4}));
   DeviceRanges prefixes{batch.keys(), batch.keys(), Bound::kInclusive, Bound::kPrefix};
-  RequireOk(index->Answer(DeviceBatch::Positions(prefixes, begin.data(), end.data()), nullptr));
+  RequireOk(index->Execute(DeviceBatch::Positions(prefixes, begin.data(), end.data()), nullptr));
   BOOST_TEST((end.ToHost() == std::vector<Position>{6, 6, 6, 3}));
-  const DeviceArray<WideRowId> wide(4);
+  const DeviceArray<GlobalRowId> wide(4);
   BOOST_TEST(absl::IsUnimplemented(
-      group->Answer(WideDeviceBatch::FindFirst(batch.keys(), wide.data()), nullptr)));
+      group->Execute(WideDeviceBatch::FindFirst(batch.keys(), wide.data()), nullptr)));
   BOOST_TEST(absl::IsUnimplemented(DeviceGroup::Shard("gpu:auto", run, GroupDevices(2)).status()));
 }
 
@@ -336,8 +336,8 @@ BOOST_AUTO_TEST_CASE(eight_threads_ask_one_group) {
     for (int round = 0; round < 5; ++round) {
       const auto batch =
           WideDeviceBatch::LowerBound(DeviceKeys(keys.data(), size), outputs[thread]->data());
-      failed += !group.Answer(batch, nullptr).ok();
-      failed += !group.Answer(Batch::FindFirst(data.queries, absl::MakeSpan(rows))).ok();
+      failed += !group.Execute(batch, nullptr).ok();
+      failed += !group.Execute(Batch::FindFirst(data.queries, absl::MakeSpan(rows))).ok();
       for (size_t i = 0; i < size; ++i) {
         wrong += rows[i] != static_cast<RowId>(oracle.First(data.queries[i]));
       }

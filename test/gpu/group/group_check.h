@@ -40,7 +40,7 @@ inline DeviceGroupOptions SmallChunks(PeerExchange exchange = PeerExchange::kAut
   DeviceGroupOptions options;
   options.exchange = exchange;
   options.chunk_queries = chunk;
-  options.least_split = 1;
+  options.min_split = 1;
   return options;
 }
 
@@ -58,7 +58,7 @@ class GroupIndex : public OrderedIndex {
       : OrderedIndex(std::move(run)), group_(std::move(group)) {}
   std::string description() const override { return group_->description(); }
   uint64_t memory_bytes() const override { return group_->memory_bytes(); }
-  absl::Status Answer(const Batch& batch) const override { return group_->Answer(batch); }
+  absl::Status Execute(const Batch& batch) const override { return group_->Execute(batch); }
 
  private:
   const std::unique_ptr<DeviceGroup> group_;
@@ -68,7 +68,7 @@ class GroupIndex : public OrderedIndex {
 template <typename Key>
 struct GroupOracle {
   std::vector<Key> keys;
-  std::vector<WideRowId> rows;
+  std::vector<GlobalRowId> rows;
 
   uint64_t Lower(Key key) const {
     return static_cast<uint64_t>(std::lower_bound(keys.begin(), keys.end(), key) - keys.begin());
@@ -76,12 +76,14 @@ struct GroupOracle {
   uint64_t Upper(Key key) const {
     return static_cast<uint64_t>(std::upper_bound(keys.begin(), keys.end(), key) - keys.begin());
   }
-  WideRowId First(Key key) const { return Lower(key) < Upper(key) ? rows[Lower(key)] : kNoWideRow; }
+  GlobalRowId First(Key key) const {
+    return Lower(key) < Upper(key) ? rows[Lower(key)] : kNoGlobalRow;
+  }
 };
 
 template <typename Key>
 GroupOracle<Key> OracleOf(const OracleData<Key>& data) {
-  return {data.keys, std::vector<WideRowId>(data.row_ids.begin(), data.row_ids.end())};
+  return {data.keys, std::vector<GlobalRowId>(data.row_ids.begin(), data.row_ids.end())};
 }
 
 // Asks a group everything that it answers for batches in device memory, and compares.
@@ -104,7 +106,7 @@ void CheckWide(const DeviceGroup& group, const GroupOracle<Key>& oracle,
     for (const DeviceArray<uint64_t>* output : {&values, &ends}) {
       BOOST_REQUIRE(cudaMemset(output->data(), 0x5A, size * sizeof(uint64_t)) == cudaSuccess);
     }
-    RequireOk(group.Answer(batch, nullptr));
+    RequireOk(group.Execute(batch, nullptr));
   };
   const auto check = [&](const DeviceArray<uint64_t>& given, const char* what,
                          const std::vector<uint64_t>& expected) {
@@ -127,7 +129,7 @@ void CheckWide(const DeviceGroup& group, const GroupOracle<Key>& oracle,
   ask(WideDeviceBatch::Contains(keys, reinterpret_cast<bool*>(found.data())));
   const std::vector<uint8_t> there = found.ToHost();
   for (size_t i = 0; i < size; ++i) {
-    if ((there[i] == 1) != (rows[i] != kNoWideRow) || there[i] > 1) BOOST_FAIL("contains " << i);
+    if ((there[i] == 1) != (rows[i] != kNoGlobalRow) || there[i] > 1) BOOST_FAIL("contains " << i);
   }
   for (const Bound lower : {Bound::kInclusive, Bound::kExclusive, Bound::kOpen}) {
     for (const Bound upper : {Bound::kInclusive, Bound::kExclusive, Bound::kOpen}) {

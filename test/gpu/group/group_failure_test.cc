@@ -64,14 +64,14 @@ absl::Status AskOnDevice(const DeviceGroup& group, const GroupOracle<uint32_t>& 
   const DeviceArray<uint64_t> values(size);
   const DeviceKeys keys(memory.data(), size);
   DeviceRanges ranges{keys, keys, Bound::kInclusive, Bound::kInclusive};
-  absl::Status status = group.Answer(WideDeviceBatch::Count(ranges, values.data()), nullptr);
+  absl::Status status = group.Execute(WideDeviceBatch::Count(ranges, values.data()), nullptr);
   if (!status.ok()) return status;
   const auto counts = values.ToHost();
   size_t wrong = 0;
   for (size_t i = 0; i < size; ++i) {
     wrong += counts[i] != entries.Upper(queries[i]) - entries.Lower(queries[i]);
   }
-  status = group.Answer(WideDeviceBatch::FindFirst(keys, values.data()), nullptr);
+  status = group.Execute(WideDeviceBatch::FindFirst(keys, values.data()), nullptr);
   if (!status.ok()) return status;
   const auto rows = values.ToHost();
   for (size_t i = 0; i < size; ++i) wrong += rows[i] != entries.First(queries[i]);
@@ -82,14 +82,14 @@ absl::Status AskOnDevice(const DeviceGroup& group, const GroupOracle<uint32_t>& 
 absl::Status AskOnHost(const DeviceGroup& group, const GroupOracle<uint32_t>& entries,
                        const std::vector<uint32_t>& queries) {
   std::vector<RowId> rows(queries.size());
-  absl::Status status = group.Answer(Batch::FindFirst(queries, absl::MakeSpan(rows)));
+  absl::Status status = group.Execute(Batch::FindFirst(queries, absl::MakeSpan(rows)));
   if (!status.ok()) return status;
   size_t wrong = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
     wrong += rows[i] != static_cast<RowId>(entries.First(queries[i]));
   }
   const auto found = std::make_unique<bool[]>(queries.size());
-  status = group.Answer(Batch::Contains(queries, absl::MakeSpan(found.get(), queries.size())));
+  status = group.Execute(Batch::Contains(queries, absl::MakeSpan(found.get(), queries.size())));
   for (size_t i = 0; status.ok() && i < rows.size(); ++i) {
     wrong += found[i] != (rows[i] != kNoRow);
   }
@@ -204,7 +204,7 @@ BOOST_AUTO_TEST_CASE(a_member_is_lost_while_eight_threads_ask) {
         one = 1;
         for (int round = 0; round < 4; ++round) {
           std::vector<RowId> rows(queries.size());
-          one &= group->Answer(Batch::FindFirst(queries, absl::MakeSpan(rows))).ok() ? 1 : 0;
+          one &= group->Execute(Batch::FindFirst(queries, absl::MakeSpan(rows))).ok() ? 1 : 0;
           for (size_t i = 0; i < rows.size(); ++i) {
             one &= rows[i] == static_cast<RowId>(entries.First(queries[i])) ? 1 : 0;
           }

@@ -44,26 +44,26 @@ BOOST_AUTO_TEST_CASE(bad_input_is_refused) {
   BOOST_TEST(group->description().find("sharded 2 x gpu:packed") == 0u, group->description());
   const DeviceArray<uint64_t> wrong_kind(keys64), values(3);
   const DeviceArray<uint32_t> right_kind(keys);
-  BOOST_TEST(absl::IsInvalidArgument(group->Answer(
+  BOOST_TEST(absl::IsInvalidArgument(group->Execute(
       WideDeviceBatch::LowerBound(DeviceKeys(wrong_kind.data(), 3), values.data()), nullptr)));
   DeviceRanges uneven{DeviceKeys(right_kind.data(), 3), DeviceKeys(right_kind.data(), 2)};
   BOOST_TEST(absl::IsInvalidArgument(
-      group->Answer(WideDeviceBatch::Count(uneven, values.data()), nullptr)));
+      group->Execute(WideDeviceBatch::Count(uneven, values.data()), nullptr)));
   DeviceRanges prefix{DeviceKeys(right_kind.data(), 3), DeviceKeys(right_kind.data(), 3),
                       Bound::kInclusive, Bound::kPrefix};
   BOOST_TEST(absl::IsInvalidArgument(
-      group->Answer(WideDeviceBatch::Count(prefix, values.data()), nullptr)));
-  BOOST_TEST(
-      absl::IsUnimplemented(group->Answer(WideDeviceBatch{Operation::kScan, {}, uneven}, nullptr)));
+      group->Execute(WideDeviceBatch::Count(prefix, values.data()), nullptr)));
+  BOOST_TEST(absl::IsUnimplemented(
+      group->Execute(WideDeviceBatch{Operation::kScan, {}, uneven}, nullptr)));
   std::vector<RowId> found(3);
   BOOST_TEST(
-      absl::IsInvalidArgument(group->Answer(Batch::FindFirst(keys64, absl::MakeSpan(found)))));
+      absl::IsInvalidArgument(group->Execute(Batch::FindFirst(keys64, absl::MakeSpan(found)))));
   // Empty batches, of any kind.
-  RequireOk(group->Answer(WideDeviceBatch::LowerBound({}, nullptr), nullptr));
-  RequireOk(group->Answer(WideDeviceBatch::Count({}, nullptr), nullptr));
-  RequireOk(group->Answer(Batch::FindFirst({}, {})));
-  Matches matches;
-  RequireOk(group->Answer(Batch::Find({}, &matches)));
+  RequireOk(group->Execute(WideDeviceBatch::LowerBound({}, nullptr), nullptr));
+  RequireOk(group->Execute(WideDeviceBatch::Count({}, nullptr), nullptr));
+  RequireOk(group->Execute(Batch::FindFirst({}, {})));
+  FindResult matches;
+  RequireOk(group->Execute(Batch::Find({}, &matches)));
   BOOST_TEST(matches.size() == 0u);
 }
 
@@ -77,7 +77,7 @@ BOOST_AUTO_TEST_CASE(a_stream_that_is_captured_is_refused) {
   cudaStream_t stream = nullptr;
   BOOST_REQUIRE(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
   BOOST_REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
-  const absl::Status refused = group->Answer(
+  const absl::Status refused = group->Execute(
       WideDeviceBatch::LowerBound(DeviceKeys(memory.data(), 3), values.data()), stream);
   BOOST_TEST(absl::IsFailedPrecondition(refused), refused);
   cudaGraph_t graph = nullptr;

@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(a_run_is_cut_without_a_copy) {
     BOOST_REQUIRE(cut.size() == parts);
     const uint64_t* at = run.u64().data();
     for (const SortedRun& part : cut) {
-      BOOST_TEST((part.kind() == KeyKind::kU64));
+      BOOST_TEST((part.kind() == PhysicalType::kU64));
       BOOST_TEST((part.u64().data() == at));
       BOOST_TEST(reinterpret_cast<uintptr_t>(at) % 64 == 0);
       BOOST_TEST(reinterpret_cast<uintptr_t>(part.row_ids().data()) % 64 == 0);

@@ -42,7 +42,7 @@ void CheckAllBounds(const std::vector<Key>& entries) {
   ranges.upper_bounds = upper_bounds;
   const size_t size = ranges.size();
   std::vector<Position> expected_begin(size), expected_end(size);
-  RequireOk(index.Answer(
+  RequireOk(index.Execute(
       Batch::Positions(ranges, absl::MakeSpan(expected_begin), absl::MakeSpan(expected_end))));
 
   const BoundKeys<Key> keys(ranges);
@@ -52,7 +52,7 @@ void CheckAllBounds(const std::vector<Key>& entries) {
       keys.Fill(first, std::min(part, 2 * size - first), searched.data() + first);
     }
     std::vector<Position> found(2 * size);
-    RequireOk(index.Answer(Batch::LowerBound(searched, absl::MakeSpan(found))));
+    RequireOk(index.Execute(Batch::LowerBound(searched, absl::MakeSpan(found))));
     const absl::Span<Position> begin = absl::MakeSpan(found).first(size);
     const absl::Span<Position> end = absl::MakeSpan(found).subspan(size);
     keys.Finish(found.data(), entries.size(), begin, end);  // in place

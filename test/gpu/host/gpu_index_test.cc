@@ -21,12 +21,12 @@ namespace {
 // Switch points so low that a catalogue of small data sets crosses them all many times.
 HostBatchPolicy TinyPolicy() {
   HostBatchPolicy policy;
-  policy.most_zero_copy = 64;
-  policy.most_polled = 20;
-  policy.least_chunk = 64;
-  policy.most_chunk = 256;
-  policy.most_staged_chunk = 128;
-  policy.most_rows_from_run = 8;
+  policy.max_zero_copy = 64;
+  policy.max_polled = 20;
+  policy.min_chunk = 64;
+  policy.max_chunk = 256;
+  policy.max_staged_chunk = 128;
+  policy.max_rows_from_run = 8;
   policy.piece_ranges = 100;
   policy.piece_rows = 1000;
   return policy;
@@ -98,7 +98,7 @@ void CheckSizes(const Lookups<Key>& lookups, const HostBatchPolicy& policy,
          {absl::MakeConstSpan(lookups.keys), absl::Span<const Key>(pinned_keys.span())}) {
       for (const absl::Span<Position> out : {absl::MakeSpan(positions), pinned_positions.span()}) {
         std::fill(out.begin(), out.end(), 0xDEAD0000);
-        RequireOk(index->Answer(Batch::LowerBound(keys.first(size), out.first(size))));
+        RequireOk(index->Execute(Batch::LowerBound(keys.first(size), out.first(size))));
         BOOST_TEST(std::equal(out.begin(), out.begin() + size, lookups.lower.begin()),
                    size << " queries");
         BOOST_TEST(std::count(out.begin() + size, out.end(), 0xDEAD0000) ==
@@ -130,12 +130,12 @@ BOOST_AUTO_TEST_CASE(every_operation_agrees_with_the_oracle_in_chunks_and_pieces
 
 BOOST_AUTO_TEST_CASE(batches_of_every_size_around_the_switch_points) {
   HostBatchPolicy policy;
-  policy.most_polled = 1000;
-  policy.most_zero_copy = 4096;
+  policy.max_polled = 1000;
+  policy.max_zero_copy = 4096;
   policy.chunks = 8;
-  policy.least_chunk = 4096;
-  policy.most_chunk = 16384;
-  policy.most_staged_chunk = 8192;
+  policy.min_chunk = 4096;
+  policy.max_chunk = 16384;
+  policy.max_staged_chunk = 8192;
   const std::vector<size_t> sizes = Around(
       {8192, 2 * 8192, 4 * 8192, 5 * 8192, 8 * 4096, 8 * 8192, 8 * 16384, 9 * 16384, 150000});
   CheckSizes(Lookups<uint32_t>(30000, 150001), policy, sizes);
@@ -144,12 +144,10 @@ BOOST_AUTO_TEST_CASE(batches_of_every_size_around_the_switch_points) {
 
 BOOST_AUTO_TEST_CASE(batches_around_the_switch_points_of_production) {
   const HostBatchPolicy policy;
-  const std::vector<size_t> sizes =
-      Around({policy.most_polled, policy.most_zero_copy, policy.least_chunk,
-              policy.chunks * policy.least_chunk, policy.chunks * policy.most_chunk,
-              (policy.chunks + 1) * policy.most_chunk});
-  CheckSizes(Lookups<uint32_t>(1000000, (policy.chunks + 1) * policy.most_chunk + 1), policy,
-             sizes);
+  const std::vector<size_t> sizes = Around(
+      {policy.max_polled, policy.max_zero_copy, policy.min_chunk, policy.chunks * policy.min_chunk,
+       policy.chunks * policy.max_chunk, (policy.chunks + 1) * policy.max_chunk});
+  CheckSizes(Lookups<uint32_t>(1000000, (policy.chunks + 1) * policy.max_chunk + 1), policy, sizes);
 }
 
 // Results that look like what stands in their place until they arrive.
@@ -162,7 +160,7 @@ BOOST_AUTO_TEST_CASE(row_ids_of_every_pattern_are_found) {
   }
   const std::unique_ptr<OrderedIndex> index = MakeIndex(*SortedRun::FromSorted(keys, rows), {});
   std::vector<RowId> found(255);
-  RequireOk(index->Answer(Batch::FindFirst(keys, absl::MakeSpan(found))));
+  RequireOk(index->Execute(Batch::FindFirst(keys, absl::MakeSpan(found))));
   BOOST_TEST(found == rows);
 }
 
@@ -171,13 +169,13 @@ BOOST_AUTO_TEST_CASE(a_scan_of_one_range_that_is_longer_than_many_pieces) {
   const std::unique_ptr<OrderedIndex> index = MakeIndex(lookups.run, TinyPolicy());
   for (Order order : {Order::kAscending, Order::kDescending}) {
     for (uint64_t limit : {uint64_t{99999}, UINT64_MAX}) {
-      Matches matches;
+      FindResult matches;
       QueryOptions options;
       options.order = order;
       options.limit = limit;
       options.with_keys = true;
-      RequireOk(
-          index->Answer(Batch::Scan(RangeBatch::Everything(KeyKind::kU64), &matches, options)));
+      RequireOk(index->Execute(
+          Batch::Scan(RangeBatch::Everything(PhysicalType::kU64), &matches, options)));
       const size_t count = std::min<uint64_t>(limit, 200000);
       BOOST_REQUIRE(matches.row_ids.size() == count);
       BOOST_REQUIRE(matches.keys.size() == count);

@@ -148,9 +148,9 @@ void CheckShapes() {
   CheckJoin<Key>(some, {Multiples<Key>(5, 2, 20000), true});         // with few
   CheckJoin<Key>({Multiples<Key>(5, 2000, 2000), true}, some);       // few, far apart, with many
   CheckJoin<Key>({Multiples<Key>(3000, 20, 0), true}, some, 3);
-  constexpr Key kMost = static_cast<Key>(~Key{0});
-  CheckJoin<Key>({{0, 5, kMost, kMost}, true}, {{0, 0, kMost, kMost, kMost}, true});
-  CheckJoin<Key>({std::vector<Key>(3000, kMost), false}, {{kMost}, false});
+  constexpr Key kMax = static_cast<Key>(~Key{0});
+  CheckJoin<Key>({{0, 5, kMax, kMax}, true}, {{0, 0, kMax, kMax, kMax}, true});
+  CheckJoin<Key>({std::vector<Key>(3000, kMax), false}, {{kMax}, false});
   // Keys that repeat: on one side, on both, over the borders of tiles.
   CheckJoin<Key>({RandomKeys<Key>(kSize, kSize / 4, 1), true}, {Multiples<Key>(kSize, 1, 0), true});
   CheckJoin<Key>({Multiples<Key>(kSize, 1, 0), true}, {RandomKeys<Key>(kSize, kSize / 4, 2), true});

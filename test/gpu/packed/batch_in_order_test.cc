@@ -83,14 +83,14 @@ void Check(const std::string& factory, const OracleData<Key>& data,
   const DeviceArray<uint32_t> values(size);
   const DeviceArray<uint8_t> found(size);
   BOOST_TEST_CONTEXT(factory << ", " << data.name << ", " << size << " queries") {
-    RequireOk(index->Answer(DeviceBatch::FindFirst(keys, values.data()), nullptr));
+    RequireOk(index->Execute(DeviceBatch::FindFirst(keys, values.data()), nullptr));
     BOOST_TEST((values.ToHost() == rows));
-    RequireOk(index->Answer(DeviceBatch::LowerBound(keys, values.data()), nullptr));
+    RequireOk(index->Execute(DeviceBatch::LowerBound(keys, values.data()), nullptr));
     BOOST_TEST((values.ToHost() == lower));
-    RequireOk(index->Answer(DeviceBatch::UpperBound(keys, values.data()), nullptr));
+    RequireOk(index->Execute(DeviceBatch::UpperBound(keys, values.data()), nullptr));
     BOOST_TEST((values.ToHost() == upper));
-    RequireOk(
-        index->Answer(DeviceBatch::Contains(keys, reinterpret_cast<bool*>(found.data())), nullptr));
+    RequireOk(index->Execute(DeviceBatch::Contains(keys, reinterpret_cast<bool*>(found.data())),
+                             nullptr));
     BOOST_TEST((found.ToHost() == there));
   }
 }

@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(finds_leaves_however_separators_are_spread) {
 
 template <typename Key>
 void FindsLeavesAroundFullLevels() {
-  constexpr size_t kTop = KaryDirectory<Key>::kMostInTop, kFanOut = KaryDirectoryNode::kFanOut;
+  constexpr size_t kTop = KaryDirectory<Key>::kMaxInTop, kFanOut = KaryDirectoryNode::kFanOut;
   auto generator = TestRandom(34);
   const auto random = [&] { return Draw<Key>(generator); };
   for (size_t count : {kTop - 1, kTop, kTop + 1, kTop * kFanOut - 1, kTop * kFanOut + kFanOut - 1,
@@ -165,7 +165,7 @@ BOOST_AUTO_TEST_CASE(has_one_leaf_without_separators) {
 
 BOOST_AUTO_TEST_CASE(finds_leaves_through_three_levels) {
   constexpr size_t kFanOut = KaryDirectoryNode::kFanOut;
-  const size_t count = (KaryDirectory<uint64_t>::kMostInTop + 1) * kFanOut * kFanOut + 12345;
+  const size_t count = (KaryDirectory<uint64_t>::kMaxInTop + 1) * kFanOut * kFanOut + 12345;
   std::vector<uint64_t> separators(count);
   for (size_t i = 0; i < count; ++i) separators[i] = i * i;
   Check("squares", std::move(separators));

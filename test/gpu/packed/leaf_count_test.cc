@@ -36,8 +36,8 @@ BOOST_AUTO_TEST_CASE(leaves_are_counted_in_64_bits_and_refused_beyond_32) {
        {std::pair{kHalf - 1, true}, {kHalf, false}, {kHalf + 5, false}, {kMaxEntries, false}}) {
     for (int bits : {16, 32, 48}) {
       const auto bounds = BoundPackedBytes(keys, Scattered<uint64_t>(keys), OfBits(bits));
-      BOOST_TEST(bounds.least_leaves == 2 * keys);
-      const absl::Status status = CheckLeafCount(bounds.least_leaves, bits);
+      BOOST_TEST(bounds.min_leaves == 2 * keys);
+      const absl::Status status = CheckLeafCount(bounds.min_leaves, bits);
       BOOST_TEST(status.ok() == fits, keys << " keys: " << status);
       if (!fits) {
         BOOST_TEST(absl::IsInvalidArgument(status));
@@ -49,13 +49,13 @@ BOOST_AUTO_TEST_CASE(leaves_are_counted_in_64_bits_and_refused_beyond_32) {
 
 BOOST_AUTO_TEST_CASE(leaves_of_whole_keys_are_always_few_enough) {
   const auto wide = BoundPackedBytes(kMaxEntries, Scattered<uint64_t>(kMaxEntries), OfBits(64));
-  BOOST_TEST(CheckLeafCount(wide.least_leaves, 64).ok());
+  BOOST_TEST(CheckLeafCount(wide.min_leaves, 64).ok());
   const auto narrow = BoundPackedBytes(kMaxEntries, Scattered<uint32_t>(kMaxEntries), OfBits(32));
-  BOOST_TEST(CheckLeafCount(narrow.least_leaves, 32).ok());
+  BOOST_TEST(CheckLeafCount(narrow.min_leaves, 32).ok());
   // And what takes least memory is never more.
   for (uint64_t keys : {uint64_t{1} << 30, uint64_t{1} << 31, kMaxEntries}) {
     const auto best = BoundPackedBytes(keys, Scattered<uint64_t>(keys), OfBits(0));
-    BOOST_TEST(CheckLeafCount(best.least_leaves, 64).ok());
+    BOOST_TEST(CheckLeafCount(best.min_leaves, 64).ok());
   }
 }
 

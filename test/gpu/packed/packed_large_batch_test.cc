@@ -55,16 +55,16 @@ void CheckAnswers(const DeviceIndex& index, const std::vector<Key>& queries,
   const DeviceArray<Position> begin(keys.size()), end(keys.size());
   const DeviceArray<RowId> rows(keys.size());
   const DeviceArray<bool> found(keys.size());
-  RequireOk(index.Answer(DeviceBatch::EqualRange(keys, begin.data(), end.data()), nullptr));
+  RequireOk(index.Execute(DeviceBatch::EqualRange(keys, begin.data(), end.data()), nullptr));
   BOOST_TEST((begin.ToHost() == expected.begin));
   BOOST_TEST((end.ToHost() == expected.end));
-  RequireOk(index.Answer(DeviceBatch::UpperBound(keys, end.data()), nullptr));
+  RequireOk(index.Execute(DeviceBatch::UpperBound(keys, end.data()), nullptr));
   BOOST_TEST((end.ToHost() == expected.end));
-  RequireOk(index.Answer(DeviceBatch::LowerBound(keys, begin.data()), nullptr));
+  RequireOk(index.Execute(DeviceBatch::LowerBound(keys, begin.data()), nullptr));
   BOOST_TEST((begin.ToHost() == expected.begin));
-  RequireOk(index.Answer(DeviceBatch::FindFirst(keys, rows.data()), nullptr));
+  RequireOk(index.Execute(DeviceBatch::FindFirst(keys, rows.data()), nullptr));
   BOOST_TEST((rows.ToHost() == expected.first_row));
-  RequireOk(index.Answer(DeviceBatch::Contains(keys, found.data()), nullptr));
+  RequireOk(index.Execute(DeviceBatch::Contains(keys, found.data()), nullptr));
   const std::vector<bool> contains = found.ToHost();
   size_t wrong = 0;
   for (size_t i = 0; i < contains.size(); ++i) {
@@ -107,10 +107,10 @@ bool SearchTakesACounter(const DeviceIndex& index, const std::vector<Key>& keys,
       DeviceBatch::LowerBound(DeviceKeys(batch.data(), batch.size()), found.data());
   LimitSharedBytes(shared);
   FailDeviceAllocationsAfter(0);
-  absl::Status status = index.Answer(lower_bounds, nullptr);
+  absl::Status status = index.Execute(lower_bounds, nullptr);
   const bool takes = absl::IsResourceExhausted(status);
   FailDeviceAllocationsAfter(-1);
-  if (takes) status = index.Answer(lower_bounds, nullptr);
+  if (takes) status = index.Execute(lower_bounds, nullptr);
   LimitSharedBytes(0);
   RequireOk(status);
   const std::vector<Position> positions = found.ToHost();

@@ -88,8 +88,8 @@ void CheckBounds(const Keys<Key>& keys, const Choice& choice) {
   const auto predicted = RequireOk(PredictDeviceBytes(factory, run));
   const PackedBounds bounds =
       BoundPackedBytes(run.size(), SurveyOnHost<Key>(keys.keys, 1), choice.options);
-  BOOST_TEST(bounds.most_building == predicted.building);
-  BOOST_TEST(bounds.most_resident == predicted.resident);
+  BOOST_TEST(bounds.max_building == predicted.building);
+  BOOST_TEST(bounds.max_resident == predicted.resident);
 
   const size_t before = AllocatedDeviceBytes();
   (void)TakePeakDeviceBytes();
@@ -103,7 +103,7 @@ void CheckBounds(const Keys<Key>& keys, const Choice& choice) {
     peak = TakePeakDeviceBytes() - before;
     const uint64_t resident = (*index)->memory_bytes();
     BOOST_TEST(AllocatedDeviceBytes() - before == resident);
-    BOOST_TEST(bounds.least_building <= peak);
+    BOOST_TEST(bounds.min_building <= peak);
     BOOST_TEST(predicted.building >= peak);
     BOOST_TEST(predicted.resident >= resident);
     // What a small index may take for its directory aside.
@@ -122,7 +122,7 @@ void CheckBounds(const Keys<Key>& keys, const Choice& choice) {
   }
   // With less than the least nothing is built. Of what little a few entries take, the run's survey
   // may already be too much.
-  LimitDeviceBytes(before + bounds.least_building - 1);
+  LimitDeviceBytes(before + bounds.min_building - 1);
   const auto refused = MakeDeviceIndex(choice.factory, run);
   LimitDeviceBytes(0);
   BOOST_TEST(absl::IsResourceExhausted(refused.status()), refused.status());

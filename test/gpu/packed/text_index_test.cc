@@ -205,23 +205,26 @@ BOOST_AUTO_TEST_CASE(strings_begin_anywhere) {
         }
         const DeviceArray<uint32_t> on_device(from);
         const DeviceKeys keys(bytes.data() + (moved ? skipped : 0), on_device.data(), size);
-        RequireOk(index->Answer(DeviceBatch::LowerBound(keys, begin.data()), nullptr));
+        RequireOk(index->Execute(DeviceBatch::LowerBound(keys, begin.data()), nullptr));
         BOOST_REQUIRE(begin.ToHost() == lowers);
         DeviceRanges ranges;
         ranges.lower = ranges.upper = keys;
         ranges.upper_bound = Bound::kPrefix;
-        RequireOk(index->Answer(DeviceBatch::Positions(ranges, begin.data(), end.data()), nullptr));
+        RequireOk(
+            index->Execute(DeviceBatch::Positions(ranges, begin.data(), end.data()), nullptr));
         BOOST_REQUIRE(begin.ToHost() == lowers);
         BOOST_REQUIRE(end.ToHost() == prefix_ends);
         // Behind the prefix itself, and from the first key on.
         ranges.lower_bound = Bound::kExclusive;
-        RequireOk(index->Answer(DeviceBatch::Positions(ranges, begin.data(), end.data()), nullptr));
+        RequireOk(
+            index->Execute(DeviceBatch::Positions(ranges, begin.data(), end.data()), nullptr));
         BOOST_REQUIRE(begin.ToHost() == uppers);
         std::vector<Position> mended = prefix_ends;
         for (size_t i = 0; i < size; ++i) mended[i] = std::max(mended[i], uppers[i]);
         BOOST_REQUIRE(end.ToHost() == mended);
         ranges.lower_bound = Bound::kOpen;
-        RequireOk(index->Answer(DeviceBatch::Positions(ranges, begin.data(), end.data()), nullptr));
+        RequireOk(
+            index->Execute(DeviceBatch::Positions(ranges, begin.data(), end.data()), nullptr));
         BOOST_REQUIRE(begin.ToHost() == std::vector<Position>(size, 0));
         BOOST_REQUIRE(end.ToHost() == prefix_ends);
       }

@@ -45,8 +45,8 @@ OracleData<Key> Data(size_t size) {
 template <typename Key>
 std::string BytesOfRun(const OracleData<Key>& data) {
   TemporaryDirectory directory;
-  auto writer = RequireOk(
-      RunFileWriter::Create(directory / "run", sizeof(Key) == 4 ? KeyKind::kU32 : KeyKind::kU64));
+  auto writer = RequireOk(RunFileWriter::Create(
+      directory / "run", sizeof(Key) == 4 ? PhysicalType::kU32 : PhysicalType::kU64));
   const SortedRun run = OracleRun(data);
   RequireOk(writer->Begin(run.size(), run.size() * sizeof(Key)));
   if constexpr (sizeof(Key) == 4) {

@@ -91,26 +91,26 @@ BOOST_AUTO_TEST_CASE(a_limit_on_request_is_what_there_is) {
 
 // What others on the device could use is not kept.
 BOOST_AUTO_TEST_CASE(the_pool_keeps_little_of_what_was_freed) {
-  const auto most_kept = MostKeptBytes();
+  const auto max_kept = MostKeptBytes();
   const auto before = ReservedDeviceBytes();
-  BOOST_REQUIRE(most_kept.ok() && before.ok());
-  BOOST_TEST(*most_kept <= size_t{1} << 30);
+  BOOST_REQUIRE(max_kept.ok() && before.ok());
+  BOOST_TEST(*max_kept <= size_t{1} << 30);
   const auto stream = RequireOk(Stream::Create());
   constexpr size_t kPart = size_t{256} << 20;
   for (int round = 0; round < 2; ++round) {
     {
       std::vector<DeviceBuffer<char>> parts;
-      for (size_t bytes = 0; bytes <= *most_kept + 2 * kPart; bytes += kPart) {
+      for (size_t bytes = 0; bytes <= *max_kept + 2 * kPart; bytes += kPart) {
         auto part = RequireOk(DeviceBuffer<char>::Allocate(kPart, stream.get()));
         if (round == 1) part.SetStream(AfterAllUses());
         parts.push_back(std::move(part));
       }
-      BOOST_TEST(*ReservedDeviceBytes() > *most_kept + kPart);
+      BOOST_TEST(*ReservedDeviceBytes() > *max_kept + kPart);
     }
     // The second time another stream is waited for, which does not know of the memory.
     BOOST_REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
     RequireOk(stream.Wait());
-    BOOST_TEST(*ReservedDeviceBytes() <= std::max(*most_kept, *before));
+    BOOST_TEST(*ReservedDeviceBytes() <= std::max(*max_kept, *before));
   }
 }
 
@@ -193,7 +193,7 @@ BOOST_AUTO_TEST_CASE(memory_comes_from_a_resource_of_the_programs) {
     auto index = RequireOk(MakeOrderedIndex("gpu:auto", run));
     BOOST_TEST(resource.given == index->memory_bytes());
     std::vector<RowId> found(keys.size());
-    RequireOk(index->Answer(Batch::FindFirst(keys, absl::MakeSpan(found))));
+    RequireOk(index->Execute(Batch::FindFirst(keys, absl::MakeSpan(found))));
     BOOST_TEST(found == rows);
     BOOST_TEST(resource.given == index->memory_bytes());
     // Neither back to the pool, nor to another.

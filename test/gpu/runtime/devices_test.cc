@@ -39,7 +39,7 @@ BOOST_AUTO_TEST_CASE(a_device_that_lacks_what_kernels_use_is_unavailable_whateve
 }
 
 BOOST_FIXTURE_TEST_CASE(a_stream_is_of_the_device_that_it_was_made_on, NeedsDevice) {
-  const auto devices = RequireOk(Devices());
+  const auto devices = RequireOk(ListDevices());
   for (const Device& device : devices) {
     const OnDevice on_device(device.ordinal);
     const auto stream = RequireOk(Stream::Create());
@@ -53,7 +53,7 @@ BOOST_FIXTURE_TEST_CASE(a_stream_is_of_the_device_that_it_was_made_on, NeedsDevi
 
 // With one device this says little: the current one is always the stream's.
 BOOST_FIXTURE_TEST_CASE(an_index_is_built_on_its_streams_device_whichever_is_current, NeedsDevice) {
-  const auto devices = RequireOk(Devices());
+  const auto devices = RequireOk(ListDevices());
   const Device& last = devices.back();
   std::unique_ptr<Stream> stream;
   std::optional<DeviceArray<uint32_t>> keys, results;
@@ -70,8 +70,8 @@ BOOST_FIXTURE_TEST_CASE(an_index_is_built_on_its_streams_device_whichever_is_cur
       MakeDeviceIndex("gpu:packed", DeviceKeys(keys->data(), 3), rows->data(), stream->get()));
   BOOST_TEST(index->device() == last.ordinal);
   BOOST_TEST(index
-                 ->Answer(DeviceBatch::FindFirst(DeviceKeys(keys->data(), 3), results->data()),
-                          stream->get())
+                 ->Execute(DeviceBatch::FindFirst(DeviceKeys(keys->data(), 3), results->data()),
+                           stream->get())
                  .ok());
   BOOST_TEST(stream->Wait().ok());
   BOOST_TEST((results->ToHost() == std::vector<uint32_t>{1, 2, 3}));

@@ -34,7 +34,7 @@ inline constexpr size_t kSizes[] = {100, 10000, 300000};
 inline std::unique_ptr<OrderedIndex> MakeIndex(const char* factory = "gpu:packed") {
   auto index = RequireOk(MakeDeviceIndex(factory, Run()));
   HostBatchPolicy policy;
-  policy.most_rows_from_run = 1000;
+  policy.max_rows_from_run = 1000;
   policy.piece_rows = 200000;
   return std::make_unique<GpuIndex>(Run(), std::move(index), policy);
 }
@@ -51,7 +51,7 @@ inline constexpr Operation kAskedOperations[] = {Operation::kFindFirst, Operatio
                                                  Operation::kContains,  Operation::kCount,
                                                  Operation::kFind,      Operation::kScan};
 
-inline bool AreRows(const Matches& matches, const std::vector<uint32_t>& keys,
+inline bool AreRows(const FindResult& matches, const std::vector<uint32_t>& keys,
                     uint32_t rows_of_range) {
   if (matches.size() != keys.size()) return false;
   for (size_t i = 0; i < keys.size(); ++i) {
@@ -76,7 +76,7 @@ inline absl::Status Ask(const OrderedIndex& index, Operation operation,
   switch (operation) {
     case Operation::kFindFirst: {
       std::vector<RowId> rows(size);
-      status = index.Answer(Batch::FindFirst(batch, absl::MakeSpan(rows)));
+      status = index.Execute(Batch::FindFirst(batch, absl::MakeSpan(rows)));
       for (size_t i = 0; i < size; ++i) {
         right &= rows[i] == (keys[i] % 2 == 0 ? keys[i] / 2 : kNoRow);
       }
@@ -84,25 +84,25 @@ inline absl::Status Ask(const OrderedIndex& index, Operation operation,
     }
     case Operation::kLowerBound: {
       std::vector<Position> positions(size);
-      status = index.Answer(Batch::LowerBound(batch, absl::MakeSpan(positions)));
+      status = index.Execute(Batch::LowerBound(batch, absl::MakeSpan(positions)));
       for (size_t i = 0; i < size; ++i) right &= positions[i] == (keys[i] + 1) / 2;
       break;
     }
     case Operation::kContains: {
       const auto found = std::make_unique<bool[]>(size);
-      status = index.Answer(Batch::Contains(batch, absl::MakeSpan(found.get(), size)));
+      status = index.Execute(Batch::Contains(batch, absl::MakeSpan(found.get(), size)));
       for (size_t i = 0; i < size; ++i) right &= found[i] == (keys[i] % 2 == 0);
       break;
     }
     case Operation::kCount: {
       std::vector<uint64_t> counts(size);
-      status = index.Answer(Batch::Count(RangeBatch::Equal(batch), absl::MakeSpan(counts)));
+      status = index.Execute(Batch::Count(RangeBatch::Equal(batch), absl::MakeSpan(counts)));
       for (size_t i = 0; i < size; ++i) right &= counts[i] == (keys[i] % 2 == 0 ? 1 : 0);
       break;
     }
     case Operation::kFind: {
-      Matches matches;
-      status = index.Answer(Batch::Find(batch, &matches));
+      FindResult matches;
+      status = index.Execute(Batch::Find(batch, &matches));
       right = !status.ok() || AreRows(matches, keys, 0);
       break;
     }
@@ -114,8 +114,8 @@ inline absl::Status Ask(const OrderedIndex& index, Operation operation,
       ranges.lower = batch;
       ranges.upper = upper;
       ranges.lower_bound = ranges.upper_bound = Bound::kInclusive;
-      Matches matches;
-      status = index.Answer(Batch::Scan(ranges, &matches));
+      FindResult matches;
+      status = index.Execute(Batch::Scan(ranges, &matches));
       right = !status.ok() || AreRows(matches, keys, kReach);
       break;
     }

@@ -87,11 +87,11 @@ BOOST_AUTO_TEST_CASE(batches_in_memory_that_is_pinned_in_part_are_answered) {
     rows[i] = static_cast<RowId>(i);
   }
   const auto run = *SortedRun::FromSorted(keys, rows);
-  for (size_t most_zero_copy : {size_t{1} << 16, size_t{100}}) {
+  for (size_t max_zero_copy : {size_t{1} << 16, size_t{100}}) {
     auto made = RequireOk(MakeDeviceIndex("gpu:packed", run));
     HostBatchPolicy policy;
-    policy.most_zero_copy = most_zero_copy;
-    policy.least_chunk = 1000;
+    policy.max_zero_copy = max_zero_copy;
+    policy.min_chunk = 1000;
     const GpuIndex index(run, std::move(made), policy);
     for (size_t first : {0, 4}) {
       constexpr size_t kQueries = 8 * kPage / sizeof(uint32_t);
@@ -101,7 +101,7 @@ BOOST_AUTO_TEST_CASE(batches_in_memory_that_is_pinned_in_part_are_answered) {
       auto* const asked = reinterpret_cast<uint32_t*>(in.data());
       auto* const found = reinterpret_cast<RowId*>(out.data());
       for (size_t i = 0; i < kQueries; ++i) asked[i] = static_cast<uint32_t>(i * 7 % 31000);
-      RequireOk(index.Answer(
+      RequireOk(index.Execute(
           Batch::FindFirst(absl::MakeConstSpan(asked, kQueries), absl::MakeSpan(found, kQueries))));
       size_t wrong = 0;
       for (size_t i = 0; i < kQueries; ++i) {

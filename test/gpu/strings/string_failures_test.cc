@@ -70,26 +70,27 @@ BOOST_AUTO_TEST_CASE(a_build_that_runs_out_of_memory_leaves_nothing) {
 BOOST_AUTO_TEST_CASE(queries_that_run_out_of_memory_leave_nothing) {
   const SortedRun run = Data().run();
   HostBatchPolicy policy;
-  policy.least_chunk = 1000;
-  policy.most_zero_copy = 100;
-  policy.most_rows_from_run = 10;
+  policy.min_chunk = 1000;
+  policy.max_zero_copy = 100;
+  policy.max_rows_from_run = 10;
   policy.piece_rows = 100;
   const GpuIndex index(run, RequireOk(MakeDeviceIndex("gpu:partial_key", run)), policy);
   const std::vector<std::string> strings = SomeQueries(5000);
   const std::vector<std::string_view> queries(strings.begin(), strings.end());
   std::vector<Position> positions(queries.size());
   BOOST_TEST(FailEveryAllocation([&] {
-               return index.Answer(Batch::LowerBound(queries, absl::MakeSpan(positions)));
+               return index.Execute(Batch::LowerBound(queries, absl::MakeSpan(positions)));
              }) > 4);
-  Matches matches;
-  BOOST_TEST(FailEveryAllocation([&] { return index.Answer(Batch::Find(queries, &matches)); }) > 4);
+  FindResult matches;
+  BOOST_TEST(FailEveryAllocation([&] { return index.Execute(Batch::Find(queries, &matches)); }) >
+             4);
   BOOST_TEST(matches.row_ids.size() == 2500u);
 }
 
 BOOST_AUTO_TEST_CASE(batches_meet_a_device_that_fails_at_any_call) {
   const SortedRun run = Data().run();
   HostBatchPolicy policy;
-  policy.least_chunk = 1000;
+  policy.min_chunk = 1000;
   const GpuIndex index(run, RequireOk(MakeDeviceIndex("gpu:partial_key,hash", run)), policy);
   const std::vector<std::string> strings = SomeQueries(5000);
   const std::vector<std::string_view> queries(strings.begin(), strings.end());
@@ -98,7 +99,7 @@ BOOST_AUTO_TEST_CASE(batches_meet_a_device_that_fails_at_any_call) {
   for (bool ok = false; !ok; ++calls) {
     BOOST_REQUIRE(calls < 100);
     FailDeviceCallsAfter(calls);
-    const absl::Status status = index.Answer(Batch::FindFirst(queries, absl::MakeSpan(rows)));
+    const absl::Status status = index.Execute(Batch::FindFirst(queries, absl::MakeSpan(rows)));
     FailDeviceCallsAfter(-1);
     ok = status.ok();
     if (!ok) BOOST_TEST(absl::IsUnavailable(status), status);
@@ -121,8 +122,9 @@ BOOST_AUTO_TEST_CASE(batches_are_captured) {
   const DeviceArray<Position> lower(4), upper(4);
   const Stream stream = RequireOk(Stream::Create());
   BOOST_REQUIRE(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal) == cudaSuccess);
-  RequireOk(index->Answer(DeviceBatch::FindFirst(keys, rows.data()), stream.get()));
-  RequireOk(index->Answer(DeviceBatch::EqualRange(keys, lower.data(), upper.data()), stream.get()));
+  RequireOk(index->Execute(DeviceBatch::FindFirst(keys, rows.data()), stream.get()));
+  RequireOk(
+      index->Execute(DeviceBatch::EqualRange(keys, lower.data(), upper.data()), stream.get()));
   cudaGraph_t graph = nullptr;
   BOOST_REQUIRE(cudaStreamEndCapture(stream.get(), &graph) == cudaSuccess);
   cudaGraphExec_t launched = nullptr;
@@ -152,11 +154,11 @@ BOOST_AUTO_TEST_CASE(a_router_takes_text_to_the_gpu_and_back) {
   Batch batch = Batch::FindFirst(queries, absl::MakeSpan(by_gpu));
   batch.options.route = "gpu:partial_key";
   batch.explain = &explain;
-  RequireOk(router.Answer(batch));
+  RequireOk(router.Execute(batch));
   BOOST_TEST(explain.route == "gpu:partial_key");
   FailDeviceCallsAfter(0);
   batch.values = absl::MakeSpan(by_cpu);
-  RequireOk(router.Answer(batch));
+  RequireOk(router.Execute(batch));
   FailDeviceCallsAfter(-1);
   BOOST_TEST(absl::StartsWith(explain.route, "cpu:partial_key"), explain.route);
   BOOST_TEST((by_gpu == by_cpu));

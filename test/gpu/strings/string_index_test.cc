@@ -91,9 +91,9 @@ BOOST_AUTO_TEST_CASE(chunks_of_any_size) {
   const SortedRun run = OracleRun(data);
   for (const size_t chunk : {1, 7, 1000, 1 << 20}) {
     HostBatchPolicy policy;
-    policy.least_chunk = chunk;
-    policy.most_string_chunk = chunk;
-    policy.most_zero_copy = chunk == 1000 ? 0 : 1 << 16;
+    policy.min_chunk = chunk;
+    policy.max_string_chunk = chunk;
+    policy.max_zero_copy = chunk == 1000 ? 0 : 1 << 16;
     const GpuIndex index(run, RequireOk(MakeDeviceIndex("gpu:partial_key", run)), policy);
     CheckPointsAgainstOracle(index, data, chunk == 1 ? 300 : SIZE_MAX);
   }
@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(chunks_end_where_strings_are_long) {
     expected[i] = !is_long ? row_ids[i % 3] : missing == 0 ? 4 : kNoRow;
   }
   std::vector<RowId> rows(queries.size());
-  RequireOk(index->Answer(Batch::FindFirst(queries, absl::MakeSpan(rows))));
+  RequireOk(index->Execute(Batch::FindFirst(queries, absl::MakeSpan(rows))));
   BOOST_TEST((rows == expected));
 }
 
@@ -129,7 +129,7 @@ BOOST_AUTO_TEST_CASE(long_queries_cost_no_memory) {
   const std::string longest(size_t{100} << 20, 'b');
   const std::vector<std::string_view> queries(1000, longest);
   std::vector<Position> positions(queries.size());
-  RequireOk(index->Answer(Batch::LowerBound(queries, absl::MakeSpan(positions))));
+  RequireOk(index->Execute(Batch::LowerBound(queries, absl::MakeSpan(positions))));
   BOOST_TEST((positions == std::vector<Position>(queries.size(), 3)));
 }
 
@@ -188,7 +188,7 @@ BOOST_AUTO_TEST_CASE(says_what_it_is_and_what_it_does_not_take) {
   const DeviceArray<uint32_t> keys(numbers);
   DeviceArray<RowId> rows(2);
   BOOST_TEST(absl::IsInvalidArgument(
-      index->Answer(DeviceBatch::FindFirst(DeviceKeys(keys.data(), 2), rows.data()), nullptr)));
+      index->Execute(DeviceBatch::FindFirst(DeviceKeys(keys.data(), 2), rows.data()), nullptr)));
   BOOST_TEST(absl::IsUnimplemented(
       MakeDeviceIndex("gpu:auto", DeviceStrings({"a"}).keys(), rows.data(), nullptr).status()));
 }
@@ -198,12 +198,12 @@ BOOST_AUTO_TEST_CASE(many_threads_ask_at_once) {
   const auto index = RequireOk(MakeOrderedIndex("gpu:partial_key,hash", OracleRun(data)));
   const auto queries = oracle::Views(data.queries);
   std::vector<RowId> expected(queries.size());
-  RequireOk(index->Answer(Batch::FindFirst(queries, absl::MakeSpan(expected))));
+  RequireOk(index->Execute(Batch::FindFirst(queries, absl::MakeSpan(expected))));
   RequireOnFourThreads([&] {
     std::vector<RowId> rows(queries.size());
     bool same = true;
     for (int i = 0; i < 10; ++i) {
-      same &= index->Answer(Batch::FindFirst(queries, absl::MakeSpan(rows))).ok();
+      same &= index->Execute(Batch::FindFirst(queries, absl::MakeSpan(rows))).ok();
       same &= rows == expected;
     }
     return same;

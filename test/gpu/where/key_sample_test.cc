@@ -25,8 +25,8 @@ uint64_t CountIn(const std::vector<uint64_t>& keys, DeviceKeyRange range) {
 }
 
 BOOST_AUTO_TEST_CASE(first_and_last_key_are_in_it) {
-  for (const uint64_t entries : {uint64_t{1}, uint64_t{2}, KeySample::kMostKeys - 1,
-                                 KeySample::kMostKeys, KeySample::kMostKeys + 1, kMaxEntries}) {
+  for (const uint64_t entries : {uint64_t{1}, uint64_t{2}, KeySample::kMaxKeys - 1,
+                                 KeySample::kMaxKeys, KeySample::kMaxKeys + 1, kMaxEntries}) {
     const uint64_t size = KeySample::SizeFor(entries);
     BOOST_TEST(KeySample::PositionOf(0, entries) == 0);
     BOOST_TEST(KeySample::PositionOf(size - 1, entries) == entries - 1);

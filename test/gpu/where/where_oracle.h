@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/where/device_index_group.h"
+#include "cairn/device/index_group.h"
 
 // Predicates as SQL defines them, row by row; and random ones.
 namespace cairn::gpu {

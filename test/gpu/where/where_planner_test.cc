@@ -115,7 +115,7 @@ BOOST_AUTO_TEST_CASE(a_strategy_can_be_forced_where_it_can_answer) {
   // A block's shared memory must hold a part's bitmaps, and parts are at most so many.
   group.shared_bytes = 1000;
   BOOST_TEST(refused(any, Strategy::kBitmap).find("strategy bitmap cannot answer this") == 0);
-  BOOST_TEST(Group(1 << 20).Decide(any, true, Strategy::kBitmap).part_bits == kLeastPartBits);
+  BOOST_TEST(Group(1 << 20).Decide(any, true, Strategy::kBitmap).part_bits == kMinPartBits);
   group = Group(kMaxEntries);
   BOOST_TEST(!refused(any, Strategy::kBitmap).empty());
   BOOST_TEST((group.Decide(any).plan.strategy == Strategy::kScan));
@@ -131,20 +131,20 @@ BOOST_AUTO_TEST_CASE(parts_fit_shared_memory) {
       continue;
     }
     BOOST_TEST((of.program.stack + 2) << (of.part_bits - 3) <= kSharedBytes);
-    BOOST_TEST(group.rows <= kMostParts << of.part_bits);
+    BOOST_TEST(group.rows <= kMaxParts << of.part_bits);
   }
 }
 
 BOOST_AUTO_TEST_CASE(too_many_comparisons) {
   const Group group;
   std::vector<DevicePredicate> any;
-  for (size_t i = 0; i <= kMostSets / 2; ++i) any.push_back(group.Share(0, i) && group.Share(1, i));
+  for (size_t i = 0; i <= kMaxSets / 2; ++i) any.push_back(group.Share(0, i) && group.Share(1, i));
   const absl::Status status =
       DecideWhere(DevicePredicate::Any(any), group.facts(), true, Strategy::kAuto).status();
   BOOST_TEST(absl::IsInvalidArgument(status));
   BOOST_TEST(status.message() == "a predicate of 66 comparisons, more than the 64 that are taken");
   any.pop_back();
-  BOOST_TEST(group.Decide(DevicePredicate::Any(any)).sets.size() == kMostSets);
+  BOOST_TEST(group.Decide(DevicePredicate::Any(any)).sets.size() == kMaxSets);
 }
 
 BOOST_AUTO_TEST_CASE(a_plan_is_explained) {

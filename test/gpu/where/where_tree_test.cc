@@ -136,11 +136,11 @@ BOOST_AUTO_TEST_CASE(random_trees_and_their_programs_answer_as_sql_does) {
     const WhereTree tree = RequireOk(MakeWhereTree(where, columns.size()));
     CheckSets(tree);
     const std::vector<const WhereSet*> sets = SetsOf(tree);
-    if (sets.size() > kMostSets) continue;
+    if (sets.size() > kMaxSets) continue;
     ++tried;
     const WhereProgram program = CompileWhere(tree);
-    BOOST_TEST(program.ops.size() <= kMostOps);
-    BOOST_TEST(program.stack <= kMostStack);
+    BOOST_TEST(program.ops.size() <= kMaxOps);
+    BOOST_TEST(program.stack <= kMaxStack);
     std::vector<double> rows(sets.size());
     for (double& of : rows) of = static_cast<double>(random() % 100);
     for (size_t row = 0; row < columns[0].size(); ++row) {
@@ -156,7 +156,7 @@ BOOST_AUTO_TEST_CASE(random_trees_and_their_programs_answer_as_sql_does) {
       for (const WhereTree& child : children) {
         if (child.kind == WhereTree::Kind::kSet) {
           const WhereProgram rest = CompileRest(tree, set, rows);
-          BOOST_TEST(rest.ops.size() <= kMostOps);
+          BOOST_TEST(rest.ops.size() <= kMaxOps);
           deepest = 0;
           BOOST_TEST_REQUIRE((IsIn(*sets[set], columns, row) &&
                               Run(rest, sets, columns, row, &deepest)) == expected);
@@ -172,7 +172,7 @@ BOOST_AUTO_TEST_CASE(random_trees_and_their_programs_answer_as_sql_does) {
 BOOST_AUTO_TEST_CASE(the_deepest_stack_is_that_of_a_full_binary_tree) {
   // AND and OR in turn, over two columns, so that no two sets become one.
   std::vector<DevicePredicate> level;
-  for (size_t i = 0; i < kMostSets; ++i) level.push_back(DevicePredicate::Range(i % 2, i, i));
+  for (size_t i = 0; i < kMaxSets; ++i) level.push_back(DevicePredicate::Range(i % 2, i, i));
   for (bool all = true; level.size() > 1; all = !all) {
     std::vector<DevicePredicate> above;
     for (size_t i = 0; i < level.size(); i += 2) {
@@ -181,11 +181,11 @@ BOOST_AUTO_TEST_CASE(the_deepest_stack_is_that_of_a_full_binary_tree) {
     level = std::move(above);
   }
   const WhereTree tree = RequireOk(MakeWhereTree(level[0], 2));
-  BOOST_TEST(SetsOf(tree).size() == kMostSets);
+  BOOST_TEST(SetsOf(tree).size() == kMaxSets);
   const WhereProgram program = CompileWhere(tree);
   BOOST_TEST(program.stack == 5);
-  BOOST_TEST(program.stack <= kMostStack);
-  BOOST_TEST(program.ops.size() <= kMostOps);
+  BOOST_TEST(program.stack <= kMaxStack);
+  BOOST_TEST(program.ops.size() <= kMaxOps);
 }
 
 BOOST_AUTO_TEST_CASE(what_cannot_be_asked) {

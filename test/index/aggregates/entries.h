@@ -21,7 +21,7 @@ struct Entries {
   std::vector<RowId> row_ids;
   std::vector<OwnedValue> values;  // by entry
 
-  Entries(KeyType type, std::vector<OwnedValue> rows, size_t entries, std::mt19937_64& random) {
+  Entries(DataType type, std::vector<OwnedValue> rows, size_t entries, std::mt19937_64& random) {
     Columns columns;
     columns.Add("column", type, rows);
     WriteColumns(directory / "columns", columns, 5000, random);

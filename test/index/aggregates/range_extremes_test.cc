@@ -16,7 +16,7 @@ BOOST_AUTO_TEST_SUITE(range_extremes_test)
 namespace {
 
 // The order of values by definition: floats by total order, NaN last.
-bool Less(const KeyValue& a, const KeyValue& b) {
+bool Less(const DataValue& a, const DataValue& b) {
   if (const auto* x = std::get_if<double>(&a)) {
     const double y = std::get<double>(b);
     if (std::isnan(*x) || std::isnan(y)) return !std::isnan(*x) && std::isnan(y);
@@ -29,11 +29,11 @@ Position ExtremeOf(const std::vector<OwnedValue>& values, Extreme extreme, size_
                    size_t end) {
   Position best = kNoPosition;
   for (size_t i = begin; i < end; ++i) {
-    const KeyValue value = values[i].view();
+    const DataValue value = values[i].view();
     if (std::holds_alternative<std::monostate>(value)) continue;
     if (best != kNoPosition) {
-      const KeyValue other = values[best].view();
-      if (!(extreme == Extreme::kLeast ? Less(value, other) : Less(other, value))) continue;
+      const DataValue other = values[best].view();
+      if (!(extreme == Extreme::kMin ? Less(value, other) : Less(other, value))) continue;
     }
     best = static_cast<Position>(i);
   }
@@ -44,7 +44,7 @@ void CheckExtremes(const Entries& entries, std::mt19937_64& random) {
   const auto extremes = RequireOk(RangeExtremes::Build(entries.table, 0, entries.row_ids, 2));
   const Ranges ranges = SomeRanges(entries.values.size(), random);
   std::vector<Position> found(ranges.size());
-  for (const Extreme extreme : {Extreme::kLeast, Extreme::kGreatest}) {
+  for (const Extreme extreme : {Extreme::kMin, Extreme::kGreatest}) {
     extremes->Find(extreme, ranges.begin, ranges.end, absl::MakeSpan(found));
     for (size_t i = 0; i < ranges.size(); ++i) {
       const Position expected = ExtremeOf(entries.values, extreme, ranges.begin[i], ranges.end[i]);
@@ -74,7 +74,7 @@ void CheckExtremes(const Entries& entries, std::mt19937_64& random) {
 
 BOOST_AUTO_TEST_CASE(finds_extremes_of_every_type_and_size) {
   auto random = TestRandom();
-  for (KeyType type : kAllTypes) {
+  for (DataType type : kAllTypes) {
     for (const size_t size : {0, 1, 2, 63, 64, 65, 1023, 1024, 1025, 2100}) {
       for (const int null_percent : {0, 20, 100}) {
         CheckExtremes(Entries(type, RandomValues(type, size, null_percent, random), size, random),
@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(finds_extremes_of_every_type_and_size) {
     }
   }
   const size_t many = FewerSanitized(150'000, 3, 10);
-  for (KeyType type : {KeyType::kU8, KeyType::kI32, KeyType::kF64, KeyType::kText}) {
+  for (DataType type : {DataType::kU8, DataType::kI32, DataType::kF64, DataType::kText}) {
     CheckExtremes(Entries(type, RandomValues(type, 3000, 5, random), many, random), random);
   }
 }
@@ -101,7 +101,7 @@ BOOST_AUTO_TEST_CASE(finds_extremes_of_values_of_every_width) {
         const bool null = nulls && random() % 3 == 0;
         values.push_back(null ? OwnedValue{} : OwnedValue{std::min(number, range), false, {}});
       }
-      CheckExtremes(Entries(KeyType::kU64, values, 3000, random), random);
+      CheckExtremes(Entries(DataType::kU64, values, 3000, random), random);
     }
   }
 }
@@ -115,12 +115,12 @@ BOOST_AUTO_TEST_CASE(of_equal_values_it_is_the_first) {
       for (int i = 0; i < distinct; ++i) {
         rows.push_back({std::monostate(), true, std::string(static_cast<size_t>(i), 'a')});
       }
-      CheckExtremes(Entries(KeyType::kText, rows, size, random), random);
+      CheckExtremes(Entries(DataType::kText, rows, size, random), random);
     }
   }
   std::vector<OwnedValue> ascending;
   for (uint64_t i = 0; i < 3000; ++i) ascending.push_back({i, false, {}});
-  Entries entries(KeyType::kU32, ascending, 3000, random);
+  Entries entries(DataType::kU32, ascending, 3000, random);
   for (const bool reversed : {false, true}) {
     for (size_t i = 0; i < 3000; ++i) {
       entries.row_ids[i] = static_cast<RowId>(reversed ? 2999 - i : i);
@@ -140,12 +140,12 @@ BOOST_AUTO_TEST_CASE(text_with_common_prefixes_and_zero_bytes_is_ordered_as_byte
     values.push_back({std::monostate(), true, text});
   }
   values.push_back({std::monostate(), true, ""});
-  CheckExtremes(Entries(KeyType::kBytes, values, 2000, random), random);
+  CheckExtremes(Entries(DataType::kBytes, values, 2000, random), random);
 }
 
 BOOST_AUTO_TEST_CASE(says_what_is_wrong_with_a_column_or_a_row) {
   auto random = TestRandom();
-  for (const KeyType type : {KeyType::kU8, KeyType::kText}) {
+  for (const DataType type : {DataType::kU8, DataType::kText}) {
     const Entries entries(type, RandomValues(type, 10, 0, random), 10, random);
     BOOST_TEST(Mentions(RangeExtremes::Build(entries.table, 1, entries.row_ids, 1).status(),
                         "there is no column 1"));

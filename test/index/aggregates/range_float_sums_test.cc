@@ -22,7 +22,7 @@ struct Exact {
 
   Exact(const std::vector<OwnedValue>& values, size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) {
-      const KeyValue value = values[i].view();
+      const DataValue value = values[i].view();
       const auto* number = std::get_if<double>(&value);
       if (number == nullptr) continue;
       sum += *number;
@@ -67,7 +67,7 @@ std::vector<OwnedValue> Floats(size_t size, int null_percent, std::mt19937_64& r
 
 BOOST_AUTO_TEST_CASE(sums_ranges_of_every_size) {
   auto random = TestRandom();
-  for (const KeyType type : {KeyType::kF32, KeyType::kF64}) {
+  for (const DataType type : {DataType::kF32, DataType::kF64}) {
     for (const size_t size : {0, 1, 2, 15, 16, 17, 255, 256, 257, 4095, 4096, 4097}) {
       for (const int null_percent : {0, 20, 100}) {
         CheckSums(Entries(type, Floats(size, null_percent, random), size, random), random);
@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(what_is_outside_of_a_range_does_not_matter) {
   std::vector<OwnedValue> rows;
   for (const double number : odd) rows.push_back({number, false, {}});
   rows.push_back({1.0, false, {}});
-  Entries entries(KeyType::kF64, rows, 5000, random);
+  Entries entries(DataType::kF64, rows, 5000, random);
   for (size_t i = 0; i < 5000; ++i) {
     entries.row_ids[i] = i >= 1000 && i < 4000 ? 4 : static_cast<RowId>(random() % 4);
   }
@@ -111,13 +111,13 @@ BOOST_AUTO_TEST_CASE(what_is_outside_of_a_range_does_not_matter) {
 
 BOOST_AUTO_TEST_CASE(a_sum_of_zeros_is_positive) {
   auto random = TestRandom();
-  const Entries entries(KeyType::kF64, {{-0.0, false, {}}}, 100, random);
+  const Entries entries(DataType::kF64, {{-0.0, false, {}}}, 100, random);
   const auto sums = RequireOk(RangeFloatSums::Build(entries.table, 0, entries.row_ids, 1));
   BOOST_TEST(std::bit_cast<uint64_t>(sums->Sum(0, 100).sum) == 0u);
   BOOST_TEST(Mentions(RangeFloatSums::Build(entries.table, 1, entries.row_ids, 1).status(),
                       "there is no column 1"));
   BOOST_TEST(absl::IsOutOfRange(RangeFloatSums::Build(entries.table, 0, {1}, 1).status()));
-  const Entries numbers(KeyType::kU8, RandomValues(KeyType::kU8, 10, 0, random), 10, random);
+  const Entries numbers(DataType::kU8, RandomValues(DataType::kU8, 10, 0, random), 10, random);
   BOOST_TEST(Mentions(RangeFloatSums::Build(numbers.table, 0, numbers.row_ids, 1).status(),
                       "column 'column' is of u8, expected floats"));
 }

@@ -13,8 +13,8 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(range_sums_test)
 namespace {
 
-constexpr KeyType kIntegers[] = {KeyType::kU8, KeyType::kU16, KeyType::kU32, KeyType::kU64,
-                                 KeyType::kI8, KeyType::kI16, KeyType::kI32, KeyType::kI64};
+constexpr DataType kIntegers[] = {DataType::kU8, DataType::kU16, DataType::kU32, DataType::kU64,
+                                  DataType::kI8, DataType::kI16, DataType::kI32, DataType::kI64};
 
 // Prefix sums in 128 bits.
 struct Oracle {
@@ -23,7 +23,7 @@ struct Oracle {
   explicit Oracle(const std::vector<OwnedValue>& values) {
     for (const OwnedValue& value : values) {
       IntegerSum next = before.back();
-      const KeyValue view = value.view();
+      const DataValue view = value.view();
       if (const auto* number = std::get_if<uint64_t>(&view)) next.sum += absl::int128(*number);
       if (const auto* number = std::get_if<int64_t>(&view)) next.sum += absl::int128(*number);
       next.count += std::holds_alternative<std::monostate>(view) ? 0 : 1;
@@ -62,7 +62,7 @@ void CheckSums(const Entries& entries, std::mt19937_64& random) {
 
 BOOST_AUTO_TEST_CASE(sums_ranges_of_every_type_and_size) {
   auto random = TestRandom();
-  for (KeyType type : kIntegers) {
+  for (DataType type : kIntegers) {
     for (const size_t size : {0, 1, 2, 15, 16, 17, 63, 64, 65, 1023, 1024, 1025, 3000}) {
       for (const int null_percent : {0, 20, 100}) {
         CheckSums(Entries(type, RandomValues(type, size, null_percent, random), size, random),
@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(sums_ranges_of_every_type_and_size) {
     }
   }
   const size_t many = FewerSanitized(200'000, 3, 10);
-  CheckSums(Entries(KeyType::kI64, RandomValues(KeyType::kI64, 3000, 10, random), many, random),
+  CheckSums(Entries(DataType::kI64, RandomValues(DataType::kI64, 3000, 10, random), many, random),
             random);
 }
 
@@ -92,8 +92,8 @@ BOOST_AUTO_TEST_CASE(sums_values_of_every_width_without_overflow) {
           unsigned_values.push_back(null ? OwnedValue{} : OwnedValue{number, false, {}});
           signed_values.push_back(null ? OwnedValue{} : OwnedValue{flipped, false, {}});
         }
-        CheckSums(Entries(KeyType::kU64, unsigned_values, 2000, random), random);
-        CheckSums(Entries(KeyType::kI64, signed_values, 2000, random), random);
+        CheckSums(Entries(DataType::kU64, unsigned_values, 2000, random), random);
+        CheckSums(Entries(DataType::kI64, signed_values, 2000, random), random);
       }
     }
   }
@@ -108,7 +108,7 @@ BOOST_AUTO_TEST_CASE(takes_as_much_memory_as_it_says) {
       values.push_back(null ? OwnedValue{}
                             : OwnedValue{uint64_t{random() % (range + 1)}, false, {}});
     }
-    const Entries entries(KeyType::kU64, values, 64'000, random);
+    const Entries entries(DataType::kU64, values, 64'000, random);
     const auto sums = RequireOk(RangeSums::Build(entries.table, 0, entries.row_ids, 2));
     return static_cast<double>(sums->memory_bytes()) / 64'000;
   };
@@ -122,12 +122,12 @@ BOOST_AUTO_TEST_CASE(takes_as_much_memory_as_it_says) {
 
 BOOST_AUTO_TEST_CASE(says_what_is_wrong_with_a_column_or_a_row) {
   auto random = TestRandom();
-  const Entries text(KeyType::kText, RandomValues(KeyType::kText, 10, 0, random), 10, random);
+  const Entries text(DataType::kText, RandomValues(DataType::kText, 10, 0, random), 10, random);
   BOOST_TEST(Mentions(RangeSums::Build(text.table, 0, text.row_ids, 1).status(),
                       "column 'column' is of text, expected integers"));
   BOOST_TEST(
       Mentions(RangeSums::Build(text.table, 1, text.row_ids, 1).status(), "there is no column 1"));
-  const Entries numbers(KeyType::kU8, RandomValues(KeyType::kU8, 10, 0, random), 10, random);
+  const Entries numbers(DataType::kU8, RandomValues(DataType::kU8, 10, 0, random), 10, random);
   const absl::Status status = RangeSums::Build(numbers.table, 0, {3, 10}, 1).status();
   BOOST_TEST(absl::IsOutOfRange(status));
   BOOST_TEST(Mentions(status, "there is no row 10"));

@@ -24,8 +24,8 @@ namespace {
 
 // Rows of one kind of keys, in parts, and what a builder must make of them.
 struct Rows {
-  KeyKind kind;
-  std::vector<std::vector<KeyColumn>> parts;
+  PhysicalType kind;
+  std::vector<std::vector<EncodedKeys>> parts;
   std::vector<RowId> bases;
   VectorSink::Entries<uint64_t> numbers;
   VectorSink::Entries<std::string> strings;
@@ -33,22 +33,22 @@ struct Rows {
 };
 
 // `keys(random, column)` gives a row its keys, which ascend.
-using RowKeys = std::function<void(std::mt19937_64&, KeyColumn*)>;
+using RowKeys = std::function<void(std::mt19937_64&, EncodedKeys*)>;
 
-Rows MakeRows(KeyKind kind, const std::vector<size_t>& part_sizes, const RowKeys& keys) {
+Rows MakeRows(PhysicalType kind, const std::vector<size_t>& part_sizes, const RowKeys& keys) {
   auto random = TestRandom(part_sizes.size());
   Rows rows;
   rows.kind = kind;
   RowId next = 0;
   for (size_t size : part_sizes) {
     rows.bases.push_back(next);
-    auto& part = rows.parts.emplace_back(size, KeyColumn(kind));
-    for (KeyColumn& column : part) {
+    auto& part = rows.parts.emplace_back(size, EncodedKeys(kind));
+    for (EncodedKeys& column : part) {
       keys(random, &column);
       for (size_t i = 0; i < column.size(); ++i) {
-        if (kind == KeyKind::kU32) rows.numbers.emplace_back(column.u32(i), next);
-        if (kind == KeyKind::kU64) rows.numbers.emplace_back(column.u64(i), next);
-        if (kind == KeyKind::kBytes) rows.strings.emplace_back(column.bytes(i), next);
+        if (kind == PhysicalType::kU32) rows.numbers.emplace_back(column.u32(i), next);
+        if (kind == PhysicalType::kU64) rows.numbers.emplace_back(column.u64(i), next);
+        if (kind == PhysicalType::kBytes) rows.strings.emplace_back(column.bytes(i), next);
       }
       ++next;
     }
@@ -63,19 +63,19 @@ Rows MakeRows(KeyKind kind, const std::vector<size_t>& part_sizes, const RowKeys
   return rows;
 }
 
-void AppendKeys(const KeyColumn& from, KeyColumn* to) {
+void AppendKeys(const EncodedKeys& from, EncodedKeys* to) {
   for (size_t i = 0; i < from.size(); ++i) {
-    if (from.kind() == KeyKind::kU32) to->AppendU32(from.u32(i));
-    if (from.kind() == KeyKind::kU64) to->AppendU64(from.u64(i));
-    if (from.kind() == KeyKind::kBytes) to->AppendBytes(from.bytes(i));
+    if (from.kind() == PhysicalType::kU32) to->AppendU32(from.u32(i));
+    if (from.kind() == PhysicalType::kU64) to->AppendU64(from.u64(i));
+    if (from.kind() == PhysicalType::kBytes) to->AppendBytes(from.bytes(i));
   }
 }
 
 // Adds rows to a part, from none to hundreds at a time. In a thread, which Boost.Test must not see.
-bool AddRows(const std::vector<KeyColumn>& rows, RunBuilder::Part* part) {
+bool AddRows(const std::vector<EncodedKeys>& rows, RunBuilder::Part* part) {
   std::mt19937_64 random(TestSeed() + rows.size());
   for (size_t row = 0; row < rows.size();) {
-    KeyColumn keys(rows[0].kind());
+    EncodedKeys keys(rows[0].kind());
     std::vector<RowId> row_ids;
     for (size_t count = random() % 2 == 0 ? 1 : random() % 1000; count > 0 && row < rows.size();
          --count, ++row) {
@@ -105,7 +105,7 @@ void Fill(RunBuilder* builder, const Rows& rows, int threads) {
 }
 
 void CheckBuild(const Rows& rows, RunBuilder::Options options) {
-  BOOST_TEST_CONTEXT(KeyKindName(rows.kind)
+  BOOST_TEST_CONTEXT(PhysicalTypeName(rows.kind)
                      << ", " << options.threads << " threads, budget " << options.memory_budget) {
     RunBuilder builder(rows.kind, options, static_cast<int>(rows.parts.size()));
     Fill(&builder, rows, options.threads);
@@ -126,18 +126,19 @@ void CheckBuild(const Rows& rows, RunBuilder::Options options) {
   }
 }
 
-void AddNumber(uint64_t key, KeyColumn* keys) {
-  if (keys->kind() == KeyKind::kU32) keys->AppendU32(static_cast<uint32_t>(key));
-  if (keys->kind() == KeyKind::kU64) keys->AppendU64(key);
-  if (keys->kind() == KeyKind::kBytes) keys->AppendBytes("user:" + std::to_string(key % 1'000'000));
+void AddNumber(uint64_t key, EncodedKeys* keys) {
+  if (keys->kind() == PhysicalType::kU32) keys->AppendU32(static_cast<uint32_t>(key));
+  if (keys->kind() == PhysicalType::kU64) keys->AppendU64(key);
+  if (keys->kind() == PhysicalType::kBytes)
+    keys->AppendBytes("user:" + std::to_string(key % 1'000'000));
 }
 
-const RowKeys kOneRandomKey = [](std::mt19937_64& random, KeyColumn* keys) {
+const RowKeys kOneRandomKey = [](std::mt19937_64& random, EncodedKeys* keys) {
   AddNumber(random(), keys);
 };
 
 // None to five keys of a few.
-const RowKeys kSomeKeys = [](std::mt19937_64& random, KeyColumn* keys) {
+const RowKeys kSomeKeys = [](std::mt19937_64& random, EncodedKeys* keys) {
   for (uint64_t key = 0; key < 5; ++key) {
     if (random() % 2 == 0) AddNumber(key, keys);
   }
@@ -145,10 +146,10 @@ const RowKeys kSomeKeys = [](std::mt19937_64& random, KeyColumn* keys) {
 
 constexpr size_t kPart = FewerUnderTsan(150'000, 2);  // of two
 
-constexpr KeyKind kKinds[] = {KeyKind::kU32, KeyKind::kU64, KeyKind::kBytes};
+constexpr PhysicalType kKinds[] = {PhysicalType::kU32, PhysicalType::kU64, PhysicalType::kBytes};
 
 BOOST_AUTO_TEST_CASE(yields_what_was_added_sorted_with_global_row_ids) {
-  for (KeyKind kind : kKinds) {
+  for (PhysicalType kind : kKinds) {
     const Rows rows = MakeRows(
         kind, {FewerUnderTsan(90'000, 3), 0, 1, FewerUnderTsan(70'000, 3), 3000}, kOneRandomKey);
     for (int threads : {1, 2, 3, 4}) {
@@ -160,7 +161,7 @@ BOOST_AUTO_TEST_CASE(yields_what_was_added_sorted_with_global_row_ids) {
 }
 
 BOOST_AUTO_TEST_CASE(yields_small_runs_of_every_size) {
-  for (KeyKind kind : kKinds) {
+  for (PhysicalType kind : kKinds) {
     CheckBuild(MakeRows(kind, {}, kOneRandomKey), {});
     for (size_t size : {0, 1, 2, 3, 255, 256, 257, 1023, 1024, 1025, 4095, 4096, 4097}) {
       CheckBuild(MakeRows(kind, {size}, kOneRandomKey), {});
@@ -170,7 +171,7 @@ BOOST_AUTO_TEST_CASE(yields_small_runs_of_every_size) {
 }
 
 BOOST_AUTO_TEST_CASE(a_key_that_a_row_has_twice_is_one_entry) {
-  for (KeyKind kind : kKinds) {
+  for (PhysicalType kind : kKinds) {
     const Rows rows = MakeRows(kind, {20'000, 30'000}, kSomeKeys);
     CheckBuild(rows, {});
     const TemporaryDirectory directory;
@@ -183,7 +184,7 @@ BOOST_AUTO_TEST_CASE(a_key_that_a_row_has_twice_is_one_entry) {
 
 BOOST_AUTO_TEST_CASE(spills_past_the_budget_and_merges_however_many_runs) {
   const TemporaryDirectory directory;
-  for (KeyKind kind : kKinds) {
+  for (PhysicalType kind : kKinds) {
     const Rows rows = MakeRows(
         kind, {FewerUnderTsan(60'000), 1, FewerUnderTsan(50'000), 0, FewerUnderTsan(10'000)},
         kOneRandomKey);
@@ -203,11 +204,12 @@ BOOST_AUTO_TEST_CASE(spills_past_the_budget_and_merges_however_many_runs) {
 
 BOOST_AUTO_TEST_CASE(yields_few_distinct_and_ascending_keys) {
   const TemporaryDirectory directory;
-  for (KeyKind kind : kKinds) {
+  for (PhysicalType kind : kKinds) {
     for (uint64_t distinct : {1, 2, 1'000'000'000}) {
       uint64_t i = 0;
-      const Rows rows = MakeRows(kind, {FewerUnderTsan(80'000), FewerUnderTsan(90'000)},
-                                 [&](auto&, KeyColumn* keys) { AddNumber(i++ % distinct, keys); });
+      const Rows rows =
+          MakeRows(kind, {FewerUnderTsan(80'000), FewerUnderTsan(90'000)},
+                   [&](auto&, EncodedKeys* keys) { AddNumber(i++ % distinct, keys); });
       RunBuilder::Options options;
       options.threads = 2;
       CheckBuild(rows, options);
@@ -220,7 +222,7 @@ BOOST_AUTO_TEST_CASE(yields_few_distinct_and_ascending_keys) {
 
 BOOST_AUTO_TEST_CASE(takes_strings_of_any_length_and_any_bytes) {
   const TemporaryDirectory directory;
-  const Rows rows = MakeRows(KeyKind::kBytes, {400, 500}, [](auto& random, KeyColumn* keys) {
+  const Rows rows = MakeRows(PhysicalType::kBytes, {400, 500}, [](auto& random, EncodedKeys* keys) {
     size_t length = random() % 12;
     if (random() % 10 == 0) length = random() % 300'000;
     if (random() % 400 == 0) length = 5'000'000;
@@ -240,7 +242,7 @@ BOOST_AUTO_TEST_CASE(takes_strings_of_any_length_and_any_bytes) {
 
 BOOST_AUTO_TEST_CASE(returns_the_sinks_errors_and_stops_it) {
   const TemporaryDirectory directory;
-  for (KeyKind kind : kKinds) {
+  for (PhysicalType kind : kKinds) {
     const Rows rows = MakeRows(kind, {kPart, kPart}, kOneRandomKey);
     for (uint64_t budget : {uint64_t{1} << 20, UINT64_MAX}) {
       for (size_t fail_behind : {size_t{0}, kPart * 2 / 3}) {
@@ -269,7 +271,7 @@ BOOST_AUTO_TEST_CASE(returns_the_sinks_errors_and_stops_it) {
 
 BOOST_AUTO_TEST_CASE(stops_when_it_is_cancelled) {
   const TemporaryDirectory directory;
-  for (KeyKind kind : kKinds) {
+  for (PhysicalType kind : kKinds) {
     const Rows rows = MakeRows(kind, {kPart, kPart}, kOneRandomKey);
     for (uint64_t budget : {uint64_t{1} << 20, UINT64_MAX}) {
       for (bool at_once : {true, false}) {
@@ -292,10 +294,10 @@ BOOST_AUTO_TEST_CASE(stops_when_it_is_cancelled) {
 }
 
 BOOST_AUTO_TEST_CASE(refuses_more_entries_than_a_run_may_hold) {
-  const Rows rows = MakeRows(KeyKind::kU32, {600, 600}, kOneRandomKey);
+  const Rows rows = MakeRows(PhysicalType::kU32, {600, 600}, kOneRandomKey);
   RunBuilder::Options options;
   options.max_entries = 1000;
-  RunBuilder builder(KeyKind::kU32, options, 2);
+  RunBuilder builder(PhysicalType::kU32, options, 2);
   for (int p = 0; p < 2; ++p) {
     AddRows(rows.parts[0], builder.part(p));
     const absl::Status status = builder.part(p)->Finish();
@@ -310,8 +312,8 @@ BOOST_AUTO_TEST_CASE(refuses_more_entries_than_a_run_may_hold) {
 BOOST_AUTO_TEST_CASE(stops_a_scan_that_adds_too_many_entries) {
   RunBuilder::Options options;
   options.max_entries = 1'000'000;
-  RunBuilder builder(KeyKind::kU32, options, 1);
-  KeyColumn key(KeyKind::kU32);
+  RunBuilder builder(PhysicalType::kU32, options, 1);
+  EncodedKeys key(PhysicalType::kU32);
   key.AppendU32(1);
   RowId row = 0;
   while (row < 2'000'000 && builder.part(0)->Add(key, {row})) ++row;
@@ -320,11 +322,11 @@ BOOST_AUTO_TEST_CASE(stops_a_scan_that_adds_too_many_entries) {
 }
 
 BOOST_AUTO_TEST_CASE(refuses_misuse_and_says_what_was_wrong) {
-  KeyColumn key(KeyKind::kU32);
+  EncodedKeys key(PhysicalType::kU32);
   key.AppendU32(1);
   VectorSink sink;
   {
-    RunBuilder builder(KeyKind::kU32, {}, 1);
+    RunBuilder builder(PhysicalType::kU32, {}, 1);
     BOOST_TEST(builder.part(0)->Add(key, {5}));
     BOOST_TEST(!builder.part(0)->Add(key, {5}));
     BOOST_TEST(!builder.part(0)->Add(key, {6}));
@@ -333,27 +335,27 @@ BOOST_AUTO_TEST_CASE(refuses_misuse_and_says_what_was_wrong) {
     BOOST_TEST((builder.Finish({0}, &sink) == status));
   }
   {
-    RunBuilder builder(KeyKind::kU64, {}, 1);
+    RunBuilder builder(PhysicalType::kU64, {}, 1);
     BOOST_TEST(!builder.part(0)->Add(key, {0}));
     BOOST_TEST(builder.part(0)->Finish().message() ==
                "keys of kind u32 were added to a part, expected u64");
   }
   for (const uint32_t second : {0u, 1u}) {
-    RunBuilder builder(KeyKind::kU32, {}, 1);
-    KeyColumn keys = key;
+    RunBuilder builder(PhysicalType::kU32, {}, 1);
+    EncodedKeys keys = key;
     keys.AppendU32(second);
     BOOST_TEST(!builder.part(0)->Add(keys, {3, 3}));
     BOOST_TEST(builder.part(0)->Finish().message() == "the keys of row 3 of a part do not ascend");
   }
   {
-    RunBuilder builder(KeyKind::kU32, {}, 1);
-    KeyColumn keys = key;
+    RunBuilder builder(PhysicalType::kU32, {}, 1);
+    EncodedKeys keys = key;
     keys.AppendU32(7);
     BOOST_TEST(!builder.part(0)->Add(keys, {3, 2}));
     BOOST_TEST(builder.part(0)->Finish().message() == "row 2 of a part was added after row 3");
   }
   {
-    RunBuilder builder(KeyKind::kU32, {}, 2);
+    RunBuilder builder(PhysicalType::kU32, {}, 2);
     BOOST_TEST(builder.part(0)->Add(key, {9}));
     BOOST_TEST(builder.part(0)->Finish().ok());
     BOOST_TEST(absl::IsFailedPrecondition(builder.Finish({0, 10}, &sink)));
@@ -366,8 +368,8 @@ BOOST_AUTO_TEST_CASE(refuses_misuse_and_says_what_was_wrong) {
     BOOST_TEST(absl::IsFailedPrecondition(builder.Finish({0, 10}, &sink)));
   }
   {
-    RunBuilder builder(KeyKind::kBytes, {}, 1);
-    KeyColumn large(KeyKind::kBytes);
+    RunBuilder builder(PhysicalType::kBytes, {}, 1);
+    EncodedKeys large(PhysicalType::kBytes);
     large.AppendBytes(std::string((size_t{1} << 24) + 1, 'x'));
     BOOST_TEST(!builder.part(0)->Add(large, {0}));
     BOOST_TEST(absl::IsInvalidArgument(builder.part(0)->Finish()));

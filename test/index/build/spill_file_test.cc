@@ -20,7 +20,7 @@ namespace {
 
 // Adds a million entries to a builder of a megabyte; the status of finishing the part.
 absl::Status Overfill(RunBuilder* builder) {
-  KeyColumn key(KeyKind::kU32);
+  EncodedKeys key(PhysicalType::kU32);
   key.AppendU32(7);
   for (RowId row = 0; row < 1'000'000 && builder->part(0)->Add(key, {row});) ++row;
   return builder->part(0)->Finish();
@@ -30,14 +30,14 @@ BOOST_AUTO_TEST_CASE(names_what_keeps_it_from_spilling) {
   RunBuilder::Options options;
   options.memory_budget = 1 << 20;
   {
-    RunBuilder builder(KeyKind::kU32, options, 1);
+    RunBuilder builder(PhysicalType::kU32, options, 1);
     const absl::Status status = Overfill(&builder);
     BOOST_TEST(absl::IsResourceExhausted(status));
     BOOST_TEST(status.message().find("memory budget of 1048576 bytes") != std::string::npos);
   }
   {
     options.spill_directory = "/there/is/no/such/directory";
-    RunBuilder builder(KeyKind::kU32, options, 1);
+    RunBuilder builder(PhysicalType::kU32, options, 1);
     const absl::Status status = Overfill(&builder);
     BOOST_TEST(absl::IsNotFound(status));
     BOOST_TEST(status.message().find(options.spill_directory) != std::string::npos);
@@ -51,7 +51,7 @@ BOOST_AUTO_TEST_CASE(no_space_is_resource_exhausted_and_leaves_nothing_behind) {
   RunBuilder::Options options;
   options.memory_budget = 1 << 20;
   options.spill_directory = directory.path();
-  RunBuilder builder(KeyKind::kU32, options, 1);
+  RunBuilder builder(PhysicalType::kU32, options, 1);
   // A limit on the size of files stands in for a full disk.
   rlimit before;
   BOOST_REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);
@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(a_damaged_spill_file_is_data_loss) {
     RunBuilder::Options options;
     options.memory_budget = 1 << 20;
     options.spill_directory = directory.path();
-    RunBuilder builder(KeyKind::kU32, options, 1);
+    RunBuilder builder(PhysicalType::kU32, options, 1);
     RequireOk(Overfill(&builder));
     BOOST_TEST(std::filesystem::is_empty(directory.path()));
     const int fd = FindSpillFile(directory.path());

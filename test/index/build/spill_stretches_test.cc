@@ -116,12 +116,12 @@ std::string Digits(uint64_t number) {
 }
 
 BOOST_AUTO_TEST_CASE(numbers_in_order_whatever_they_are) {
-  constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
+  constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
   const std::vector<std::function<uint64_t(std::mt19937_64&, size_t)>> sets = {
       [](auto& random, size_t) { return random(); },
       [](auto& random, size_t) { return random() % 3; },
       [](auto&, size_t) { return uint64_t{42}; },
-      [](auto&, size_t i) { return i % 2 == 0 ? uint64_t{0} : kMost; },
+      [](auto&, size_t i) { return i % 2 == 0 ? uint64_t{0} : kMax; },
       [](auto&, size_t i) { return uint64_t{i}; },
   };
   for (const auto& set : sets) {

@@ -22,16 +22,16 @@ namespace {
 Columns FewColumns(std::mt19937_64& random) {
   constexpr size_t kRows = 1050;
   Columns columns;
-  columns.Add("n", KeyType::kI32, RandomValues(KeyType::kI32, kRows, 10, random));
+  columns.Add("n", DataType::kI32, RandomValues(DataType::kI32, kRows, 10, random));
   std::vector<OwnedValue> decimals, codes, strings;
   for (size_t i = 0; i < kRows; ++i) {
     decimals.push_back({static_cast<double>(random() % 100) / 10, false, {}});
     codes.push_back({std::monostate(), true, random() % 2 == 0 ? "yes, indeed" : "no"});
     strings.push_back({std::monostate(), true, std::string(random() % 3, static_cast<char>(i))});
   }
-  columns.Add("decimals", KeyType::kF64, decimals);
-  columns.Add("codes", KeyType::kText, codes);
-  columns.Add("strings", KeyType::kBytes, strings);
+  columns.Add("decimals", DataType::kF64, decimals);
+  columns.Add("codes", DataType::kText, codes);
+  columns.Add("strings", DataType::kBytes, strings);
   return columns;
 }
 

@@ -30,7 +30,7 @@ std::vector<OwnedValue> Make(size_t rows, const Made& make) {
 OwnedValue Text(std::string text) {
   return {std::monostate(), true, std::move(text)};
 }
-OwnedValue Number(KeyValue number) {
+OwnedValue Number(DataValue number) {
   return {number, false, {}};
 }
 
@@ -82,13 +82,13 @@ BOOST_AUTO_TEST_CASE(gives_back_numbers_of_every_width) {
         const uint64_t bits = i == 0 ? 0 : i == 1 ? mask : random() & mask;
         return Number(upper ? UINT64_MAX - bits : bits);
       });
-      columns.Add(absl::StrFormat("u%d%d", width, upper), KeyType::kU64, unsigned_numbers);
+      columns.Add(absl::StrFormat("u%d%d", width, upper), DataType::kU64, unsigned_numbers);
       const auto signed_numbers = Make(1100, [&](size_t i) {
         const uint64_t bits = i == 0 ? 0 : i == 1 ? mask : random() & mask;
         return Number(static_cast<int64_t>(upper ? static_cast<uint64_t>(INT64_MAX) - bits
                                                  : static_cast<uint64_t>(INT64_MIN) + bits));
       });
-      columns.Add(absl::StrFormat("i%d%d", width, upper), KeyType::kI64, signed_numbers);
+      columns.Add(absl::StrFormat("i%d%d", width, upper), DataType::kI64, signed_numbers);
     }
   }
   RoundTrip(columns, random);
@@ -98,23 +98,23 @@ BOOST_AUTO_TEST_CASE(values_take_as_few_bits_as_they_may) {
   auto random = TestRandom();
   constexpr size_t kRows = 8192;
   Columns columns;
-  columns.Add("equal", KeyType::kI64, Make(kRows, [](size_t) { return Number(int64_t{-7}); }));
-  columns.Add("bits", KeyType::kU64,
+  columns.Add("equal", DataType::kI64, Make(kRows, [](size_t) { return Number(int64_t{-7}); }));
+  columns.Add("bits", DataType::kU64,
               Make(kRows, [&](size_t) { return Number((uint64_t{1} << 40) + random() % 2); }));
-  columns.Add("prices", KeyType::kF64, Make(kRows, [&](size_t) {
+  columns.Add("prices", DataType::kF64, Make(kRows, [&](size_t) {
                 return Number(static_cast<double>(random() % 100'000) / 100);
               }));
-  columns.Add("floats", KeyType::kF32, Make(kRows, [&](size_t) {
+  columns.Add("floats", DataType::kF32, Make(kRows, [&](size_t) {
                 return Number(static_cast<double>(static_cast<float>(random() % 1000) / 10.0F));
               }));
-  columns.Add("any float", KeyType::kF64,
+  columns.Add("any float", DataType::kF64,
               Make(kRows, [&](size_t) { return Number(static_cast<double>(random()) * 0x1p-61); }));
-  columns.Add("countries", KeyType::kText, Make(kRows, [&](size_t) {
+  columns.Add("countries", DataType::kText, Make(kRows, [&](size_t) {
                 return Text(absl::StrFormat("country %d", random() % 200));
               }));
-  columns.Add("one length", KeyType::kBytes,
+  columns.Add("one length", DataType::kBytes,
               Make(kRows, [&](size_t) { return Text(absl::StrFormat("%016x", random())); }));
-  columns.Add("all null", KeyType::kText, Make(kRows, [](size_t) { return OwnedValue{}; }));
+  columns.Add("all null", DataType::kText, Make(kRows, [](size_t) { return OwnedValue{}; }));
   const std::vector<uint64_t> bytes = RoundTrip(columns, random);
   const uint64_t directory = kRows / kRowsPerColumnBlock * sizeof(ColumnBlock);
   const double per_row[] = {0, 1.0 / 8, 17.0 / 8, 10.0 / 8, 8, 1.4, 16 + 5.5, 1.0 / 8};
@@ -130,7 +130,7 @@ BOOST_AUTO_TEST_CASE(gives_back_text_however_often_it_repeats) {
   const size_t rows = FewerSanitized(200'000, 4, 10);
   Columns columns;
   const auto add = [&](const char* name, const Made& make) {
-    columns.Add(name, KeyType::kText, Make(rows, make));
+    columns.Add(name, DataType::kText, Make(rows, make));
   };
   add("few, then many", [&](size_t i) {
     return Text(absl::StrFormat("%d", i < rows / 2 ? random() % 10 : random()));
@@ -154,15 +154,15 @@ BOOST_AUTO_TEST_CASE(gives_back_strings_of_any_bytes_and_length) {
   auto random = TestRandom();
   Columns columns;
   const std::string prefix(300, 'p');
-  columns.Add("long", KeyType::kBytes, Make(1030, [&](size_t i) {
+  columns.Add("long", DataType::kBytes, Make(1030, [&](size_t i) {
                 if (i == 500) return Text(std::string(3'000'000, 'x'));
                 return random() % 20 == 0 ? OwnedValue{} : Text(std::string(random() % 3000, 'y'));
               }));
-  columns.Add("common prefix", KeyType::kBytes,
+  columns.Add("common prefix", DataType::kBytes,
               Make(1030, [&](size_t) { return Text(prefix + static_cast<char>(random())); }));
-  columns.Add("zeros", KeyType::kText,
+  columns.Add("zeros", DataType::kText,
               Make(1030, [&](size_t) { return Text(std::string(random() % 4, '\0')); }));
-  columns.Add("longest", KeyType::kText, Make(1030, [&](size_t i) {
+  columns.Add("longest", DataType::kText, Make(1030, [&](size_t i) {
                 return Text(i == 7 ? std::string(KeyCodec::kMaxKeyBytes, 'z') : "");
               }));
   RoundTrip(columns, random);
@@ -180,13 +180,13 @@ BOOST_AUTO_TEST_CASE(gathers_integers_without_columns) {
   std::vector<uint64_t> numbers(rows.size());
   std::vector<int64_t> signed_numbers(rows.size());
   for (size_t c = 0; c < columns.schemas.size(); ++c) {
-    const KeyType type = columns.schemas[c].type;
+    const DataType type = columns.schemas[c].type;
     const absl::Status s = file.table.GatherIntegers(c, rows, absl::MakeSpan(numbers));
     const absl::Status t = file.table.GatherIntegers(c, rows, absl::MakeSpan(signed_numbers));
     BOOST_TEST(s.ok() == IsUnsigned(type));
     BOOST_TEST(t.ok() == IsSigned(type));
     for (size_t i = 0; i < rows.size(); ++i) {
-      const KeyValue value = columns.values[c][rows[i]].view();
+      const DataValue value = columns.values[c][rows[i]].view();
       const bool null = std::holds_alternative<std::monostate>(value);
       if (s.ok()) BOOST_REQUIRE(numbers[i] == (null ? 0 : std::get<uint64_t>(value)));
       if (t.ok()) BOOST_REQUIRE(signed_numbers[i] == (null ? 0 : std::get<int64_t>(value)));
@@ -201,7 +201,7 @@ BOOST_AUTO_TEST_CASE(says_what_is_wrong_with_a_request) {
   const std::string path = directory / "columns";
   WriteColumns(path, RandomColumns(10, 0, random), 5000, random);
   const ColumnTable table = RequireOk(OpenColumnFile(path, VerifyLevel::kFull)).table;
-  ColumnValues values(KeyType::kU8);
+  ColumnValues values(DataType::kU8);
   values.AppendNumber<uint8_t>(1);
   const RowId rows[] = {3, 10, 11};
   const absl::Status status = table.Gather(0, rows, &values);
@@ -233,10 +233,10 @@ BOOST_AUTO_TEST_CASE(refuses_columns_that_are_none) {
   };
   BOOST_TEST(Mentions(refusal({}), "expected 1 to 64 columns, found 0"));
   std::vector<ColumnSchema> many;
-  for (int i = 0; i < 65; ++i) many.push_back({std::to_string(i), KeyType::kU8});
+  for (int i = 0; i < 65; ++i) many.push_back({std::to_string(i), DataType::kU8});
   BOOST_TEST(Mentions(refusal(many), "found 65"));
-  BOOST_TEST(Mentions(refusal({{"a", KeyType::kU8}, {"a", KeyType::kU16}}), "two columns 'a'"));
-  BOOST_TEST(Mentions(refusal({{"", KeyType::kU8}}), "a name of 1 to 65536 bytes"));
+  BOOST_TEST(Mentions(refusal({{"a", DataType::kU8}, {"a", DataType::kU16}}), "two columns 'a'"));
+  BOOST_TEST(Mentions(refusal({{"", DataType::kU8}}), "a name of 1 to 65536 bytes"));
   many.pop_back();
   auto random = TestRandom();
   Columns columns;
@@ -248,11 +248,11 @@ BOOST_AUTO_TEST_CASE(refuses_columns_that_are_none) {
 BOOST_AUTO_TEST_CASE(a_file_that_is_not_finished_is_removed) {
   const TemporaryDirectory directory;
   const std::string path = directory / "columns";
-  const std::vector<ColumnSchema> schemas = {{"a", KeyType::kU8}, {"b", KeyType::kText}};
+  const std::vector<ColumnSchema> schemas = {{"a", DataType::kU8}, {"b", DataType::kText}};
   {
     const auto writer = RequireOk(ColumnFileWriter::Create(path, schemas));
     BOOST_TEST(absl::IsAlreadyExists(ColumnFileWriter::Create(path, schemas).status()));
-    const std::vector<ColumnValues> one(1, ColumnValues(KeyType::kU8));
+    const std::vector<ColumnValues> one(1, ColumnValues(DataType::kU8));
     const absl::Status status = writer->Append(one);
     BOOST_TEST(Mentions(status, "expected 2 columns, found 1"));
     BOOST_TEST((writer->Finish() == status));
@@ -260,7 +260,7 @@ BOOST_AUTO_TEST_CASE(a_file_that_is_not_finished_is_removed) {
   BOOST_TEST(!std::filesystem::exists(path));
   {
     const auto writer = RequireOk(ColumnFileWriter::Create(path, schemas));
-    std::vector<ColumnValues> rows = {ColumnValues(KeyType::kU8), ColumnValues(KeyType::kText)};
+    std::vector<ColumnValues> rows = {ColumnValues(DataType::kU8), ColumnValues(DataType::kText)};
     rows[0].AppendNull();
     BOOST_TEST(Mentions(writer->Append(rows), "column 'b': expected 1 values of text, found 0"));
   }

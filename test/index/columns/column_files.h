@@ -19,7 +19,7 @@ struct Columns {
   std::vector<std::vector<OwnedValue>> values;  // by column
 
   size_t rows() const { return values.empty() ? 0 : values[0].size(); }
-  void Add(std::string name, KeyType type, std::vector<OwnedValue> column) {
+  void Add(std::string name, DataType type, std::vector<OwnedValue> column) {
     schemas.push_back({std::move(name), type});
     values.push_back(std::move(column));
   }
@@ -38,8 +38,8 @@ struct Columns {
 // A column of each type.
 inline Columns RandomColumns(size_t rows, int null_percent, std::mt19937_64& random) {
   Columns columns;
-  for (KeyType type : kAllTypes) {
-    columns.Add(std::string(KeyTypeName(type)), type,
+  for (DataType type : kAllTypes) {
+    columns.Add(std::string(DataTypeName(type)), type,
                 RandomValues(type, rows, null_percent, random));
   }
   return columns;

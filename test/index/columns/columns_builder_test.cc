@@ -29,7 +29,7 @@ struct PartRows {
 bool FillPart(const PartRows& rows, size_t p, ColumnsBuilder::Part* part) {
   std::mt19937_64 random(TestSeed() + p);
   const Columns& columns = *rows.columns;
-  std::vector<KeyValue> row(columns.schemas.size());
+  std::vector<DataValue> row(columns.schemas.size());
   for (size_t at = rows.cuts[p]; at < rows.cuts[p + 1];) {
     if (random() % 4 == 0) {
       const size_t count = std::min<size_t>(rows.cuts[p + 1] - at, random() % 3000);
@@ -120,8 +120,8 @@ BOOST_AUTO_TEST_CASE(takes_long_text_within_a_small_budget) {
     text.push_back({std::monostate(), true, std::string(random() % 10'000, static_cast<char>(i))});
     numbers.push_back({uint64_t{random() % 100}, false, {}});
   }
-  columns.Add("text", KeyType::kText, text);
-  columns.Add("numbers", KeyType::kU32, numbers);
+  columns.Add("text", DataType::kText, text);
+  columns.Add("numbers", DataType::kU32, numbers);
   const PartRows rows = Cut(columns, 3, random);
   ColumnsBuilder builder(columns.schemas, Spilling(2 << 20), 3);
   Fill(&builder, rows, 3);
@@ -131,8 +131,8 @@ BOOST_AUTO_TEST_CASE(takes_long_text_within_a_small_budget) {
 }
 
 BOOST_AUTO_TEST_CASE(says_what_was_wrong_with_a_row) {
-  const std::vector<ColumnSchema> schemas = {{"small", KeyType::kU8}, {"text", KeyType::kText}};
-  const auto refusal = [&](const std::vector<KeyValue>& row) {
+  const std::vector<ColumnSchema> schemas = {{"small", DataType::kU8}, {"text", DataType::kText}};
+  const auto refusal = [&](const std::vector<DataValue>& row) {
     ColumnsBuilder builder(schemas, {}, 1);
     BOOST_TEST(builder.part(0)->Add({uint64_t{1}, "good"sv}));
     BOOST_TEST(!builder.part(0)->Add(row));
@@ -148,13 +148,13 @@ BOOST_AUTO_TEST_CASE(says_what_was_wrong_with_a_row) {
   BOOST_TEST(Mentions(refusal({uint64_t{1}}), "expected rows of 2 columns, found 1"));
   {
     ColumnsBuilder builder(schemas, {}, 1);
-    std::vector<ColumnValues> rows = {ColumnValues(KeyType::kU8), ColumnValues(KeyType::kBytes)};
+    std::vector<ColumnValues> rows = {ColumnValues(DataType::kU8), ColumnValues(DataType::kBytes)};
     BOOST_TEST(!builder.part(0)->Add(rows));
     BOOST_TEST(Mentions(builder.part(0)->Finish(), "column 'text': expected 0 values of text"));
   }
   {
     ColumnsBuilder builder({}, {}, 1);
-    BOOST_TEST(!builder.part(0)->Add(std::vector<KeyValue>{}));
+    BOOST_TEST(!builder.part(0)->Add(std::vector<DataValue>{}));
     BOOST_TEST(Mentions(builder.part(0)->Finish(), "expected 1 to 64 columns"));
     const auto writer = Writer(schemas);
     BOOST_TEST(Mentions(builder.Finish(writer.get()), "expected 1 to 64 columns"));
@@ -162,7 +162,7 @@ BOOST_AUTO_TEST_CASE(says_what_was_wrong_with_a_row) {
 }
 
 BOOST_AUTO_TEST_CASE(refuses_misuse_and_says_what_was_wrong) {
-  const std::vector<ColumnSchema> schemas = {{"a", KeyType::kU8}};
+  const std::vector<ColumnSchema> schemas = {{"a", DataType::kU8}};
   ColumnsBuilder builder(schemas, {}, 2);
   BOOST_TEST(builder.part(0)->Add({uint64_t{1}}));
   RequireOk(builder.part(0)->Finish());
@@ -171,7 +171,7 @@ BOOST_AUTO_TEST_CASE(refuses_misuse_and_says_what_was_wrong) {
   BOOST_TEST(Mentions(builder.Finish(writer.get()), "part 1 is not finished"));
   RequireOk(builder.part(1)->Finish());
   writer.reset();
-  writer = Writer({{"b", KeyType::kU8}});
+  writer = Writer({{"b", DataType::kU8}});
   BOOST_TEST(absl::IsInvalidArgument(builder.Finish(writer.get())));
   writer.reset();
   writer = Writer(schemas);
@@ -183,7 +183,7 @@ BOOST_AUTO_TEST_CASE(refuses_misuse_and_says_what_was_wrong) {
 BOOST_AUTO_TEST_CASE(refuses_more_rows_than_an_index_may_hold) {
   ColumnsBuilder::Options options;
   options.max_rows = 5000;
-  ColumnsBuilder builder({{"a", KeyType::kU8}}, options, 1);
+  ColumnsBuilder builder({{"a", DataType::kU8}}, options, 1);
   uint64_t rows = 0;
   while (rows < 20'000 && builder.part(0)->Add({rows % 200})) ++rows;
   BOOST_TEST(rows < 7000u);
@@ -194,7 +194,7 @@ BOOST_AUTO_TEST_CASE(a_budget_without_a_directory_is_an_error) {
   auto random = TestRandom();
   ColumnsBuilder::Options options;
   options.memory_budget = 10'000;
-  ColumnsBuilder builder({{"a", KeyType::kU64}}, options, 1);
+  ColumnsBuilder builder({{"a", DataType::kU64}}, options, 1);
   uint64_t rows = 0;
   while (rows < 20'000 && builder.part(0)->Add({random()})) ++rows;
   BOOST_TEST(Mentions(builder.part(0)->Finish(), "there is no directory to spill them to"));

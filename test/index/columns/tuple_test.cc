@@ -13,51 +13,52 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(tuple_test)
 namespace {
 
-const std::vector<KeyType> kAll = {KeyType::kU8,  KeyType::kU16, KeyType::kU32,  KeyType::kU64,
-                                   KeyType::kI8,  KeyType::kI16, KeyType::kI32,  KeyType::kI64,
-                                   KeyType::kF32, KeyType::kF64, KeyType::kText, KeyType::kBytes};
+const std::vector<DataType> kAll = {DataType::kU8,  DataType::kU16,  DataType::kU32,
+                                    DataType::kU64, DataType::kI8,   DataType::kI16,
+                                    DataType::kI32, DataType::kI64,  DataType::kF32,
+                                    DataType::kF64, DataType::kText, DataType::kBytes};
 
-std::string Tuple(const std::vector<KeyType>& types, const std::vector<KeyValue>& values) {
+std::string Tuple(const std::vector<DataType>& types, const std::vector<DataValue>& values) {
   std::string tuple = "before";
   TupleWriter writer(types, &tuple);
-  for (const KeyValue& value : values) RequireOk(writer.Add(value));
+  for (const DataValue& value : values) RequireOk(writer.Add(value));
   BOOST_TEST(writer.size() == types.size());
   BOOST_TEST(tuple.substr(0, 6) == "before");
   return tuple.substr(6);
 }
 
-std::vector<KeyValue> Read(const std::vector<KeyType>& types, const std::string& tuple) {
-  std::vector<KeyValue> values(types.size(), uint64_t{77});
+std::vector<DataValue> Read(const std::vector<DataType>& types, const std::string& tuple) {
+  std::vector<DataValue> values(types.size(), uint64_t{77});
   BOOST_REQUIRE(ReadTuple(types, tuple, absl::MakeSpan(values)));
   return values;
 }
 
 BOOST_AUTO_TEST_CASE(values_come_back) {
-  const std::vector<KeyValue> least = {uint64_t{0},
-                                       uint64_t{0},
-                                       uint64_t{0},
-                                       uint64_t{0},
-                                       int64_t{-128},
-                                       int64_t{-32768},
-                                       int64_t{INT32_MIN},
-                                       int64_t{INT64_MIN},
-                                       -0.0,
-                                       -std::numeric_limits<double>::infinity(),
-                                       std::string_view(),
-                                       std::string_view("\0\xff", 2)};
-  const std::vector<KeyValue> most = {uint64_t{255},
-                                      uint64_t{65535},
-                                      uint64_t{UINT32_MAX},
-                                      uint64_t{UINT64_MAX},
-                                      int64_t{127},
-                                      int64_t{32767},
-                                      int64_t{INT32_MAX},
-                                      int64_t{INT64_MAX},
-                                      1.5,
-                                      std::numeric_limits<double>::max(),
-                                      std::string_view("text"),
-                                      std::string_view("a\0", 2)};
-  const std::vector<KeyValue> nulls(kAll.size());
+  const std::vector<DataValue> least = {uint64_t{0},
+                                        uint64_t{0},
+                                        uint64_t{0},
+                                        uint64_t{0},
+                                        int64_t{-128},
+                                        int64_t{-32768},
+                                        int64_t{INT32_MIN},
+                                        int64_t{INT64_MIN},
+                                        -0.0,
+                                        -std::numeric_limits<double>::infinity(),
+                                        std::string_view(),
+                                        std::string_view("\0\xff", 2)};
+  const std::vector<DataValue> most = {uint64_t{255},
+                                       uint64_t{65535},
+                                       uint64_t{UINT32_MAX},
+                                       uint64_t{UINT64_MAX},
+                                       int64_t{127},
+                                       int64_t{32767},
+                                       int64_t{INT32_MAX},
+                                       int64_t{INT64_MAX},
+                                       1.5,
+                                       std::numeric_limits<double>::max(),
+                                       std::string_view("text"),
+                                       std::string_view("a\0", 2)};
+  const std::vector<DataValue> nulls(kAll.size());
   for (const auto& values : {least, most, nulls}) {
     BOOST_CHECK(Read(kAll, Tuple(kAll, values)) == values);
   }
@@ -67,9 +68,9 @@ BOOST_AUTO_TEST_CASE(values_come_back) {
 }
 
 BOOST_AUTO_TEST_CASE(every_mix_of_nulls_comes_back) {
-  const std::vector<KeyType> types(9, KeyType::kU16);
+  const std::vector<DataType> types(9, DataType::kU16);
   for (uint64_t mask = 0; mask < 512; ++mask) {
-    std::vector<KeyValue> values(9);
+    std::vector<DataValue> values(9);
     for (size_t i = 0; i < 9; ++i) {
       if ((mask >> i & 1) != 0) values[i] = uint64_t{i};
     }
@@ -80,7 +81,7 @@ BOOST_AUTO_TEST_CASE(every_mix_of_nulls_comes_back) {
 BOOST_AUTO_TEST_CASE(what_does_not_fit_is_refused) {
   std::string tuple;
   BOOST_TEST(absl::IsInvalidArgument(TupleWriter(kAll, &tuple).Add(uint64_t{256})));
-  const KeyType text[] = {KeyType::kText};
+  const DataType text[] = {DataType::kText};
   BOOST_TEST(absl::IsInvalidArgument(TupleWriter(text, &tuple).Add(uint64_t{1})));
   const std::string long_text(KeyCodec::kMaxKeyBytes + 1, 'x');
   BOOST_TEST(absl::IsInvalidArgument(TupleWriter(text, &tuple).Add(std::string_view(long_text))));
@@ -88,10 +89,11 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_is_refused) {
 
 BOOST_AUTO_TEST_CASE(bytes_that_are_no_tuple_are_told) {
   auto random = TestRandom();
-  const std::vector<KeyType> types = {KeyType::kU32, KeyType::kText, KeyType::kBytes, KeyType::kI8};
+  const std::vector<DataType> types = {DataType::kU32, DataType::kText, DataType::kBytes,
+                                       DataType::kI8};
   const std::string tuple =
       Tuple(types, {uint64_t{5}, std::string_view("some"), std::string_view("more"), int64_t{1}});
-  std::vector<KeyValue> values(types.size());
+  std::vector<DataValue> values(types.size());
   for (size_t size = 0; size < tuple.size(); ++size) {
     BOOST_TEST(!ReadTuple(types, tuple.substr(0, size), absl::MakeSpan(values)));
   }
@@ -103,7 +105,7 @@ BOOST_AUTO_TEST_CASE(bytes_that_are_no_tuple_are_told) {
     const std::vector<char> exact(changed.begin(), changed.end());  // for AddressSanitizer
     const std::string_view bytes(exact.data(), exact.size());
     if (!ReadTuple(types, bytes, absl::MakeSpan(values))) continue;
-    for (const KeyValue& value : values) {
+    for (const DataValue& value : values) {
       const auto* const text = std::get_if<std::string_view>(&value);
       if (text == nullptr) continue;
       BOOST_REQUIRE(text->data() >= bytes.data());

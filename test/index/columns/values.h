@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "cairn/columns/column_values.h"
+#include "cairn/column.h"
 #include "index/columns/column_type.h"
 #include "index/keys/key_number.h"
 
@@ -18,9 +18,10 @@ namespace cairn {
 
 using std::string_view_literals::operator""sv;
 
-inline constexpr KeyType kAllTypes[] = {
-    KeyType::kU8,  KeyType::kU16, KeyType::kU32, KeyType::kU64, KeyType::kI8,   KeyType::kI16,
-    KeyType::kI32, KeyType::kI64, KeyType::kF32, KeyType::kF64, KeyType::kText, KeyType::kBytes};
+inline constexpr DataType kAllTypes[] = {DataType::kU8,  DataType::kU16,  DataType::kU32,
+                                         DataType::kU64, DataType::kI8,   DataType::kI16,
+                                         DataType::kI32, DataType::kI64,  DataType::kF32,
+                                         DataType::kF64, DataType::kText, DataType::kBytes};
 
 inline bool Mentions(const absl::Status& status, std::string_view what) {
   const bool found = std::string(status.message()).find(what) != std::string::npos;
@@ -30,12 +31,12 @@ inline bool Mentions(const absl::Status& status, std::string_view what) {
 
 // A value that owns its text, as an oracle keeps it.
 struct OwnedValue {
-  KeyValue number;  // or null, where there is no text
+  DataValue number;  // or null, where there is no text
   bool is_text = false;
   std::string text;
 
-  KeyValue view() const { return is_text ? KeyValue(std::string_view(text)) : number; }
-  static OwnedValue Of(const KeyValue& value) {
+  DataValue view() const { return is_text ? DataValue(std::string_view(text)) : number; }
+  static OwnedValue Of(const DataValue& value) {
     if (const auto* text = std::get_if<std::string_view>(&value)) {
       return {std::monostate(), true, std::string(*text)};
     }
@@ -44,7 +45,7 @@ struct OwnedValue {
 };
 
 // Equal as columns keep values: floats bit for bit, but NaNs.
-inline bool SameValue(const KeyValue& a, const KeyValue& b) {
+inline bool SameValue(const DataValue& a, const DataValue& b) {
   const auto* x = std::get_if<double>(&a);
   const auto* y = std::get_if<double>(&b);
   if (x == nullptr || y == nullptr) return a == b;
@@ -53,7 +54,7 @@ inline bool SameValue(const KeyValue& a, const KeyValue& b) {
 }
 
 // The value of a type that some bits make.
-inline OwnedValue ValueOfBits(KeyType type, uint64_t bits) {
+inline OwnedValue ValueOfBits(DataType type, uint64_t bits) {
   return VisitColumnType(type, [&](auto tag) -> OwnedValue {
     using T = typename decltype(tag)::type;
     if constexpr (std::is_same_v<T, std::string_view>) {
@@ -61,15 +62,15 @@ inline OwnedValue ValueOfBits(KeyType type, uint64_t bits) {
       for (; bits != 0; bits >>= 6) text.push_back("\0abcdefg"[bits % 8]);
       return {std::monostate(), true, text};
     } else {
-      return {ToKeyValue(NumberOf<T>(bits)), false, {}};
+      return {ToDataValue(NumberOf<T>(bits)), false, {}};
     }
   });
 }
 
 // A value: any bits, few bits, or one of the type's odd ones.
-inline OwnedValue RandomValue(KeyType type, int null_percent, std::mt19937_64& random) {
+inline OwnedValue RandomValue(DataType type, int null_percent, std::mt19937_64& random) {
   if (static_cast<int>(random() % 100) < null_percent) return {};
-  if (type == KeyType::kF64 && random() % 4 == 0) {
+  if (type == DataType::kF64 && random() % 4 == 0) {
     const double odd[] = {0.0,
                           -0.0,
                           std::numeric_limits<double>::infinity(),
@@ -80,7 +81,7 @@ inline OwnedValue RandomValue(KeyType type, int null_percent, std::mt19937_64& r
                           5e-324};
     return {odd[random() % std::size(odd)], false, {}};
   }
-  if (type == KeyType::kF32 && random() % 4 == 0) {
+  if (type == DataType::kF32 && random() % 4 == 0) {
     const float odd[] = {0.0F, -0.0F, std::numeric_limits<float>::infinity(), 0.1F, 1e-45F};
     return {static_cast<double>(odd[random() % std::size(odd)]), false, {}};
   }
@@ -96,7 +97,7 @@ inline OwnedValue RandomValue(KeyType type, int null_percent, std::mt19937_64& r
   }
 }
 
-inline std::vector<OwnedValue> RandomValues(KeyType type, size_t size, int null_percent,
+inline std::vector<OwnedValue> RandomValues(DataType type, size_t size, int null_percent,
                                             std::mt19937_64& random) {
   std::vector<OwnedValue> values;
   for (size_t i = 0; i < size; ++i) values.push_back(RandomValue(type, null_percent, random));
@@ -104,7 +105,7 @@ inline std::vector<OwnedValue> RandomValues(KeyType type, size_t size, int null_
 }
 
 // Also called in threads, which Boost.Test must not see.
-inline ColumnValues ToColumn(KeyType type, const std::vector<OwnedValue>& values) {
+inline ColumnValues ToColumn(DataType type, const std::vector<OwnedValue>& values) {
   ColumnValues column(type);
   for (const OwnedValue& value : values) {
     if (!column.Append(value.view()).ok()) std::abort();
@@ -117,11 +118,11 @@ inline void CheckValues(const ColumnValues& column, const std::vector<OwnedValue
   BOOST_REQUIRE(column.size() == expected.size());
   size_t nulls = 0;
   for (size_t i = 0; i < expected.size(); ++i) {
-    const KeyValue value = expected[i].view();
+    const DataValue value = expected[i].view();
     const bool null = std::holds_alternative<std::monostate>(value);
     nulls += null ? 1 : 0;
     BOOST_REQUIRE(column.is_null(i) == null);
-    BOOST_REQUIRE_MESSAGE(SameValue(column.value(i), value), KeyTypeName(column.type())
+    BOOST_REQUIRE_MESSAGE(SameValue(column.value(i), value), DataTypeName(column.type())
                                                                  << ", value " << i << ": expected "
                                                                  << Described(value) << ", found "
                                                                  << Described(column.value(i)));

@@ -39,7 +39,8 @@ absl::StatusOr<ManifestFile> AddRun(IndexDirectory* directory, std::string_view 
                                     uint64_t key) {
   ManifestFile file;
   file.name = directory->NextFileName(prefix, "run");
-  ASSIGN_OR_RETURN(auto writer, RunFileWriter::Create(directory->PathOf(file.name), KeyKind::kU64));
+  ASSIGN_OR_RETURN(auto writer,
+                   RunFileWriter::Create(directory->PathOf(file.name), PhysicalType::kU64));
   absl::Status s = writer->Begin(1, 8);
   if (s.ok()) s = writer->Append(absl::Span<const uint64_t>(&key, 1), std::vector<RowId>{0});
   if (s.ok()) s = writer->Finish();

@@ -53,10 +53,10 @@ Entries<Key> RandomEntries(std::mt19937_64& random, size_t size, size_t distinct
 }
 
 template <typename Key>
-KeyKind KindOf() {
-  return std::is_same_v<Key, uint32_t>   ? KeyKind::kU32
-         : std::is_same_v<Key, uint64_t> ? KeyKind::kU64
-                                         : KeyKind::kBytes;
+PhysicalType KindOf() {
+  return std::is_same_v<Key, uint32_t>   ? PhysicalType::kU32
+         : std::is_same_v<Key, uint64_t> ? PhysicalType::kU64
+                                         : PhysicalType::kBytes;
 }
 
 template <typename Key>

@@ -104,7 +104,7 @@ absl::Status Misuse(const std::function<absl::Status(RunFileWriter*)>& fill) {
   TemporaryDirectory directory;
   absl::Status result;
   {
-    auto writer = RequireOk(RunFileWriter::Create(directory / "run", KeyKind::kU32));
+    auto writer = RequireOk(RunFileWriter::Create(directory / "run", PhysicalType::kU32));
     RequireOk(writer->Begin(3, 12));
     result = fill(writer.get());
     BOOST_CHECK(writer->Finish() == result);  // the error stays
@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(strings_that_do_not_ascend_are_refused) {
        {std::vector<std::string_view>{"b", "a"}, {"ab", "a"}, {"a", "a"}, {"a", ""}}) {
     for (size_t batch : {1, 2}) {
       auto writer =
-          RunFileWriter::Create(directory / std::to_string(number++), KeyKind::kBytes).value();
+          RunFileWriter::Create(directory / std::to_string(number++), PhysicalType::kBytes).value();
       RequireOk(writer->Begin(2, keys[0].size() + keys[1].size()));
       absl::Status s;
       for (size_t i = 0; i < 2 && s.ok(); i += batch) {
@@ -169,15 +169,15 @@ BOOST_AUTO_TEST_CASE(entries_that_were_not_promised_are_refused) {
   TemporaryDirectory directory;
   for (uint64_t promised : {0, 2, 4, 100}) {  // "abc" has three bytes
     auto writer =
-        RunFileWriter::Create(directory / std::to_string(promised), KeyKind::kBytes).value();
+        RunFileWriter::Create(directory / std::to_string(promised), PhysicalType::kBytes).value();
     RequireOk(writer->Begin(1, promised));
     const std::vector<std::string_view> keys = {"abc"};
     absl::Status s = writer->Append(absl::MakeConstSpan(keys), std::vector<RowId>{0});
     BOOST_CHECK(absl::IsInternal(finish(writer.get(), s)));
   }
-  auto writer = RunFileWriter::Create(directory / "many", KeyKind::kBytes).value();
+  auto writer = RunFileWriter::Create(directory / "many", PhysicalType::kBytes).value();
   BOOST_CHECK(absl::IsResourceExhausted(writer->Begin(kMaxEntries + 1, 0)));
-  writer = RunFileWriter::Create(directory / "long", KeyKind::kBytes).value();
+  writer = RunFileWriter::Create(directory / "long", PhysicalType::kBytes).value();
   BOOST_CHECK(absl::IsResourceExhausted(writer->Begin(1, UINT64_MAX)));
 }
 
@@ -185,7 +185,7 @@ BOOST_AUTO_TEST_CASE(offsets_have_four_bytes_as_long_as_the_heap_allows_it) {
   TemporaryDirectory directory;
   for (const auto& [key_bytes, offset_bytes] :
        {std::pair<uint64_t, uint32_t>{0, 4}, {UINT32_MAX, 4}, {uint64_t{1} << 32, 8}}) {
-    auto writer = RunFileWriter::Create(directory / "run", KeyKind::kBytes).value();
+    auto writer = RunFileWriter::Create(directory / "run", PhysicalType::kBytes).value();
     RequireOk(writer->Begin(1000, key_bytes));
     BOOST_TEST(writer->properties().offset_bytes == offset_bytes);
   }
@@ -194,7 +194,7 @@ BOOST_AUTO_TEST_CASE(offsets_have_four_bytes_as_long_as_the_heap_allows_it) {
 BOOST_AUTO_TEST_CASE(other_sections_travel_with_the_run) {
   TemporaryDirectory directory;
   const auto id = static_cast<uint32_t>(RunSection::kFirstExtra);
-  auto writer = RunFileWriter::Create(directory / "run", KeyKind::kU32).value();
+  auto writer = RunFileWriter::Create(directory / "run", PhysicalType::kU32).value();
   RequireOk(writer->Begin(1, 4));
   RequireOk(Append(writer.get(), {7}, {9}));
   SectionWriter* extra = writer->file().AddSectionOfUnknownSize(id).value();

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "cairn/arrow.h"
+#include "cairn/internal/arrow.h"
 #include "test/require_ok.h"
 #include "test/test_arrow.h"
 #include "test/test_random.h"
@@ -22,7 +22,7 @@ BOOST_AUTO_TEST_SUITE(arrow_values_test)
 namespace {
 
 // A value of a column of this format; numbers fit every type.
-KeyValue ValueOf(std::string_view format, const std::string& text, uint64_t number) {
+DataValue ValueOf(std::string_view format, const std::string& text, uint64_t number) {
   if (format[0] == 'w') return std::string_view(text).substr(0, 2);
   if (format.find_first_of("uUzZ") != std::string_view::npos) return std::string_view(text);
   if (format == "f" || format == "g") return static_cast<double>(number);
@@ -31,10 +31,10 @@ KeyValue ValueOf(std::string_view format, const std::string& text, uint64_t numb
 }
 
 // Value i of a part, as an extractor would give it.
-KeyValue At(const PartColumn& part, size_t i) {
+DataValue At(const ColumnSpan& part, size_t i) {
   if (part.is_null(i)) return std::monostate();
   return std::visit(
-      [&](const auto& values) -> KeyValue {
+      [&](const auto& values) -> DataValue {
         using T = typename std::decay_t<decltype(values)>::value_type;
         if constexpr (std::is_same_v<T, std::string_view>) {
           return values[i];
@@ -57,12 +57,12 @@ struct Chunks {
     for (const size_t size : sizes) total += size;
     texts.reserve(total);
     for (size_t c = 0; c < sizes.size(); ++c) {
-      std::vector<KeyValue> values;
+      std::vector<DataValue> values;
       for (size_t i = 0; i < sizes[c]; ++i) {
         const uint64_t number = (*rng)() % 100;
         texts.push_back(absl::StrCat("t", number, std::string((*rng)() % 30, 'x'), number));
         const bool is_null = with_nulls && c != 1 && number < 30;
-        values.push_back(is_null ? KeyValue() : ValueOf(format, texts.back(), number));
+        values.push_back(is_null ? DataValue() : ValueOf(format, texts.back(), number));
       }
       all.insert(all.end(), values.begin(), values.end());
       arrays.push_back(std::make_unique<TestArrow>(format, values, c == 2 ? 5 : 0));
@@ -79,7 +79,7 @@ struct Chunks {
   }
   void Check() const {
     const std::vector<ArrowColumn> columns = Columns();
-    const std::optional<KeyType> type = KeyTypeOf(arrays[0]->schema);
+    const std::optional<DataType> type = DataTypeOf(arrays[0]->schema);
     BOOST_REQUIRE(type.has_value());
     const auto values = ArrowValues::Of(*type, columns);
     RequireOk(values.status());
@@ -95,7 +95,7 @@ struct Chunks {
   }
 
   std::vector<std::string> texts;
-  std::vector<KeyValue> all;
+  std::vector<DataValue> all;
   std::vector<std::unique_ptr<TestArrow>> arrays;
 };
 
@@ -118,7 +118,7 @@ BOOST_AUTO_TEST_CASE(arrays_one_behind_the_other) {
 }
 
 BOOST_AUTO_TEST_CASE(no_arrays_have_no_values) {
-  for (const KeyType type : {KeyType::kU8, KeyType::kF64, KeyType::kText, KeyType::kBytes}) {
+  for (const DataType type : {DataType::kU8, DataType::kF64, DataType::kText, DataType::kBytes}) {
     const auto values = ArrowValues::Of(type, {});
     RequireOk(values.status());
     BOOST_TEST(values->part().size() == 0u);
@@ -130,7 +130,7 @@ BOOST_AUTO_TEST_CASE(numbers_are_copied_where_they_are_not_aligned) {
   const void* const numbers = aligned.array.buffers[1];
   auto column = ReadArrowColumn(&aligned.schema, &aligned.array, 0);
   RequireOk(column.status());
-  auto values = ArrowValues::Of(KeyType::kU64, {&*column, 1});
+  auto values = ArrowValues::Of(DataType::kU64, {&*column, 1});
   RequireOk(values.status());
   BOOST_TEST(std::get<absl::Span<const uint64_t>>(values->part().values).data() == numbers);
 
@@ -139,7 +139,7 @@ BOOST_AUTO_TEST_CASE(numbers_are_copied_where_they_are_not_aligned) {
   aligned.array.buffers[1] = shifted.data() + 1;
   column = ReadArrowColumn(&aligned.schema, &aligned.array, 0);
   RequireOk(column.status());
-  values = ArrowValues::Of(KeyType::kU64, {&*column, 1});
+  values = ArrowValues::Of(DataType::kU64, {&*column, 1});
   RequireOk(values.status());
   const auto copied = std::get<absl::Span<const uint64_t>>(values->part().values);
   BOOST_TEST(reinterpret_cast<uintptr_t>(copied.data()) % alignof(uint64_t) == 0u);
@@ -151,12 +151,12 @@ BOOST_AUTO_TEST_CASE(values_move_with_what_they_own) {
   std::mt19937_64 rng = TestRandom(2);
   const Chunks chunks("u", {50, 60}, true, &rng);
   const std::vector<ArrowColumn> columns = chunks.Columns();
-  auto values = ArrowValues::Of(KeyType::kText, columns);
+  auto values = ArrowValues::Of(DataType::kText, columns);
   RequireOk(values.status());
   std::vector<ArrowValues> kept;
   kept.push_back(*std::move(values));
   for (int i = 0; i < 5; ++i) {
-    auto more = ArrowValues::Of(KeyType::kText, columns);
+    auto more = ArrowValues::Of(DataType::kText, columns);
     RequireOk(more.status());
     kept.push_back(*std::move(more));
   }
@@ -179,13 +179,13 @@ BOOST_AUTO_TEST_CASE(types_and_children_that_there_are_not) {
   TestArrow array("I", {uint64_t{1}});
   for (const char* format : {"", "n", "b", "e", "tdD", "+s", "+l", "w:", "w:0", "w:x", "II"}) {
     array.schema.format = format;
-    BOOST_TEST(!KeyTypeOf(array.schema).has_value(), format);
+    BOOST_TEST(!DataTypeOf(array.schema).has_value(), format);
   }
   array.schema.format = nullptr;
-  BOOST_TEST(!KeyTypeOf(array.schema).has_value());
+  BOOST_TEST(!DataTypeOf(array.schema).has_value());
   array.schema.format = "I";
   array.schema.dictionary = &array.schema;
-  BOOST_TEST(!KeyTypeOf(array.schema).has_value());
+  BOOST_TEST(!DataTypeOf(array.schema).has_value());
   array.schema.dictionary = nullptr;
   BOOST_TEST((ReadArrowColumn(&array.schema, &array.array, 1).status().code() ==
               absl::StatusCode::kInvalidArgument));

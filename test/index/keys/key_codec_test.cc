@@ -15,10 +15,10 @@ BOOST_AUTO_TEST_SUITE(key_codec_test)
 namespace {
 
 // Encodes all tuples and compares every pair's order, and what decodes, with the definition.
-void CheckOrderAndDecoding(const KeyCodec& codec, absl::Span<const std::vector<KeyValue>> tuples) {
-  KeyColumn keys(codec.kind());
+void CheckOrderAndDecoding(const KeyCodec& codec, absl::Span<const std::vector<DataValue>> tuples) {
+  EncodedKeys keys(codec.kind());
   for (const auto& tuple : tuples) RequireOk(codec.Append(tuple, &keys));
-  std::vector<KeyValue> decoded;
+  std::vector<DataValue> decoded;
   std::string scratch;
   for (size_t i = 0; i < tuples.size(); ++i) {
     for (size_t j = 0; j < tuples.size(); ++j) {
@@ -32,12 +32,12 @@ void CheckOrderAndDecoding(const KeyCodec& codec, absl::Span<const std::vector<K
   }
 }
 
-std::vector<std::vector<KeyValue>> Tuples(absl::Span<const KeyType> parts, NullPolicy nulls,
-                                          size_t count, std::mt19937_64& random) {
-  std::vector<std::vector<KeyValue>> tuples(count);
+std::vector<std::vector<DataValue>> Tuples(absl::Span<const DataType> parts, NullPolicy nulls,
+                                           size_t count, std::mt19937_64& random) {
+  std::vector<std::vector<DataValue>> tuples(count);
   for (auto& tuple : tuples) {
-    for (const KeyType type : parts) {
-      const std::vector<KeyValue> corners = Corners(type);
+    for (const DataType type : parts) {
+      const std::vector<DataValue> corners = Corners(type);
       const uint64_t dice = random() % 8;
       if (dice == 0 && nulls != NullPolicy::kSkip) {
         tuple.push_back(std::monostate());
@@ -52,46 +52,46 @@ std::vector<std::vector<KeyValue>> Tuples(absl::Span<const KeyType> parts, NullP
 }
 
 BOOST_AUTO_TEST_CASE(the_kind_follows_from_the_widths) {
-  using T = KeyType;
+  using T = DataType;
   const auto kind = [](std::vector<T> parts, NullPolicy nulls = NullPolicy::kSkip) {
     return Codec(parts, nulls).kind();
   };
   for (const T type : {T::kU8, T::kU16, T::kU32, T::kI8, T::kI32, T::kF32}) {
-    BOOST_CHECK(kind({type}) == KeyKind::kU32);
+    BOOST_CHECK(kind({type}) == PhysicalType::kU32);
   }
-  for (const T type : {T::kU64, T::kI64, T::kF64}) BOOST_CHECK(kind({type}) == KeyKind::kU64);
-  BOOST_CHECK(kind({T::kText}) == KeyKind::kBytes);
-  BOOST_CHECK(kind({T::kU16, T::kI8, T::kU8}) == KeyKind::kU32);
-  BOOST_CHECK(kind({T::kU16, T::kU16, T::kU8}) == KeyKind::kU64);
-  BOOST_CHECK(kind({T::kU32, T::kF32}) == KeyKind::kU64);
-  BOOST_CHECK(kind({T::kU32, T::kF32, T::kU8}) == KeyKind::kBytes);
-  BOOST_CHECK(kind({T::kU8, T::kText}) == KeyKind::kBytes);
-  BOOST_CHECK(kind({T::kU16}, NullPolicy::kFirst) == KeyKind::kU32);
-  BOOST_CHECK(kind({T::kU32}, NullPolicy::kLast) == KeyKind::kU64);
-  BOOST_CHECK(kind({T::kU64}, NullPolicy::kLast) == KeyKind::kBytes);
+  for (const T type : {T::kU64, T::kI64, T::kF64}) BOOST_CHECK(kind({type}) == PhysicalType::kU64);
+  BOOST_CHECK(kind({T::kText}) == PhysicalType::kBytes);
+  BOOST_CHECK(kind({T::kU16, T::kI8, T::kU8}) == PhysicalType::kU32);
+  BOOST_CHECK(kind({T::kU16, T::kU16, T::kU8}) == PhysicalType::kU64);
+  BOOST_CHECK(kind({T::kU32, T::kF32}) == PhysicalType::kU64);
+  BOOST_CHECK(kind({T::kU32, T::kF32, T::kU8}) == PhysicalType::kBytes);
+  BOOST_CHECK(kind({T::kU8, T::kText}) == PhysicalType::kBytes);
+  BOOST_CHECK(kind({T::kU16}, NullPolicy::kFirst) == PhysicalType::kU32);
+  BOOST_CHECK(kind({T::kU32}, NullPolicy::kLast) == PhysicalType::kU64);
+  BOOST_CHECK(kind({T::kU64}, NullPolicy::kLast) == PhysicalType::kBytes);
 }
 
 BOOST_AUTO_TEST_CASE(refuses_no_parts_and_more_than_16) {
   BOOST_CHECK(absl::IsInvalidArgument(KeyCodec::Create({}).status()));
-  const std::vector<KeyType> many(17, KeyType::kU8);
+  const std::vector<DataType> many(17, DataType::kU8);
   BOOST_CHECK(Mentions(KeyCodec::Create(many).status(), "found 17"));
   BOOST_CHECK(KeyCodec::Create(absl::MakeConstSpan(many).subspan(1)).ok());
 }
 
 BOOST_AUTO_TEST_CASE(all_u8_and_i8_pairs_are_in_order) {
-  for (const KeyType type : {KeyType::kU8, KeyType::kI8}) {
-    std::vector<std::vector<KeyValue>> tuples;
-    for (const KeyValue& value : Corners(type)) tuples.push_back({value});
+  for (const DataType type : {DataType::kU8, DataType::kI8}) {
+    std::vector<std::vector<DataValue>> tuples;
+    for (const DataValue& value : Corners(type)) tuples.push_back({value});
     CheckOrderAndDecoding(Codec({type}), tuples);
   }
 }
 
 BOOST_AUTO_TEST_CASE(every_type_is_in_order_at_its_corners_and_at_random) {
   auto random = TestRandom();
-  for (const KeyType type : kAllTypes) {
+  for (const DataType type : kAllTypes) {
     for (const NullPolicy nulls : kAllNulls) {
-      std::vector<std::vector<KeyValue>> tuples;
-      for (const KeyValue& value : Corners(type)) tuples.push_back({value});
+      std::vector<std::vector<DataValue>> tuples;
+      for (const DataValue& value : Corners(type)) tuples.push_back({value});
       for (int i = 0; i < 200; ++i) tuples.push_back({RandomValue(type, random)});
       if (nulls != NullPolicy::kSkip) tuples.push_back({std::monostate()});
       CheckOrderAndDecoding(Codec({type}, nulls), tuples);
@@ -100,16 +100,16 @@ BOOST_AUTO_TEST_CASE(every_type_is_in_order_at_its_corners_and_at_random) {
 }
 
 BOOST_AUTO_TEST_CASE(a_single_number_is_its_own_key_and_floats_map_as_published) {
-  KeyColumn keys(KeyKind::kU32);
-  RequireOk(Codec({KeyType::kU8}).Append({uint64_t{200}}, &keys));
-  RequireOk(Codec({KeyType::kI32}).Append({int64_t{-5}}, &keys));
-  RequireOk(Codec({KeyType::kF32}).Append({-2.5}, &keys));
+  EncodedKeys keys(PhysicalType::kU32);
+  RequireOk(Codec({DataType::kU8}).Append({uint64_t{200}}, &keys));
+  RequireOk(Codec({DataType::kI32}).Append({int64_t{-5}}, &keys));
+  RequireOk(Codec({DataType::kF32}).Append({-2.5}, &keys));
   BOOST_TEST(keys.u32(0) == 200u);
   BOOST_TEST(keys.u32(1) == OrderPreserving(int32_t{-5}));
   BOOST_TEST(keys.u32(2) == OrderPreserving(-2.5f));
-  KeyColumn wide(KeyKind::kU64);
-  RequireOk(Codec({KeyType::kI64}).Append({INT64_MIN}, &wide));
-  RequireOk(Codec({KeyType::kF64}).Append({1e300}, &wide));
+  EncodedKeys wide(PhysicalType::kU64);
+  RequireOk(Codec({DataType::kI64}).Append({INT64_MIN}, &wide));
+  RequireOk(Codec({DataType::kF64}).Append({1e300}, &wide));
   BOOST_TEST(wide.u64(0) == 0u);
   BOOST_TEST(wide.u64(1) == OrderPreserving(1e300));
   BOOST_TEST(OrderPreserving(-0.0) + 1 == OrderPreserving(0.0));
@@ -119,28 +119,28 @@ BOOST_AUTO_TEST_CASE(a_single_number_is_its_own_key_and_floats_map_as_published)
 }
 
 BOOST_AUTO_TEST_CASE(composites_are_in_order_with_zeros_prefixes_and_nulls) {
-  using T = KeyType;
+  using T = DataType;
   auto random = TestRandom(1);
-  std::vector<std::vector<KeyType>> composites = {{T::kText, T::kText},
-                                                  {T::kText, T::kU8},
-                                                  {T::kU8, T::kI8},
-                                                  {T::kI16, T::kF32},
-                                                  {T::kF64, T::kText},
-                                                  {T::kBytes, T::kText, T::kBytes},
-                                                  {T::kU8, T::kU8, T::kI16},
-                                                  {T::kU64, T::kU64},
-                                                  {T::kU16, T::kText, T::kF32},
-                                                  {T::kU8, T::kU8, T::kU8},
-                                                  {T::kI8, T::kI16, T::kI32},
-                                                  {T::kText, T::kI64, T::kText},
-                                                  std::vector<T>(16, T::kText),
-                                                  {T::kI8, T::kU8}};
+  std::vector<std::vector<DataType>> composites = {{T::kText, T::kText},
+                                                   {T::kText, T::kU8},
+                                                   {T::kU8, T::kI8},
+                                                   {T::kI16, T::kF32},
+                                                   {T::kF64, T::kText},
+                                                   {T::kBytes, T::kText, T::kBytes},
+                                                   {T::kU8, T::kU8, T::kI16},
+                                                   {T::kU64, T::kU64},
+                                                   {T::kU16, T::kText, T::kF32},
+                                                   {T::kU8, T::kU8, T::kU8},
+                                                   {T::kI8, T::kI16, T::kI32},
+                                                   {T::kText, T::kI64, T::kText},
+                                                   std::vector<T>(16, T::kText),
+                                                   {T::kI8, T::kU8}};
   for (const auto& parts : composites) {
     for (const NullPolicy nulls : kAllNulls) {
       const auto tuples = Tuples(parts, nulls, 250, random);
       const KeyCodec codec = Codec(parts, nulls);
       CheckOrderAndDecoding(codec, tuples);
-      KeyColumn keys(codec.kind());
+      EncodedKeys keys(codec.kind());
       for (const auto& tuple : tuples) RequireOk(codec.Append(tuple, &keys));
       CheckText(codec, keys);
     }
@@ -148,98 +148,98 @@ BOOST_AUTO_TEST_CASE(composites_are_in_order_with_zeros_prefixes_and_nulls) {
 }
 
 BOOST_AUTO_TEST_CASE(refuses_values_that_do_not_fit_and_appends_nothing) {
-  const auto refuses = [](KeyType type, const KeyValue& value, std::string_view mention) {
-    const KeyCodec codec = Codec({KeyType::kU8, type});
-    KeyColumn keys(codec.kind());
+  const auto refuses = [](DataType type, const DataValue& value, std::string_view mention) {
+    const KeyCodec codec = Codec({DataType::kU8, type});
+    EncodedKeys keys(codec.kind());
     const absl::Status status = codec.Append({uint64_t{1}, value}, &keys);
     BOOST_CHECK(absl::IsInvalidArgument(status));
     BOOST_CHECK(Mentions(status, "part 2"));
     BOOST_CHECK(Mentions(status, mention));
     BOOST_TEST(keys.empty());
   };
-  refuses(KeyType::kU8, uint64_t{256}, "found 256");
-  refuses(KeyType::kU8, int64_t{-1}, "found -1");
-  refuses(KeyType::kU64, -1.0, "found -1");
-  refuses(KeyType::kU64, 0x1p64, "found 18446744073709551616");
-  refuses(KeyType::kI64, uint64_t{1} << 63, "found 9223372036854775808");
-  refuses(KeyType::kI64, 0x1p63, "from -9223372036854775808");
-  refuses(KeyType::kI8, 1.5, "found 1.5");
-  refuses(KeyType::kI8, std::nan(""), "found nan");
-  refuses(KeyType::kI8, "7"sv, "found '7'");
-  refuses(KeyType::kF32, uint64_t{16777217}, "found 16777217");
-  refuses(KeyType::kF32, 3.5e38, "f32");
-  refuses(KeyType::kF32, -1e-60, "found -1e-60");
-  refuses(KeyType::kF64, UINT64_MAX, "found 18446744073709551615");
-  refuses(KeyType::kF64, INT64_MAX, "found 9223372036854775807");
-  refuses(KeyType::kF64, (int64_t{1} << 53) + 1, "f64");
-  refuses(KeyType::kText, uint64_t{5}, "expected text, found the number 5");
-  refuses(KeyType::kU32, std::monostate(), "null");
-  refuses(KeyType::kText, std::monostate(), "null");
+  refuses(DataType::kU8, uint64_t{256}, "found 256");
+  refuses(DataType::kU8, int64_t{-1}, "found -1");
+  refuses(DataType::kU64, -1.0, "found -1");
+  refuses(DataType::kU64, 0x1p64, "found 18446744073709551616");
+  refuses(DataType::kI64, uint64_t{1} << 63, "found 9223372036854775808");
+  refuses(DataType::kI64, 0x1p63, "from -9223372036854775808");
+  refuses(DataType::kI8, 1.5, "found 1.5");
+  refuses(DataType::kI8, std::nan(""), "found nan");
+  refuses(DataType::kI8, "7"sv, "found '7'");
+  refuses(DataType::kF32, uint64_t{16777217}, "found 16777217");
+  refuses(DataType::kF32, 3.5e38, "f32");
+  refuses(DataType::kF32, -1e-60, "found -1e-60");
+  refuses(DataType::kF64, UINT64_MAX, "found 18446744073709551615");
+  refuses(DataType::kF64, INT64_MAX, "found 9223372036854775807");
+  refuses(DataType::kF64, (int64_t{1} << 53) + 1, "f64");
+  refuses(DataType::kText, uint64_t{5}, "expected text, found the number 5");
+  refuses(DataType::kU32, std::monostate(), "null");
+  refuses(DataType::kText, std::monostate(), "null");
   const std::string huge(KeyCodec::kMaxKeyBytes, 'x');
-  refuses(KeyType::kText, std::string_view(huge), "at most 16777216 bytes");
-  KeyColumn keys(KeyKind::kBytes);
-  BOOST_CHECK(Codec({KeyType::kText}).Append({std::string_view(huge)}, &keys).ok());
+  refuses(DataType::kText, std::string_view(huge), "at most 16777216 bytes");
+  EncodedKeys keys(PhysicalType::kBytes);
+  BOOST_CHECK(Codec({DataType::kText}).Append({std::string_view(huge)}, &keys).ok());
   // Zero bytes grow in an earlier part.
   const std::string zeros(KeyCodec::kMaxKeyBytes / 2 + 1, '\0');
-  const KeyCodec pair = Codec({KeyType::kBytes, KeyType::kU8});
+  const KeyCodec pair = Codec({DataType::kBytes, DataType::kU8});
   BOOST_CHECK(Mentions(pair.Append({std::string_view(zeros), uint64_t{1}}, &keys), "part 1"));
   BOOST_CHECK(
       Mentions(pair.Append({""sv}, &keys), "expected 2 values, one for each part, found 1"));
-  KeyColumn narrow(KeyKind::kU32);
+  EncodedKeys narrow(PhysicalType::kU32);
   BOOST_CHECK(Mentions(pair.Append({""sv, uint64_t{1}}, &narrow), "found one of u32"));
   BOOST_TEST(keys.size() == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(accepts_exact_conversions_between_integers_and_floats) {
-  const auto same = [](KeyType type, const KeyValue& a, const KeyValue& b) {
+  const auto same = [](DataType type, const DataValue& a, const DataValue& b) {
     const KeyCodec codec = Codec({type});
-    KeyColumn keys(codec.kind());
+    EncodedKeys keys(codec.kind());
     RequireOk(codec.Append({a}, &keys));
     RequireOk(codec.Append({b}, &keys));
     BOOST_CHECK(Compare(keys, 0, keys, 1) == 0);
   };
-  same(KeyType::kU8, int64_t{255}, 255.0);
-  same(KeyType::kU64, uint64_t{1} << 63, 0x1p63);
-  same(KeyType::kI64, INT64_MIN, -0x1p63);
-  same(KeyType::kI8, int64_t{0}, -0.0);
-  same(KeyType::kF64, INT64_MIN, -0x1p63);
-  same(KeyType::kF64, uint64_t{1} << 63, 0x1p63);
-  same(KeyType::kF32, int64_t{-16777216}, -16777216.0);
-  same(KeyType::kF32, 0.1, double{0.1f});
-  same(KeyType::kF32, double{std::numeric_limits<float>::max()}, 0x1.fffffefp127);
+  same(DataType::kU8, int64_t{255}, 255.0);
+  same(DataType::kU64, uint64_t{1} << 63, 0x1p63);
+  same(DataType::kI64, INT64_MIN, -0x1p63);
+  same(DataType::kI8, int64_t{0}, -0.0);
+  same(DataType::kF64, INT64_MIN, -0x1p63);
+  same(DataType::kF64, uint64_t{1} << 63, 0x1p63);
+  same(DataType::kF32, int64_t{-16777216}, -16777216.0);
+  same(DataType::kF32, 0.1, double{0.1f});
+  same(DataType::kF32, double{std::numeric_limits<float>::max()}, 0x1.fffffefp127);
 }
 
 BOOST_AUTO_TEST_CASE(a_prefix_range_holds_exactly_the_keys_with_those_leading_parts) {
-  using T = KeyType;
+  using T = DataType;
   auto random = TestRandom(3);
-  const std::vector<std::vector<KeyType>> composites = {{T::kText},
-                                                        {T::kU8},
-                                                        {T::kU32},
-                                                        {T::kU64},
-                                                        {T::kF32},
-                                                        {T::kText, T::kText},
-                                                        {T::kU8, T::kU8},
-                                                        {T::kU8, T::kU8, T::kI16},
-                                                        {T::kI8, T::kText},
-                                                        {T::kText, T::kU8},
-                                                        {T::kU64, T::kU8},
-                                                        {T::kU32, T::kI32},
-                                                        {T::kBytes, T::kI8, T::kText}};
+  const std::vector<std::vector<DataType>> composites = {{T::kText},
+                                                         {T::kU8},
+                                                         {T::kU32},
+                                                         {T::kU64},
+                                                         {T::kF32},
+                                                         {T::kText, T::kText},
+                                                         {T::kU8, T::kU8},
+                                                         {T::kU8, T::kU8, T::kI16},
+                                                         {T::kI8, T::kText},
+                                                         {T::kText, T::kU8},
+                                                         {T::kU64, T::kU8},
+                                                         {T::kU32, T::kI32},
+                                                         {T::kBytes, T::kI8, T::kText}};
   size_t open_ends = 0;
   for (const auto& parts : composites) {
     for (const NullPolicy nulls : kAllNulls) {
       const KeyCodec codec = Codec(parts, nulls);
       const auto tuples = Tuples(parts, nulls, 200, random);
-      KeyColumn keys(codec.kind());
+      EncodedKeys keys(codec.kind());
       for (const auto& tuple : tuples) RequireOk(codec.Append(tuple, &keys));
       for (size_t q = 0; q < 60; ++q) {
         const size_t given = 1 + random() % parts.size();
-        std::vector<KeyValue> values(tuples[q].begin(), tuples[q].begin() + given);
+        std::vector<DataValue> values(tuples[q].begin(), tuples[q].begin() + given);
         const auto* text = std::get_if<std::string_view>(&values.back());
         const bool last_is_prefix = text != nullptr && random() % 2 == 0;
         if (last_is_prefix) values.back() = text->substr(0, random() % (text->size() + 1));
-        KeyColumn lower(codec.kind());
-        KeyColumn upper(codec.kind());
+        EncodedKeys lower(codec.kind());
+        EncodedKeys upper(codec.kind());
         bool open = false;
         RequireOk(codec.AppendPrefixRange(values, last_is_prefix, &lower, &upper, &open));
         BOOST_REQUIRE((lower.size() == 1 && upper.size() == 1));
@@ -266,30 +266,30 @@ BOOST_AUTO_TEST_CASE(a_prefix_range_holds_exactly_the_keys_with_those_leading_pa
 }
 
 BOOST_AUTO_TEST_CASE(a_prefix_range_at_the_top_of_the_kind_is_open) {
-  const auto range = [](const KeyCodec& codec, absl::Span<const KeyValue> values,
-                        KeyColumn* upper) {
-    KeyColumn lower(codec.kind());
+  const auto range = [](const KeyCodec& codec, absl::Span<const DataValue> values,
+                        EncodedKeys* upper) {
+    EncodedKeys lower(codec.kind());
     bool open = false;
     RequireOk(codec.AppendPrefixRange(values, false, &lower, upper, &open));
     return open;
   };
-  KeyColumn u32(KeyKind::kU32);
-  BOOST_TEST(range(Codec({KeyType::kU32}), {uint64_t{UINT32_MAX}}, &u32));
-  BOOST_TEST(!range(Codec({KeyType::kU8}), {uint64_t{255}}, &u32));
+  EncodedKeys u32(PhysicalType::kU32);
+  BOOST_TEST(range(Codec({DataType::kU32}), {uint64_t{UINT32_MAX}}, &u32));
+  BOOST_TEST(!range(Codec({DataType::kU8}), {uint64_t{255}}, &u32));
   BOOST_TEST(u32.u32(1) == 256u);
-  KeyColumn u64(KeyKind::kU64);
-  BOOST_TEST(range(Codec({KeyType::kU64}), {UINT64_MAX}, &u64));
-  BOOST_TEST(range(Codec({KeyType::kU32, KeyType::kU32}), {uint64_t{UINT32_MAX}}, &u64));
-  KeyColumn bytes(KeyKind::kBytes);
-  BOOST_TEST(range(Codec({KeyType::kU64, KeyType::kText}), {UINT64_MAX}, &bytes));
+  EncodedKeys u64(PhysicalType::kU64);
+  BOOST_TEST(range(Codec({DataType::kU64}), {UINT64_MAX}, &u64));
+  BOOST_TEST(range(Codec({DataType::kU32, DataType::kU32}), {uint64_t{UINT32_MAX}}, &u64));
+  EncodedKeys bytes(PhysicalType::kBytes);
+  BOOST_TEST(range(Codec({DataType::kU64, DataType::kText}), {UINT64_MAX}, &bytes));
 }
 
 BOOST_AUTO_TEST_CASE(refuses_prefixes_that_cannot_be) {
-  const KeyCodec codec = Codec({KeyType::kText, KeyType::kU8}, NullPolicy::kFirst);
-  KeyColumn lower(KeyKind::kBytes);
-  KeyColumn upper(KeyKind::kBytes);
+  const KeyCodec codec = Codec({DataType::kText, DataType::kU8}, NullPolicy::kFirst);
+  EncodedKeys lower(PhysicalType::kBytes);
+  EncodedKeys upper(PhysicalType::kBytes);
   bool open = false;
-  const auto refuses = [&](std::vector<KeyValue> values, bool prefix, std::string_view mention) {
+  const auto refuses = [&](std::vector<DataValue> values, bool prefix, std::string_view mention) {
     const absl::Status status = codec.AppendPrefixRange(values, prefix, &lower, &upper, &open);
     BOOST_CHECK(absl::IsInvalidArgument(status));
     BOOST_CHECK(Mentions(status, mention));
@@ -299,7 +299,7 @@ BOOST_AUTO_TEST_CASE(refuses_prefixes_that_cannot_be) {
   refuses({"a"sv, uint64_t{1}}, true, "part 2 (u8): expected a prefix of text or bytes");
   refuses({std::monostate()}, true, "found null");
   refuses({uint64_t{1}}, false, "part 1 (text)");
-  KeyColumn narrow(KeyKind::kU32);
+  EncodedKeys narrow(PhysicalType::kU32);
   BOOST_CHECK(!codec.AppendPrefixRange({"a"sv}, true, &lower, &narrow, &open).ok());
   BOOST_CHECK(!codec.ParsePrefix("a,1,2", &lower, &upper, &open).ok());
   BOOST_CHECK(!codec.ParsePrefix("a,256", &lower, &upper, &open).ok());
@@ -308,7 +308,7 @@ BOOST_AUTO_TEST_CASE(refuses_prefixes_that_cannot_be) {
 
 BOOST_AUTO_TEST_CASE(bytes_that_are_no_encoding_are_data_loss) {
   const auto refuses = [](const KeyCodec& codec, auto key, std::string_view mention) {
-    KeyColumn keys(codec.kind());
+    EncodedKeys keys(codec.kind());
     if constexpr (std::is_same_v<decltype(key), uint32_t>) {
       keys.AppendU32(key);
     } else if constexpr (std::is_same_v<decltype(key), uint64_t>) {
@@ -321,7 +321,7 @@ BOOST_AUTO_TEST_CASE(bytes_that_are_no_encoding_are_data_loss) {
     BOOST_CHECK(Mentions(status, "key 0"));
     BOOST_CHECK(Mentions(status, mention));
   };
-  using T = KeyType;
+  using T = DataType;
   refuses(Codec({T::kU8}), uint32_t{256}, "found 0x100");
   refuses(Codec({T::kF32}), uint32_t{0xFFC00001}, "an encoded f32");
   refuses(Codec({T::kF32}), uint32_t{0}, "an encoded f32");
@@ -335,7 +335,7 @@ BOOST_AUTO_TEST_CASE(bytes_that_are_no_encoding_are_data_loss) {
   refuses(Codec({T::kText, T::kU8}), "a\0\0xy"sv, "found 1 bytes more");
   refuses(Codec({T::kText}, NullPolicy::kLast), ""sv, "the key's end");
   refuses(Codec({T::kText}, NullPolicy::kLast), "\1x"sv, "found 1 bytes more");
-  KeyColumn keys(KeyKind::kU32);
+  EncodedKeys keys(PhysicalType::kU32);
   BOOST_CHECK(absl::IsOutOfRange(Codec({T::kU8}).Format(keys, 0).status()));
   BOOST_CHECK(absl::IsInvalidArgument(Codec({T::kU64}).Format(keys, 0).status()));
 }

@@ -17,14 +17,14 @@ namespace {
 // Columns that own their values: as many as `types`, of `size` values.
 struct Columns {
   template <typename T>
-  static const T* Get(const KeyValue& value) {
+  static const T* Get(const DataValue& value) {
     return std::get_if<T>(&value);
   }
 
   template <typename T>
-  absl::Span<const T> Add(std::deque<std::vector<T>>* store, const std::vector<KeyValue>& values) {
+  absl::Span<const T> Add(std::deque<std::vector<T>>* store, const std::vector<DataValue>& values) {
     std::vector<T>& column = store->emplace_back();
-    for (const KeyValue& value : values) {
+    for (const DataValue& value : values) {
       column.push_back(std::visit(
           [](const auto& v) -> T {
             using V = std::decay_t<decltype(v)>;
@@ -42,30 +42,30 @@ struct Columns {
     return column;
   }
 
-  PartColumn Add(KeyType type, const std::vector<KeyValue>& values) {
+  ColumnSpan Add(DataType type, const std::vector<DataValue>& values) {
     switch (type) {
-      case KeyType::kU8:
+      case DataType::kU8:
         return {Add(&u8, values)};
-      case KeyType::kU16:
+      case DataType::kU16:
         return {Add(&u16, values)};
-      case KeyType::kU32:
+      case DataType::kU32:
         return {Add(&u32, values)};
-      case KeyType::kU64:
+      case DataType::kU64:
         return {Add(&u64, values)};
-      case KeyType::kI8:
+      case DataType::kI8:
         return {Add(&i8, values)};
-      case KeyType::kI16:
+      case DataType::kI16:
         return {Add(&i16, values)};
-      case KeyType::kI32:
+      case DataType::kI32:
         return {Add(&i32, values)};
-      case KeyType::kI64:
+      case DataType::kI64:
         return {Add(&i64, values)};
-      case KeyType::kF32:
+      case DataType::kF32:
         return {Add(&f32, values)};
-      case KeyType::kF64:
+      case DataType::kF64:
         return {Add(&f64, values)};
-      case KeyType::kText:
-      case KeyType::kBytes:
+      case DataType::kText:
+      case DataType::kBytes:
         break;
     }
     return {Add(&text, values)};
@@ -86,21 +86,21 @@ struct Columns {
 };
 
 // Random values of each part, some of them null where that may be, as columns and one by one.
-void CheckRandom(const std::vector<KeyType>& parts, NullPolicy nulls, size_t size,
+void CheckRandom(const std::vector<DataType>& parts, NullPolicy nulls, size_t size,
                  std::mt19937_64& random) {
   const KeyCodec codec = Codec(parts, nulls);
   Columns owner;
-  std::vector<PartColumn> columns;
-  std::vector<std::vector<KeyValue>> values(parts.size());
+  std::vector<ColumnSpan> columns;
+  std::vector<std::vector<DataValue>> values(parts.size());
   for (size_t part = 0; part < parts.size(); ++part) {
-    const std::vector<KeyValue> corners = Corners(parts[part]);
+    const std::vector<DataValue> corners = Corners(parts[part]);
     for (size_t i = 0; i < size; ++i) {
       const bool null = nulls != NullPolicy::kSkip && random() % 4 == 0;
-      values[part].push_back(null                ? KeyValue()
+      values[part].push_back(null                ? DataValue()
                              : random() % 2 == 0 ? corners[random() % corners.size()]
                                                  : RandomValue(parts[part], random));
     }
-    PartColumn column = owner.Add(parts[part], values[part]);
+    ColumnSpan column = owner.Add(parts[part], values[part]);
     column.first_bit = random() % 20;
     std::vector<uint8_t>& bits = owner.validity.emplace_back((column.first_bit + size + 7) / 8 + 1);
     for (size_t i = 0; i < size; ++i) {
@@ -111,9 +111,9 @@ void CheckRandom(const std::vector<KeyType>& parts, NullPolicy nulls, size_t siz
     if (nulls != NullPolicy::kSkip || random() % 2 == 0) column.validity = bits.data();
     columns.push_back(column);
   }
-  KeyColumn expected(codec.kind());
-  KeyColumn found(codec.kind());
-  std::vector<KeyValue> tuple(parts.size());
+  EncodedKeys expected(codec.kind());
+  EncodedKeys found(codec.kind());
+  std::vector<DataValue> tuple(parts.size());
   for (const int times : {1, 2}) {  // behind nothing, and behind other keys
     for (size_t i = 0; i < size; ++i) {
       for (size_t part = 0; part < parts.size(); ++part) tuple[part] = values[part][i];
@@ -130,48 +130,48 @@ void CheckRandom(const std::vector<KeyType>& parts, NullPolicy nulls, size_t siz
 BOOST_AUTO_TEST_CASE(columns_are_encoded_as_their_values_one_by_one) {
   std::mt19937_64 random = TestRandom();
   for (const NullPolicy nulls : kAllNulls) {
-    for (const KeyType type : kAllTypes) {
+    for (const DataType type : kAllTypes) {
       for (const size_t size : {0, 1, 7, 3000}) CheckRandom({type}, nulls, size, random);
     }
     for (int round = 0; round < 100; ++round) {
-      std::vector<KeyType> parts;
+      std::vector<DataType> parts;
       const size_t count = 1 + random() % 4;
       while (parts.size() < count) parts.push_back(kAllTypes[random() % std::size(kAllTypes)]);
       CheckRandom(parts, nulls, random() % 2100, random);
     }
-    CheckRandom({KeyType::kU8, KeyType::kI8, KeyType::kU16}, nulls, 2100, random);
-    CheckRandom({KeyType::kF32, KeyType::kI16}, nulls, 2100, random);
+    CheckRandom({DataType::kU8, DataType::kI8, DataType::kU16}, nulls, 2100, random);
+    CheckRandom({DataType::kF32, DataType::kI16}, nulls, 2100, random);
   }
 }
 
 BOOST_AUTO_TEST_CASE(refuses_what_is_no_column_of_the_part_and_appends_nothing) {
-  const KeyCodec codec = Codec({KeyType::kU32, KeyType::kText});
+  const KeyCodec codec = Codec({DataType::kU32, DataType::kText});
   const std::vector<uint32_t> u32 = {1, 2, 3};
   const std::vector<int32_t> i32 = {1, 2, 3};
   const std::vector<std::string_view> text = {"a", "b", "c"};
-  KeyColumn keys(KeyKind::kBytes);
-  const auto append = [&](const std::vector<PartColumn>& columns) {
+  EncodedKeys keys(PhysicalType::kBytes);
+  const auto append = [&](const std::vector<ColumnSpan>& columns) {
     const absl::Status status = codec.AppendColumns(columns, &keys);
     BOOST_CHECK(absl::IsInvalidArgument(status));
     BOOST_CHECK(keys.empty());
     return status;
   };
-  const PartColumn numbers{absl::MakeConstSpan(u32)};
-  const PartColumn texts{absl::MakeConstSpan(text)};
+  const ColumnSpan numbers{absl::MakeConstSpan(u32)};
+  const ColumnSpan texts{absl::MakeConstSpan(text)};
   BOOST_CHECK(Mentions(append({numbers}), "expected 2 columns, one for each part, found 1"));
-  BOOST_CHECK(Mentions(append({PartColumn{absl::MakeConstSpan(i32)}, texts}),
+  BOOST_CHECK(Mentions(append({ColumnSpan{absl::MakeConstSpan(i32)}, texts}),
                        "part 1 (u32): expected a column of u32, found one of i32"));
   BOOST_CHECK(Mentions(append({numbers, numbers}), "part 2 (text): expected a column of text"));
-  BOOST_CHECK(Mentions(append({numbers, PartColumn{absl::MakeConstSpan(text).subspan(1)}}),
+  BOOST_CHECK(Mentions(append({numbers, ColumnSpan{absl::MakeConstSpan(text).subspan(1)}}),
                        "expected 3 values, as part 1 has, found 2"));
   const uint8_t bits = 0b1011;
-  BOOST_CHECK(Mentions(append({numbers, PartColumn{absl::MakeConstSpan(text), &bits, 1}}),
+  BOOST_CHECK(Mentions(append({numbers, ColumnSpan{absl::MakeConstSpan(text), &bits, 1}}),
                        "part 2 (text): value 1: expected a value, found null"));
   const std::string long_text(KeyCodec::kMaxKeyBytes - 2, 'x');
   const std::vector<std::string_view> long_texts = {"a", long_text, "c"};
-  BOOST_CHECK(Mentions(append({numbers, PartColumn{absl::MakeConstSpan(long_texts)}}),
+  BOOST_CHECK(Mentions(append({numbers, ColumnSpan{absl::MakeConstSpan(long_texts)}}),
                        "part 2 (text): value 1: expected at most"));
-  KeyColumn other(KeyKind::kU32);
+  EncodedKeys other(PhysicalType::kU32);
   BOOST_CHECK(Mentions(codec.AppendColumns({numbers, texts}, &other), "found one of u32"));
 }
 

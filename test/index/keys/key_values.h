@@ -16,12 +16,13 @@ namespace cairn {
 
 using std::string_view_literals::operator""sv;
 
-inline constexpr KeyType kAllTypes[] = {
-    KeyType::kU8,  KeyType::kU16, KeyType::kU32, KeyType::kU64, KeyType::kI8,   KeyType::kI16,
-    KeyType::kI32, KeyType::kI64, KeyType::kF32, KeyType::kF64, KeyType::kText, KeyType::kBytes};
+inline constexpr DataType kAllTypes[] = {DataType::kU8,  DataType::kU16,  DataType::kU32,
+                                         DataType::kU64, DataType::kI8,   DataType::kI16,
+                                         DataType::kI32, DataType::kI64,  DataType::kF32,
+                                         DataType::kF64, DataType::kText, DataType::kBytes};
 constexpr NullPolicy kAllNulls[] = {NullPolicy::kSkip, NullPolicy::kFirst, NullPolicy::kLast};
 
-inline KeyCodec Codec(absl::Span<const KeyType> parts, NullPolicy nulls = NullPolicy::kSkip) {
+inline KeyCodec Codec(absl::Span<const DataType> parts, NullPolicy nulls = NullPolicy::kSkip) {
   return RequireOk(KeyCodec::Create(parts, nulls));
 }
 
@@ -31,12 +32,12 @@ inline bool Mentions(const absl::Status& status, std::string_view what) {
   return found;
 }
 
-inline bool IsNull(const KeyValue& value) {
+inline bool IsNull(const DataValue& value) {
   return std::holds_alternative<std::monostate>(value);
 }
 
 // The order that keys promise, by definition and without any encoding.
-inline std::strong_ordering Compare(const KeyValue& a, const KeyValue& b, NullPolicy nulls) {
+inline std::strong_ordering Compare(const DataValue& a, const DataValue& b, NullPolicy nulls) {
   if (IsNull(a) || IsNull(b)) {
     const auto order = IsNull(b) <=> IsNull(a);
     return nulls == NullPolicy::kFirst ? order : 0 <=> order;
@@ -53,7 +54,7 @@ inline std::strong_ordering Compare(const KeyValue& a, const KeyValue& b, NullPo
   return std::signbit(y) <=> std::signbit(x);
 }
 
-inline std::strong_ordering Compare(absl::Span<const KeyValue> a, absl::Span<const KeyValue> b,
+inline std::strong_ordering Compare(absl::Span<const DataValue> a, absl::Span<const DataValue> b,
                                     NullPolicy nulls) {
   for (size_t i = 0; i < a.size(); ++i) {
     if (const auto order = Compare(a[i], b[i], nulls); order != 0) return order;
@@ -61,14 +62,14 @@ inline std::strong_ordering Compare(absl::Span<const KeyValue> a, absl::Span<con
   return std::strong_ordering::equal;
 }
 
-inline std::strong_ordering Compare(const KeyColumn& keys, size_t i, const KeyColumn& others,
+inline std::strong_ordering Compare(const EncodedKeys& keys, size_t i, const EncodedKeys& others,
                                     size_t j) {
   switch (keys.kind()) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return keys.u32(i) <=> others.u32(j);
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return keys.u64(i) <=> others.u64(j);
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       break;
   }
   return keys.bytes(i).compare(others.bytes(j)) <=> 0;
@@ -76,8 +77,8 @@ inline std::strong_ordering Compare(const KeyColumn& keys, size_t i, const KeyCo
 
 // Values of a type that are likely to go wrong: the ends of its range, both zeros, denormals,
 // infinities, NaNs; text with zero bytes, FF bytes, prefixes of one another.
-inline std::vector<KeyValue> Corners(KeyType type) {
-  std::vector<KeyValue> values;
+inline std::vector<DataValue> Corners(DataType type) {
+  std::vector<DataValue> values;
   const auto add = [&values](auto... v) { (values.push_back(v), ...); };
   const auto add_integers = [&values](auto min, auto max) {
     for (const auto v : {min, decltype(min)(min + 1), decltype(min)(max / 2), decltype(min)(0),
@@ -88,34 +89,34 @@ inline std::vector<KeyValue> Corners(KeyType type) {
   };
   constexpr double kInf = std::numeric_limits<double>::infinity();
   switch (type) {
-    case KeyType::kU8:
+    case DataType::kU8:
       for (uint64_t v = 0; v < 256; ++v) add(v);
       break;
-    case KeyType::kU16:
+    case DataType::kU16:
       add_integers(uint64_t{0}, uint64_t{UINT16_MAX});
       break;
-    case KeyType::kU32:
+    case DataType::kU32:
       add_integers(uint64_t{0}, uint64_t{UINT32_MAX});
       break;
-    case KeyType::kU64:
+    case DataType::kU64:
       add_integers(uint64_t{0}, UINT64_MAX);
       break;
-    case KeyType::kI8:
+    case DataType::kI8:
       for (int64_t v = -128; v < 128; ++v) add(v);
       break;
-    case KeyType::kI16:
+    case DataType::kI16:
       add_integers(int64_t{INT16_MIN}, int64_t{INT16_MAX});
       add(int64_t{-1});
       break;
-    case KeyType::kI32:
+    case DataType::kI32:
       add_integers(int64_t{INT32_MIN}, int64_t{INT32_MAX});
       add(int64_t{-1});
       break;
-    case KeyType::kI64:
+    case DataType::kI64:
       add_integers(INT64_MIN, INT64_MAX);
       add(int64_t{-1});
       break;
-    case KeyType::kF32:
+    case DataType::kF32:
       for (const float v : {0.f, 1.f, 1.5f, 0.1f, 1e-20f, std::numeric_limits<float>::min(),
                             std::numeric_limits<float>::denorm_min(),
                             std::numeric_limits<float>::max(), 16777216.f}) {
@@ -123,7 +124,7 @@ inline std::vector<KeyValue> Corners(KeyType type) {
       }
       add(kInf, -kInf, std::nan("1"), -std::nan("2"));
       break;
-    case KeyType::kF64:
+    case DataType::kF64:
       for (const double v :
            {0., 1., 1.5, 0.1, 1e-200, 1e22, std::numeric_limits<double>::min(),
             std::numeric_limits<double>::denorm_min(), std::numeric_limits<double>::max()}) {
@@ -131,8 +132,8 @@ inline std::vector<KeyValue> Corners(KeyType type) {
       }
       add(kInf, -kInf, std::nan("1"), -std::nan("2"));
       break;
-    case KeyType::kText:
-    case KeyType::kBytes:
+    case DataType::kText:
+    case DataType::kBytes:
       add(""sv, "\0"sv, "\0\0"sv, "\0\1"sv, "\0\xff"sv, "\1"sv, "a"sv, "a\0"sv, "a\0b"sv,
           "a\0\xff"sv, "a\1"sv, "aa"sv, "a\xff"sv, "\xff"sv, "\xff\xff"sv, "\xff\0"sv, "a,b"sv,
           "\\N"sv, "\\x2c"sv, "'"sv, " "sv, "\xc3\xbc"sv);
@@ -141,40 +142,40 @@ inline std::vector<KeyValue> Corners(KeyType type) {
   return values;
 }
 
-inline KeyValue RandomValue(KeyType type, std::mt19937_64& random) {
-  static const std::vector<KeyValue> kTexts = Corners(KeyType::kText);
+inline DataValue RandomValue(DataType type, std::mt19937_64& random) {
+  static const std::vector<DataValue> kTexts = Corners(DataType::kText);
   const uint64_t bits = random();
   switch (type) {
-    case KeyType::kU8:
+    case DataType::kU8:
       return bits & 0xFF;
-    case KeyType::kU16:
+    case DataType::kU16:
       return bits & 0xFFFF;
-    case KeyType::kU32:
+    case DataType::kU32:
       return bits & 0xFFFFFFFF;
-    case KeyType::kU64:
+    case DataType::kU64:
       return bits;
-    case KeyType::kI8:
+    case DataType::kI8:
       return int64_t{static_cast<int8_t>(bits)};
-    case KeyType::kI16:
+    case DataType::kI16:
       return int64_t{static_cast<int16_t>(bits)};
-    case KeyType::kI32:
+    case DataType::kI32:
       return int64_t{static_cast<int32_t>(bits)};
-    case KeyType::kI64:
+    case DataType::kI64:
       return static_cast<int64_t>(bits);
-    case KeyType::kF32:
+    case DataType::kF32:
       return double{std::bit_cast<float>(static_cast<uint32_t>(bits))};
-    case KeyType::kF64:
+    case DataType::kF64:
       return std::bit_cast<double>(bits);
-    case KeyType::kText:
-    case KeyType::kBytes:
+    case DataType::kText:
+    case DataType::kBytes:
       break;
   }
   return kTexts[bits % kTexts.size()];
 }
 
 // Writes every key as text and reads it back.
-inline void CheckText(const KeyCodec& codec, const KeyColumn& keys) {
-  KeyColumn read(codec.kind());
+inline void CheckText(const KeyCodec& codec, const EncodedKeys& keys) {
+  EncodedKeys read(codec.kind());
   for (size_t i = 0; i < keys.size(); ++i) {
     const auto text = RequireOk(codec.Format(keys, i));
     for (const char c : text) BOOST_REQUIRE((c >= '!' && c <= '~'));

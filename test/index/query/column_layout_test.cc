@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cairn/column.h"
 #include "cairn/query.h"
-#include "cairn/string_list.h"
 
 namespace cairn {
 BOOST_AUTO_TEST_SUITE(column_layout_test)
@@ -30,15 +30,15 @@ BOOST_AUTO_TEST_CASE(a_list_of_strings_is_a_heap_and_offsets) {
 }
 
 BOOST_AUTO_TEST_CASE(a_column_of_keys_has_the_layout_of_its_kind) {
-  KeyColumn keys(KeyKind::kBytes);
+  EncodedKeys keys(PhysicalType::kBytes);
   keys.AppendBytes("ab");
   keys.AppendBytes("\0"sv);
   BOOST_TEST(keys.heap() == "ab\0"sv);
   BOOST_TEST(keys.offsets() == (std::vector<uint64_t>{0, 2, 3}));
-  keys.Clear(KeyKind::kU32);
+  keys.Clear(PhysicalType::kU32);
   keys.AppendU32(7);
   BOOST_TEST(keys.u32() == (std::vector<uint32_t>{7}));
-  keys.Clear(KeyKind::kU64);
+  keys.Clear(PhysicalType::kU64);
   keys.AppendU64(uint64_t{1} << 40);
   BOOST_TEST(keys.u64() == (std::vector<uint64_t>{uint64_t{1} << 40}));
   BOOST_TEST(keys.heap().empty());

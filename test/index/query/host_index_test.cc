@@ -53,7 +53,7 @@ SortedArray Strings(const std::vector<std::string_view>& keys) {
 uint64_t CountPrefix(const OrderedIndex& index, std::string_view prefix) {
   uint64_t count = 0;
   const std::string_view prefixes[] = {prefix};
-  RequireOk(index.Answer(Batch::Count(RangeBatch::Prefix(prefixes), absl::MakeSpan(&count, 1))));
+  RequireOk(index.Execute(Batch::Count(RangeBatch::Prefix(prefixes), absl::MakeSpan(&count, 1))));
   return count;
 }
 
@@ -77,18 +77,19 @@ BOOST_AUTO_TEST_CASE(prefixes_may_be_longer_than_any_buffer) {
   const SortedArray index = Strings({a, b, c, d, e});
   const std::string_view prefixes[] = {a, b, c, d, a, e, "c"};
   std::vector<uint64_t> counts(7);
-  RequireOk(index.Answer(Batch::Count(RangeBatch::Prefix(prefixes), absl::MakeSpan(counts))));
+  RequireOk(index.Execute(Batch::Count(RangeBatch::Prefix(prefixes), absl::MakeSpan(counts))));
   BOOST_CHECK((counts == std::vector<uint64_t>{2, 1, 3, 1, 2, 1, 3}));
 }
 
 BOOST_AUTO_TEST_CASE(everything_is_everything) {
   const SortedArray index = Strings({"", "b", "\xff\xff"});
-  Matches matches;
+  FindResult matches;
   QueryOptions options;
   options.order = Order::kDescending;
   options.limit = 2;
   options.with_keys = true;
-  RequireOk(index.Answer(Batch::Scan(RangeBatch::Everything(KeyKind::kBytes), &matches, options)));
+  RequireOk(
+      index.Execute(Batch::Scan(RangeBatch::Everything(PhysicalType::kBytes), &matches, options)));
   BOOST_CHECK((matches.row_ids == std::vector<RowId>{2, 1}));
   BOOST_CHECK(matches.keys.bytes(1) == "b");
 }
@@ -96,13 +97,13 @@ BOOST_AUTO_TEST_CASE(everything_is_everything) {
 BOOST_AUTO_TEST_CASE(a_warm_call_keeps_its_memory) {
   const auto catalogue = OracleCatalogue<uint64_t>(5000);
   const SortedArray index(OracleRun(catalogue.back()));
-  Matches matches;
+  FindResult matches;
   const KeyBatch keys(catalogue.back().queries);
-  RequireOk(index.Answer(Batch::Find(keys, &matches)));
+  RequireOk(index.Execute(Batch::Find(keys, &matches)));
   const void* rows = matches.row_ids.data();
   const void* offsets = matches.offsets.data();
   matches.cursors = {"of an earlier call"};
-  RequireOk(index.Answer(Batch::Find(keys, &matches)));
+  RequireOk(index.Execute(Batch::Find(keys, &matches)));
   BOOST_TEST(matches.row_ids.data() == rows);
   BOOST_TEST(matches.offsets.data() == offsets);
   BOOST_TEST(matches.cursors.empty());

@@ -15,7 +15,7 @@ BOOST_AUTO_TEST_CASE(holds_the_entries_it_was_given) {
   const std::vector<RowId> row_ids = {3, 9, 0, 1};
   auto run = RequireOk(SortedRun::FromSorted(absl::MakeConstSpan(keys), row_ids));
   BOOST_TEST(run.size() == 4u);
-  BOOST_TEST((run.kind() == KeyKind::kU32));
+  BOOST_TEST((run.kind() == PhysicalType::kU32));
   BOOST_CHECK(run.u32() == absl::MakeConstSpan(keys));
   BOOST_CHECK(run.row_ids() == absl::MakeConstSpan(row_ids));
   BOOST_TEST(reinterpret_cast<uintptr_t>(run.u32().data()) % 64 == 0u);

@@ -51,7 +51,7 @@ void Lookup(benchmark::State& state, const std::string& name, int log2_n, Keys k
     const absl::Span<const Key> keys_of_batch(queries.data() + batch % kBatches * kBatch, kBatch);
     Batch asked{query, keys_of_batch};
     asked.values = absl::MakeSpan(out);
-    if (!(*index)->Answer(asked).ok()) {
+    if (!(*index)->Execute(asked).ok()) {
       state.SkipWithError("the index answers with an error");
     }
   };

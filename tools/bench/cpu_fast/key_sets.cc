@@ -61,7 +61,7 @@ class Contender {
                             : Batch::FindFirst(queries, absl::MakeSpan(rows_));
     timespec before, after;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
-    OrThrow(index_->Answer(batch));
+    OrThrow(index_->Execute(batch));
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
     return (static_cast<double>(after.tv_sec - before.tv_sec) * 1e9 +
             static_cast<double>(after.tv_nsec - before.tv_nsec)) /
@@ -73,8 +73,8 @@ class Contender {
     const absl::Span<const Key> keys = index_->run().template keys<Key>();
     for (const auto* all : {&hits_, &misses_, &far_}) {
       const auto queries = absl::MakeConstSpan(*all).first(kBatch);
-      OrThrow(index_->Answer(Batch::FindFirst(queries, absl::MakeSpan(rows_))));
-      OrThrow(index_->Answer(Batch::Count(RangeBatch::Equal(queries), absl::MakeSpan(counts_))));
+      OrThrow(index_->Execute(Batch::FindFirst(queries, absl::MakeSpan(rows_))));
+      OrThrow(index_->Execute(Batch::Count(RangeBatch::Equal(queries), absl::MakeSpan(counts_))));
       for (size_t i = 0; i < queries.size(); ++i) {
         const auto [begin, end] = std::equal_range(keys.begin(), keys.end(), queries[i]);
         const auto row = begin == end ? kNoRow : static_cast<RowId>(begin - keys.begin());

@@ -47,7 +47,7 @@ RunFile Write(const std::vector<std::string_view>& keys) {
   const std::string path =
       (std::filesystem::temp_directory_path() / absl::StrFormat("cairn_bench_%d", getpid()))
           .string();
-  auto writer = OrThrow(RunFileWriter::Create(path, KeyKind::kBytes));
+  auto writer = OrThrow(RunFileWriter::Create(path, PhysicalType::kBytes));
   uint64_t bytes = 0;
   for (std::string_view key : keys) bytes += key.size();
   OrThrow(writer->Begin(keys.size(), bytes));
@@ -73,7 +73,7 @@ double Ns(const OrderedIndex& index, absl::Span<const std::string_view> keys, As
   const absl::Span<uint32_t> to = absl::MakeSpan(*out);
   const double before = Seconds(CLOCK_THREAD_CPUTIME_ID);
   OrThrow(
-      index.Answer(ask == Ask::kPoint ? Batch::FindFirst(keys, to) : Batch::LowerBound(keys, to)));
+      index.Execute(ask == Ask::kPoint ? Batch::FindFirst(keys, to) : Batch::LowerBound(keys, to)));
   return (Seconds(CLOCK_THREAD_CPUTIME_ID) - before) * 1e9 / static_cast<double>(keys.size());
 }
 

@@ -187,7 +187,7 @@ Contender<Key> MakeContender(const std::string& name, const SortedRun& run, Answ
             const absl::Span<uint32_t> answers(out, queries.size());
             const Batch batch =
                 rows ? Batch::FindFirst(queries, answers) : Batch::LowerBound(queries, answers);
-            if (!cairn::Answer(*index, batch, parallelism).ok()) std::abort();
+            if (!cairn::Execute(*index, batch, parallelism).ok()) std::abort();
           },
           index->memory_bytes(), ""};
 }

@@ -37,11 +37,11 @@ Ranges MakeRanges(const std::vector<uint64_t>& keys, size_t hits, size_t count, 
   return ranges;
 }
 
-using Search = std::function<void(const Ranges&, Matches*)>;
+using Search = std::function<void(const Ranges&, FindResult*)>;
 
 Search MakeSearch(const std::string& name, const SortedRun& run, std::string* error) {
   if (name == "baseline:lower_bound") {
-    return [&run](const Ranges& ranges, Matches* matches) {
+    return [&run](const Ranges& ranges, FindResult* matches) {
       const auto keys = run.u64();
       matches->offsets.assign(1, 0);
       matches->row_ids.clear();
@@ -57,7 +57,7 @@ Search MakeSearch(const std::string& name, const SortedRun& run, std::string* er
   if (name == "baseline:absl_btree") {
     auto map = std::make_shared<absl::btree_map<uint64_t, RowId>>(
         MakeBtree<uint64_t>(run.u64(), run.row_ids()));
-    return [map](const Ranges& ranges, Matches* matches) {
+    return [map](const Ranges& ranges, FindResult* matches) {
       matches->offsets.assign(1, 0);
       matches->row_ids.clear();
       for (size_t i = 0; i < ranges.lower.size(); ++i) {
@@ -75,9 +75,9 @@ Search MakeSearch(const std::string& name, const SortedRun& run, std::string* er
     return nullptr;
   }
   std::shared_ptr<OrderedIndex> index = *std::move(made);
-  return [index](const Ranges& ranges, Matches* matches) {
+  return [index](const Ranges& ranges, FindResult* matches) {
     const absl::Status s =
-        index->Answer(Batch::Scan(RangeBatch::HalfOpen(ranges.lower, ranges.upper), matches));
+        index->Execute(Batch::Scan(RangeBatch::HalfOpen(ranges.lower, ranges.upper), matches));
     if (!s.ok()) std::abort();
   };
 }
@@ -93,7 +93,7 @@ void RangeScan(benchmark::State& state, const std::string& name, int log2_n, siz
   for (size_t b = 0; b < kBatches; ++b) {
     batches.push_back(MakeRanges(keys, hits, count, kSeed + 1 + b));
   }
-  Matches matches;
+  FindResult matches;
   size_t next = 0;
   for (auto _ : state) {
     search(batches[next++ % kBatches], &matches);

@@ -28,10 +28,10 @@
 namespace cairn::bench::response {
 namespace {
 
-constexpr int kMostLog2Batch = 22;
+constexpr int kMaxLog2Batch = 22;
 
 // Queries that are asked in turn, in batches, so that small ones are not the same keys each time.
-constexpr size_t kQueries = size_t{4} << kMostLog2Batch;
+constexpr size_t kQueries = size_t{4} << kMaxLog2Batch;
 
 // How many of them are looked at for wrong answers, at least one batch, and so many at most.
 constexpr size_t kVerified = size_t{1} << 20;
@@ -41,7 +41,7 @@ struct Route {
   std::string index;
   std::string strategy;  // as in the route's name
   StrategyOptions options;
-  int least_log2_batch = 0;
+  int min_log2_batch = 0;
 };
 
 Route Unbuffered(const char* index) {
@@ -65,7 +65,7 @@ Route SortBased(const char* index, SortedSearch search) {
   Route route = SortBased(index);
   route.strategy += search == SortedSearch::kMerge ? ",merge" : ",index";
   route.options.sorted_search = search;
-  route.least_log2_batch = 16;
+  route.min_log2_batch = 16;
   return route;
 }
 
@@ -174,7 +174,7 @@ void Response(benchmark::State& state, const Route& route, int log2_n, int log2_
   StrategyScratchPool pool;
   size_t first = 0;
   const auto ask = [&] {
-    const absl::Status s = Answer(
+    const absl::Status s = Execute(
         **index, Batch::FindFirst(subject.queries().subspan(first, size), absl::MakeSpan(out)),
         route.options, Parallelism{threads}, &pool);
     if (!s.ok()) state.SkipWithError(s.ToString().c_str());
@@ -215,7 +215,7 @@ void RegisterAll(const char* key_name, const std::vector<Route>& routes) {
   const int log2_n = n != nullptr ? std::atoi(n) : 24;
   const int cores = Topology::Get().cores();
   for (const Route& route : routes) {
-    for (int log2_batch = route.least_log2_batch; log2_batch <= kMostLog2Batch; ++log2_batch) {
+    for (int log2_batch = route.min_log2_batch; log2_batch <= kMaxLog2Batch; ++log2_batch) {
       Register<Key>(key_name, route, log2_n, log2_batch, 1);
       const bool on_cpu = route.index.rfind("cpu:", 0) == 0;  // a GPU takes a batch as a whole
       if (on_cpu && cores > 1 && SliceCount(size_t{1} << log2_batch, Parallelism{cores}) > 1) {

@@ -67,8 +67,8 @@ class LeafFile {
                   .string()),
         step_bits_(static_cast<int>(sizeof(Key)) * 8 - log2_n) {
     const size_t n = size_t{1} << log2_n;
-    auto writer =
-        OrThrow(RunFileWriter::Create(path_, sizeof(Key) == 4 ? KeyKind::kU32 : KeyKind::kU64));
+    auto writer = OrThrow(
+        RunFileWriter::Create(path_, sizeof(Key) == 4 ? PhysicalType::kU32 : PhysicalType::kU64));
     OrThrow(writer->Begin(n, n * sizeof(Key)));
     Random random(kSeed);
     std::vector<Key> keys(kAppend);
@@ -120,7 +120,8 @@ std::unique_ptr<OrderedIndex> MakeIndex(const RunFile& file, From from) {
 template <typename Key>
 double Ns(const OrderedIndex& index, absl::Span<const Key> keys, std::vector<RowId>* rows) {
   const auto start = Clock::now();
-  OrThrow(index.Answer(Batch::FindFirst(KeyBatch(keys), absl::MakeSpan(*rows).first(keys.size()))));
+  OrThrow(
+      index.Execute(Batch::FindFirst(KeyBatch(keys), absl::MakeSpan(*rows).first(keys.size()))));
   return MsSince(start) * 1e6 / static_cast<double>(keys.size());
 }
 

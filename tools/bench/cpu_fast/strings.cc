@@ -152,8 +152,8 @@ const Subject& GetSubject(const std::string& data, const std::string& name) {
   subject.search = [index](absl::Span<const std::string_view> queries, Ask ask, uint32_t* out) {
     const KeyBatch batch(queries);
     const absl::Status s = GivesRows(ask)
-                               ? index->Answer(Batch::FindFirst(batch, {out, queries.size()}))
-                               : index->Answer(Batch::LowerBound(batch, {out, queries.size()}));
+                               ? index->Execute(Batch::FindFirst(batch, {out, queries.size()}))
+                               : index->Execute(Batch::LowerBound(batch, {out, queries.size()}));
     if (!s.ok()) std::abort();
   };
   return subject;

@@ -114,7 +114,7 @@ absl::StatusOr<std::unique_ptr<DeviceGroup>> MakeGroup(const GroupCase& group) {
     last_keys.push_back(last_key);
   }
   DeviceGroupOptions options;
-  if (group.way == GroupWay::kUnsplit) options.least_split = SIZE_MAX;
+  if (group.way == GroupWay::kUnsplit) options.min_split = SIZE_MAX;
   if (group.log2_chunk > 0) options.chunk_queries = size_t{1} << group.log2_chunk;
   return group.way == GroupWay::kSharded
              ? DeviceGroup::OfShards(std::move(indexes), first_keys, last_keys, options)
@@ -128,7 +128,7 @@ struct OneBatch {
   std::unique_ptr<Stream> stream;
   DeviceBuffer<Key> own_keys;
   const Key* keys = nullptr;
-  DeviceBuffer<WideRowId> wide;
+  DeviceBuffer<GlobalRowId> wide;
   DeviceBuffer<RowId> rows;
   absl::Status status;
 };
@@ -154,17 +154,17 @@ template <typename Key>
 absl::Status AskBatch(const DeviceGroup& group, const OneBatch<Key>& batch, size_t size) {
   const DeviceKeys keys(batch.keys, size);
   if (batch.wide.data() != nullptr) {
-    return group.Answer(WideDeviceBatch::FindFirst(keys, batch.wide.data()), batch.stream->get());
+    return group.Execute(WideDeviceBatch::FindFirst(keys, batch.wide.data()), batch.stream->get());
   }
   ASSIGN_OR_RETURN(const DeviceIndex* const index, group.On(batch.device));
-  return index->Answer(DeviceBatch::FindFirst(keys, batch.rows.data()), batch.stream->get());
+  return index->Execute(DeviceBatch::FindFirst(keys, batch.rows.data()), batch.stream->get());
 }
 
 // Whether rows within shards are those that the queries were made with.
 template <typename Key>
 absl::Status CheckWideRows(const QuerySet<Key>& queries, const OneBatch<Key>& batch) {
   if (batch.device != 0) return absl::OkStatus();  // the expected rows are in device 0's memory
-  const WideRowId* const wide = batch.wide.data();
+  const GlobalRowId* const wide = batch.wide.data();
   const RowId* const expected = queries.row_ids.data();
   return CheckEach(queries.size(), batch.stream->get(),
                    [=] __device__(size_t i) { return RowInShard(wide[i]) != expected[i]; });
@@ -210,7 +210,7 @@ absl::Status AskAlone(benchmark::State& state, int log2_n, cudaStream_t stream) 
   ASSIGN_OR_RETURN(const auto queries, GetQueries<Key>(KeySet::kUniform, log2_n, QueryMix::kHits));
   ASSIGN_OR_RETURN(const auto rows, DeviceBuffer<RowId>::Allocate(queries->size(), stream));
   const auto ask = [&] {
-    return index->Answer(
+    return index->Execute(
         DeviceBatch::FindFirst(DeviceKeys(queries->keys.data(), queries->size()), rows.data()),
         stream);
   };
@@ -249,7 +249,7 @@ absl::Status AskOnHost(benchmark::State& state, const GroupCase& parameters, cud
   const absl::Span<const Key> asked(reinterpret_cast<const Key*>(keys.data()), kGroupHostQueries);
   const absl::Span<RowId> found(reinterpret_cast<RowId*>(rows.data()), kGroupHostQueries);
   ASSIGN_OR_RETURN(const double seconds, MedianWallSeconds(stream, [&] {
-                     return group->Answer(Batch::FindFirst(asked, found));
+                     return group->Execute(Batch::FindFirst(asked, found));
                    }));
   std::vector<RowId> expected(kGroupHostQueries);
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpy(expected.data(), queries->row_ids.data(),
@@ -362,7 +362,7 @@ void RegisterParts(int shards, int log2_chunk) {
 }
 
 const RegisterInMain registered([] {
-  const auto devices = Devices();
+  const auto devices = ListDevices();
   if (!devices.ok()) return;
   const char* const n = std::getenv("CAIRN_BENCH_LOG2_N");
   const int log2_n = n != nullptr ? std::atoi(n) : 26;

@@ -60,10 +60,10 @@ struct LargeRule {
     if constexpr (!kWide) return static_cast<RowId>(within);
     return static_cast<RowId>(within * 0x9E3779B1u % entries_per_member);
   }
-  __host__ __device__ WideRowId FirstRow(Key key) const {
+  __host__ __device__ GlobalRowId FirstRow(Key key) const {
     const uint64_t i = RankOf(key);
-    if (i >= kLargeEntries || KeyOf(i) != key) return kNoWideRow;
-    return MakeWideRowId(static_cast<uint32_t>(i / entries_per_member), RowOf(i));
+    if (i >= kLargeEntries || KeyOf(i) != key) return kNoGlobalRow;
+    return MakeGlobalRowId(static_cast<uint32_t>(i / entries_per_member), RowOf(i));
   }
   // Query q: an entry's key, or one more.
   __host__ __device__ Key Query(uint64_t q) const {
@@ -121,11 +121,11 @@ template <typename Key>
 absl::StatusOr<std::shared_ptr<const DeviceGroup>> GetLargeGroup(const LargeRule<Key>& rule,
                                                                  size_t members) {
   std::shared_ptr<const DeviceGroup>& last = LastLargeGroup();
-  if (last != nullptr && last->kind() == KeyKindOf<Key>::value && last->members() == members) {
+  if (last != nullptr && last->kind() == PhysicalTypeOf<Key>::value && last->members() == members) {
     return last;
   }
   last = nullptr;
-  ASSIGN_OR_RETURN(const auto devices, Devices());
+  ASSIGN_OR_RETURN(const auto devices, ListDevices());
   std::vector<std::unique_ptr<const DeviceIndex>> indexes;
   std::vector<uint64_t> first_keys, last_keys;
   for (size_t i = 0; i < members; ++i) {
@@ -158,7 +158,7 @@ absl::Status AskLargeGroup(benchmark::State& state, size_t members, Operation op
       : operation == Operation::kLowerBound ? WideDeviceBatch::LowerBound(keys, answers.data())
                                             : WideDeviceBatch::Count(ranges, answers.data());
   ASSIGN_OR_RETURN(const double seconds,
-                   MedianWallSeconds(stream, [&] { return group->Answer(batch, stream); }));
+                   MedianWallSeconds(stream, [&] { return group->Execute(batch, stream); }));
   RETURN_IF_ERROR(CheckEach(kDeviceQueries, stream,
                             [rule, operation, lower = lower.data(), upper = upper.data(),
                              answers = answers.data()] __device__(size_t i) {

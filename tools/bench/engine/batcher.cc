@@ -56,8 +56,8 @@ class RoutedIndex final : public BatchIndex {
         resident_(*MakeResidentIndexes(OpenOptions(), run)),
         router_(resident_, run, 1, {Calibration::kTrials, Topology::Get().Threads(0)}) {}
 
-  KeyKind kind() const override { return kind_; }
-  absl::Status Answer(const Batch& batch) const override { return router_.Answer(batch); }
+  PhysicalType kind() const override { return kind_; }
+  absl::Status Execute(const Batch& batch) const override { return router_.Execute(batch); }
   absl::Duration PredictedTime(Operation operation, size_t queries) const override {
     return router_.router().PredictedTime(operation, queries);
   }
@@ -66,7 +66,7 @@ class RoutedIndex final : public BatchIndex {
   }
 
  private:
-  const KeyKind kind_;
+  const PhysicalType kind_;
   const ResidentIndexes resident_;
   const IndexRouter router_;
 };
@@ -115,7 +115,7 @@ using Way = std::function<void(const Subject<Key>&, Batcher*, size_t first,
 template <typename Key>
 void FindOneKey(const Subject<Key>& subject, Batcher*, size_t i, const std::atomic<bool>& stop,
                 Seen* seen) {
-  Matches matches;
+  FindResult matches;
   for (; !stop; i = (i + 1) % kQueries) {
     const bool sampled = i % kSampled == 0;
     const Time begin = sampled ? steady_clock::now() : Time();
@@ -183,7 +183,7 @@ class Called {
  public:
   Called(const Subject<Key>& subject, Batcher* batcher, Seen* seen)
       : subject_(subject), batcher_(batcher), seen_(seen) {
-    seen->response_us.resize(kMostSamples);
+    seen->response_us.resize(kMaxSamples);
   }
 
   void Submit(size_t i) {
@@ -200,13 +200,13 @@ class Called {
   // Waits for all answers.
   void Finish() {
     while (answered_ < submitted_) std::this_thread::yield();
-    seen_->response_us.resize(std::min<size_t>(samples_, kMostSamples));
+    seen_->response_us.resize(std::min<size_t>(samples_, kMaxSamples));
     seen_->answers = submitted_;
     seen_->wrong += wrong_;
   }
 
  private:
-  static constexpr size_t kMostSamples = size_t{1} << 16;
+  static constexpr size_t kMaxSamples = size_t{1} << 16;
 
   static void Receive(void* context, const Batcher::Answers& answers) {
     auto* called = static_cast<Called*>(context);
@@ -217,7 +217,7 @@ class Called {
       const uint64_t sent = answers.cookies[j] / kQueries;
       if (sent == 0) continue;
       const size_t sample = called->samples_.fetch_add(1);
-      if (sample >= kMostSamples) continue;
+      if (sample >= kMaxSamples) continue;
       called->seen_->response_us[sample] = static_cast<float>(called->Nanos() - sent) * 1e-3f;
     }
     if (wrong != 0) called->wrong_ += wrong;

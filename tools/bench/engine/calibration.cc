@@ -2,12 +2,12 @@
 // the routes over cpu:auto, and how well they predict. text keys are e-mail addresses. Each
 // iteration's predictions are compared with the times of batches of 2^0 to 2^22 queries and of some
 // sizes between them: medians, each measured in two rounds, of which the lower counts. Counters:
-//   median_error, most_error   of predictions, as shares of what was measured, over all routes,
+//   median_error, max_error   of predictions, as shares of what was measured, over all routes,
 //                              kinds of batches, sizes and iterations
 //   <route>/<kind>             the median of each
 //   repeat_error               the median of what the second round differs from the first by, which
 //                              no prediction can be better than
-//   regret_p95, most_regret    of the time of the route that is predicted to be the fastest against
+//   regret_p95, max_regret    of the time of the route that is predicted to be the fastest against
 //                              the fastest one's; points, sorted points and Find
 // With CAIRN_BENCH_CALIBRATION_TABLE each prediction is printed. Threads are as many as the machine
 // has cores, or what CAIRN_BENCH_THREADS says. With CAIRN_BENCH_CPU_CLOCK, for one thread on a
@@ -26,7 +26,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
-#include "cairn/open_options.h"
+#include "cairn/options.h"
 #include "cairn/query.h"
 #include "cairn/types.h"
 #include "engine/route/calibration.h"
@@ -47,8 +47,8 @@ constexpr size_t kLargestBatch = size_t{1} << 22;
 constexpr size_t kQueries = 2 * kLargestBatch;  // asked in turn, in batches
 // A batch is measured until its times add up to this, within bounds.
 constexpr double kMeasuredNanoseconds = 5e6;
-constexpr size_t kLeastRuns = 3;
-constexpr size_t kMostRuns = 201;
+constexpr size_t kMinRuns = 3;
+constexpr size_t kMaxRuns = 201;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 struct Kind {
@@ -141,14 +141,14 @@ class Queries {
     batch.counts = absl::MakeSpan(counts_).first(shape.queries);
     batch.matches = &matches_;
     const int64_t start = Now();
-    const absl::Status status = route.Answer(batch);
+    const absl::Status status = route.Execute(batch);
     const auto time = static_cast<double>(Now() - start);
     if (!status.ok()) return status;
     return std::max(time - clock_time_, 1.0);
   }
 
  private:
-  void Append(size_t position, KeyColumn* to) const {
+  void Append(size_t position, EncodedKeys* to) const {
     WithColumn(run_, [&](const auto& column) { column.Append(position, to); });
   }
   size_t Next(size_t queries) {
@@ -175,17 +175,17 @@ class Queries {
   const double clock_time_ = ClockTime();
   Random random_{kSeed + 8};
   size_t next_ = 0;
-  KeyColumn lower_, upper_, sorted_;
+  EncodedKeys lower_, upper_, sorted_;
   KeyBatch lower_batch_, upper_batch_;
   std::vector<RowId> rows_;
   std::vector<uint64_t> counts_;
-  Matches matches_;
+  FindResult matches_;
 };
 
 absl::StatusOr<double> MedianTime(Queries* queries, const Route& route, const BatchShape& shape) {
   std::vector<double> times;
   double sum = 0;
-  while (times.size() < kLeastRuns || (sum < kMeasuredNanoseconds && times.size() < kMostRuns)) {
+  while (times.size() < kMinRuns || (sum < kMeasuredNanoseconds && times.size() < kMaxRuns)) {
     ASSIGN_OR_RETURN(const double time, queries->Time(route, shape));
     times.push_back(time);
     sum += time;
@@ -271,11 +271,11 @@ class Comparison {
 
   void SetCounters(benchmark::State* state) const {
     state->counters["median_error"] = Quantile(errors_, 0.5);
-    state->counters["most_error"] = Quantile(errors_, 1);
+    state->counters["max_error"] = Quantile(errors_, 1);
     for (const auto& [route, errors] : by_route_) state->counters[route] = Quantile(errors, 0.5);
     state->counters["repeat_error"] = Quantile(repeat_errors_, 0.5);
     state->counters["regret_p95"] = Quantile(regrets_, 0.95);
-    state->counters["most_regret"] = Quantile(regrets_, 1);
+    state->counters["max_regret"] = Quantile(regrets_, 1);
   }
 
  private:

@@ -247,8 +247,8 @@ void Query(benchmark::State& state, Operation operation, uint64_t commit) {
   std::vector<RowId> rows(size);
   std::vector<uint64_t> counts(size);
   const auto found = std::make_unique<bool[]>(size);
-  Matches matches;
-  const auto base_answer = [&](const Batch& batch) { return base.index->Answer(batch); };
+  FindResult matches;
+  const auto base_answer = [&](const Batch& batch) { return base.index->Execute(batch); };
   const auto ask = [&](size_t b, bool version) {
     const KeyBatch batch = batch_of(keys, b);
     Batch asked{operation, batch, RangeBatch::HalfOpen(batch, batch_of(upper, b))};

@@ -95,7 +95,7 @@ void Extract(benchmark::State& state, const char* text, Form form, Expected expe
   for (size_t i = 0; i < kRows; ++i) views.push_back({rows.primary_keys[i], values[i], {}});
 
   RowExtractor::Scratch scratch;
-  KeyColumn keys(extractor->codec().kind());
+  EncodedKeys keys(extractor->codec().kind());
   absl::Status status;
   for (auto _ : state) {
     keys.Clear(extractor->codec().kind());
@@ -112,9 +112,9 @@ void Extract(benchmark::State& state, const char* text, Form form, Expected expe
 
 void HandWrittenLoad(benchmark::State& state) {
   const Rows& rows = TheRows();
-  KeyColumn keys(KeyKind::kU64);
+  EncodedKeys keys(PhysicalType::kU64);
   for (auto _ : state) {
-    keys.Clear(KeyKind::kU64);
+    keys.Clear(PhysicalType::kU64);
     for (const std::string& value : rows.binary) {
       if (value.size() < 8) continue;
       uint64_t number;

@@ -20,13 +20,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "cairn/build.h"
+#include "cairn/index_group.h"
 #include "cairn/index_spec.h"
-#include "cairn/index_stats.h"
 #include "cairn/indexed_db.h"
+#include "cairn/options.h"
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
-#include "cairn/where/index_group.h"
 #include "engine/util/rocksdb_compat.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
@@ -222,12 +221,12 @@ void Group(benchmark::State& state, const std::vector<std::string>& by,
   options.calibration = Calibration::kNone;
   const std::shared_ptr<SecondaryIndex> index = OrThrow(SecondaryIndex::Open(Built(), options));
   const auto group = OrThrow(IndexGroup::Create({{index}}));
-  RowGroupOptions asked;
+  GroupByOptions asked;
   asked.group_by = by;
   asked.limit = 10;
-  RowGroups groups;
+  GroupByResult groups;
   for (auto _ : state) {
-    OrThrow(group->AggregateRows(Predicate::All({}), aggregates, asked, &groups));
+    OrThrow(group->GroupBy(Predicate::All({}), aggregates, asked, &groups));
   }
   state.counters["rows_per_s"] = benchmark::Counter(static_cast<double>(groups.rows),
                                                     benchmark::Counter::kIsIterationInvariantRate);

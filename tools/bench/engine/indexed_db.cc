@@ -27,9 +27,8 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "cairn/build.h"
-#include "cairn/catch_up.h"
 #include "cairn/indexed_db.h"
+#include "cairn/options.h"
 #include "cairn/snapshot_source.h"
 #include "engine/log/row_changes.h"
 #include "engine/log/update_log.h"
@@ -139,7 +138,7 @@ class WrittenDatabase {
 };
 
 void CountKey(const SecondaryIndex& index, uint64_t value, uint64_t expected) {
-  Matches matches;
+  FindResult matches;
   OrThrow(index.Find(KeyBatch(absl::MakeConstSpan(&value, 1)), &matches));
   if (matches.row_ids.size() != expected) throw std::runtime_error("a row was not found");
 }
@@ -230,8 +229,8 @@ void FreshRead(benchmark::State& state, bool after_write) {
 
 void BatchP99(benchmark::State& state, bool during_merge) {
   IndexedDBOptions options;
-  options.merge_interval = absl::ZeroDuration();
-  options.merge_threads = 1;
+  options.compact_interval = absl::ZeroDuration();
+  options.compact_threads = 1;
   WrittenDatabase database(Way::kIndexed, options);
   for (uint64_t i = 0; i < database.rows() / 100 / kBatch; ++i) database.WriteBatch();
   const auto index = database.indexed()->Pin("by_value");  // writes nothing, so that it is current
@@ -243,7 +242,7 @@ void BatchP99(benchmark::State& state, bool during_merge) {
     merging = std::thread([&] {
       while (!end) {
         for (uint64_t i = 0; i < database.rows() / 100 / kBatch; ++i) database.WriteBatch();
-        OrThrow(database.indexed()->MergeIndex("by_value"));
+        OrThrow(database.indexed()->CompactIndex("by_value"));
         ++merges;
       }
     });
@@ -251,7 +250,7 @@ void BatchP99(benchmark::State& state, bool during_merge) {
   std::mt19937_64 random(2);
   std::vector<uint64_t> keys(1000);
   std::vector<double> times;
-  Matches matches;
+  FindResult matches;
   for (auto _ : state) {
     for (uint64_t& key : keys) key = BenchDatabase::Value(random() % database.rows());
     const auto begin = Clock::now();
@@ -332,7 +331,7 @@ void Queue(benchmark::State& state, const std::string& spec) {
   constexpr uint64_t kLength = 1000, kComing = 500;
   EmptyDatabase db(spec);
   const double resident = ResidentMegabytes();
-  double most = 0, most_of_delta = 0;
+  double most = 0, max_of_delta = 0;
   uint64_t next = 0;
   for (auto _ : state) {
     rocksdb::WriteBatch batch;
@@ -346,13 +345,13 @@ void Queue(benchmark::State& state, const std::string& spec) {
     most = std::max(most, ResidentMegabytes() - resident);
     if (spec.empty()) continue;
     const auto index = OrThrow(db->Index("state"));
-    most_of_delta =
-        std::max(most_of_delta, static_cast<double>(OrThrow(index->Stats()).delta.bytes) / 1e6);
+    max_of_delta =
+        std::max(max_of_delta, static_cast<double>(OrThrow(index->Stats()).delta.bytes) / 1e6);
   }
   if (!spec.empty() && OrThrow(db->Lookup("state", "s1")).size() != kLength / 10) {
     throw std::runtime_error("the index does not have the queue's rows");
   }
-  state.counters["delta_mb"] = most_of_delta;
+  state.counters["delta_mb"] = max_of_delta;
   state.counters["rss_mb"] = most;
   state.counters["rows_per_s"] =
       benchmark::Counter(kComing, benchmark::Counter::kIsIterationInvariantRate);

@@ -29,11 +29,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "cairn/build.h"
 #include "cairn/extractor.h"
-#include "cairn/open_options.h"
+#include "cairn/options.h"
 #include "cairn/query.h"
 #include "cairn/secondary_index.h"
+#include "cairn/sharding.h"
 #include "cairn/snapshot_source.h"
 #include "tools/bench/data.h"
 #include "tools/bench/database.h"
@@ -238,7 +238,7 @@ void CheckAnswers(const SecondaryIndex& index, uint64_t entries, uint64_t built)
                                                     : draw >> 32));
     upper.push_back(keys.back() + std::min<uint32_t>(63, UINT32_MAX - keys.back()));
   }
-  Matches matches;
+  FindResult matches;
   OrThrow(index.Find(absl::MakeConstSpan(keys), &matches));
   StringList primary_keys;
   OrThrow(index.PrimaryKeysOf(matches, &primary_keys));
@@ -260,7 +260,7 @@ void CheckAnswers(const SecondaryIndex& index, uint64_t entries, uint64_t built)
     if (count != counts[i]) throw std::runtime_error("entries were counted wrongly");
   }
   uint64_t count = 0;
-  OrThrow(index.Count(RangeBatch::Everything(KeyKind::kU32), absl::MakeSpan(&count, 1)));
+  OrThrow(index.Count(RangeBatch::Everything(PhysicalType::kU32), absl::MakeSpan(&count, 1)));
   if (count != built) throw std::runtime_error("entries were lost");
 }
 

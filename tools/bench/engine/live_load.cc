@@ -6,7 +6,7 @@
 //     the indexes are behind at the end, and drain_ms, how long they take to be current then.
 //   burst/rows:<n>: n rows written at once beside four indexes, then one query of one of them.
 //     Counters: wait_ms, of that query; per_s, of the writes.
-//   store_one_row/delta:<n>: one row put beside n that came since the base, and StoreIndexes.
+//   store_one_row/delta:<n>: one row put beside n that came since the base, and FlushIndexes.
 //     Counters: ms, the median; bytes, that the index's files grew by at most.
 //   find/<before, during or after>_merge/changed:<n>: Find of 16 keys while one row a millisecond
 //   is
@@ -86,7 +86,7 @@ class LoadedDatabase {
     uint64_t lag = 0;
     for (const IndexInfo& info : indexed_->ListIndexes()) {
       if (info.state != IndexState::kReady) throw std::runtime_error("an index is not ready");
-      lag = std::max<uint64_t>(lag, info.lag);
+      lag = std::max<uint64_t>(lag, info.sequence_lag);
     }
     return lag;
   }
@@ -101,8 +101,8 @@ class LoadedDatabase {
 IndexedDBOptions WithoutMerges() {
   IndexedDBOptions options;
   options.open.calibration = Calibration::kNone;
-  options.merge_interval = absl::ZeroDuration();
-  options.store_interval = absl::ZeroDuration();
+  options.compact_interval = absl::ZeroDuration();
+  options.flush_interval = absl::ZeroDuration();
   return options;
 }
 
@@ -252,14 +252,14 @@ void StoreOneRow(benchmark::State& state, uint64_t changed) {
   PutNumbers(&database, 0, 1000, 1);
   database.CreateIndex("a = value[0:8]:u64be", 0);
   PutNumbers(&database, 1000, changed, 1);
-  OrThrow(database.indexed()->StoreIndexes());
+  OrThrow(database.indexed()->FlushIndexes());
   uint64_t row = 1000 + changed, most = 0;
   std::vector<double> times;
   for (auto _ : state) {
     PutNumbers(&database, row++, 1, 1);
     const uint64_t before = BytesIn(database.index_files());
     const auto begin = Clock::now();
-    OrThrow(database.indexed()->StoreIndexes());
+    OrThrow(database.indexed()->FlushIndexes());
     times.push_back(Milliseconds(Clock::now() - begin));
     state.SetIterationTime(1e-3 * times.back());
     const uint64_t after = BytesIn(database.index_files());
@@ -277,7 +277,7 @@ void FindDuringMerge(benchmark::State& state, uint64_t changed, Phase reported) 
   for (auto _ : state) {
     const uint64_t base = changed / 3 * 4;
     IndexedDBOptions options = WithoutMerges();
-    options.open.threads = options.merge_threads = 1;
+    options.open.threads = options.compact_threads = 1;
     LoadedDatabase database(true, {}, options);
     PutNumbers(&database, 0, base, 1);
     database.CreateIndex("a = value[0:8]:u64be", 0);
@@ -296,7 +296,7 @@ void FindDuringMerge(benchmark::State& state, uint64_t changed, Phase reported) 
     std::thread reader([&] {
       std::array<uint64_t, 16> keys;
       for (size_t i = 0; i < keys.size(); ++i) keys[i] = i;
-      Matches matches;
+      FindResult matches;
       while (!end) {
         const size_t in = phase;
         const auto begin = Clock::now();
@@ -311,7 +311,7 @@ void FindDuringMerge(benchmark::State& state, uint64_t changed, Phase reported) 
     times[kBefore].clear();
     std::this_thread::sleep_for(std::chrono::seconds(1));
     phase = kDuring;
-    OrThrow(database.indexed()->MergeIndex("a"));
+    OrThrow(database.indexed()->CompactIndex("a"));
     phase = kAfter;
     std::this_thread::sleep_for(std::chrono::seconds(1));
     end = true;

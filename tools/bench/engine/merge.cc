@@ -77,13 +77,13 @@ uint64_t KeyBytes(absl::Span<const Key> keys) {
   return bytes;
 }
 
-void AppendKey(uint64_t number, KeyColumn* keys) {
+void AppendKey(uint64_t number, EncodedKeys* keys) {
   switch (keys->kind()) {
-    case KeyKind::kU32:
+    case PhysicalType::kU32:
       return keys->AppendU32(static_cast<uint32_t>(number));
-    case KeyKind::kU64:
+    case PhysicalType::kU64:
       return keys->AppendU64(number);
-    case KeyKind::kBytes:
+    case PhysicalType::kBytes:
       return keys->AppendBytes(TextKey(number));
   }
 }

@@ -18,12 +18,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "cairn/build.h"
 #include "cairn/device.h"
 #include "cairn/index_spec.h"
-#include "cairn/open_options.h"
+#include "cairn/options.h"
 #include "cairn/query.h"
 #include "cairn/secondary_index.h"
+#include "cairn/sharding.h"
 #include "cairn/snapshot_source.h"
 #include "engine/util/rocksdb_compat.h"
 #include "rocksdb/db.h"
@@ -90,10 +90,10 @@ class OpenedRows {
 };
 
 void CheckAnswers(const SecondaryIndex& index, const OpenedRows& rows, size_t size) {
-  std::vector<WideRowId> found(std::min(size, rows.keys().size()));
-  OrThrow(index.FindFirstWide(rows.keys().first(found.size()), absl::MakeSpan(found)));
+  std::vector<GlobalRowId> found(std::min(size, rows.keys().size()));
+  OrThrow(index.FindFirstGlobal(rows.keys().first(found.size()), absl::MakeSpan(found)));
   found.resize(std::min(kChecked, found.size()));
-  PrimaryKeyColumn primary_keys;
+  StringList primary_keys;
   OrThrow(index.PrimaryKeysOf(found, &primary_keys));
   for (size_t i = 0; i < found.size(); ++i) {
     if (primary_keys[i] != rows.PrimaryKey(i)) throw std::runtime_error("a wrong answer");
@@ -123,7 +123,7 @@ void Ask(benchmark::State& state, const std::string& name, bool sharded,
   for (auto _ : state) {
     Batch batch = Batch::FindFirst(rows.keys().subspan(at, size), absl::MakeSpan(found));
     batch.shards = absl::MakeSpan(shards);
-    OrThrow(index.Answer(batch));
+    OrThrow(index.Execute(batch));
     at = at + 2 * size <= kQueries ? at + size : 0;
   }
   state.counters["ns_per_query"] = benchmark::Counter(
@@ -142,7 +142,7 @@ void Register(bool sharded, const std::string& device, const OpenOptions& option
 }
 
 void RegisterOpenDevices() {
-  const absl::StatusOr<std::vector<Device>> devices = Devices();
+  const absl::StatusOr<std::vector<Device>> devices = ListDevices();
   std::vector<std::vector<int>> lists;
   if (devices.ok() && !devices->empty()) {
     lists = {{}, {0}, {0, 0}, {0, 0, 0, 0}};

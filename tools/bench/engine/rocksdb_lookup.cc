@@ -10,13 +10,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "cairn/build.h"
+#include "cairn/column.h"
 #include "cairn/index_spec.h"
-#include "cairn/open_options.h"
+#include "cairn/options.h"
 #include "cairn/query.h"
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
-#include "cairn/string_list.h"
 #include "cairn/types.h"
 #include "tools/bench/data.h"
 #include "tools/bench/database.h"
@@ -133,7 +132,7 @@ void CairnLookup(benchmark::State& state, bool primary_keys) {
   const uint64_t rows = BenchRows(kRows);
   SecondaryIndex& index = Index(rows);
   std::vector<RowId> row_ids(kLookups);
-  PrimaryKeyColumn found;
+  StringList found;
   for (auto _ : state) {
     state.PauseTiming();
     const std::vector<uint64_t> picked = RandomRows(rows);

@@ -19,9 +19,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
-#include "cairn/open_options.h"
+#include "cairn/options.h"
 #include "cairn/query.h"
-#include "cairn/route.h"
 #include "cairn/types.h"
 #include "engine/route/index_router.h"
 #include "engine/route/resident_indexes.h"
@@ -35,10 +34,10 @@ namespace cairn::bench::routing {
 namespace {
 
 constexpr size_t kQueries = size_t{1} << 22;
-constexpr size_t kMostRanges = size_t{1} << 20;
+constexpr size_t kMaxRanges = size_t{1} << 20;
 constexpr Position kHits = 8;
 // A route is timed for so long at a time at least, and so often.
-constexpr double kLeastNanoseconds = 300'000;
+constexpr double kMinNanoseconds = 300'000;
 constexpr int kTimes = 7;
 constexpr int kTimesIfLong = 3;  // beyond 100 ms
 
@@ -78,7 +77,7 @@ class Subject {
   explicit Subject(int log2_n) : run_(Run(size_t{1} << log2_n)) {
     Random random(kSeed + 7);
     for (size_t i = 0; i < kQueries; ++i) points_.push_back(KeyAt(random.Below(run_.size())));
-    for (size_t i = 0; i < kMostRanges; ++i) {
+    for (size_t i = 0; i < kMaxRanges; ++i) {
       const size_t p = random.Below(run_.size() - kHits);
       lower_.push_back(KeyAt(p));
       upper_.push_back(KeyAt(p + kHits));
@@ -144,14 +143,14 @@ class Cell {
         if (!routes[r]->Takes(operation_, ResultOrder::kCaller)) continue;
         const double begin = Now();
         for (size_t i = 0; i < batches[r]; ++i) {
-          RETURN_IF_ERROR(routes[r]->Answer(Next()));
+          RETURN_IF_ERROR(routes[r]->Execute(Next()));
         }
         const double time = (Now() - begin) / static_cast<double>(batches[r]);
         if (round > 0) {
           times[r].push_back(time);
           continue;
         }
-        batches[r] = static_cast<size_t>(std::max(1.0, kLeastNanoseconds / time));
+        batches[r] = static_cast<size_t>(std::max(1.0, kMinNanoseconds / time));
         if (time > 100e6) rounds = kTimesIfLong;
       }
     }
@@ -169,13 +168,13 @@ class Cell {
     Batch batch = Next();
     batch.explain = &explain;
     const double rows = operation_ == Operation::kScan ? static_cast<double>(size_ * kHits) : 0;
-    RETURN_IF_ERROR(subject_.router().Answer(batch, rows));
+    RETURN_IF_ERROR(subject_.router().Execute(batch, rows));
     return explain;
   }
 
  private:
   Batch Next() {
-    const size_t all = operation_ == Operation::kFindFirst ? kQueries : kMostRanges;
+    const size_t all = operation_ == Operation::kFindFirst ? kQueries : kMaxRanges;
     first_ = first_ + 2 * size_ <= all ? first_ + size_ : 0;
     switch (operation_) {
       case Operation::kCount:
@@ -193,7 +192,7 @@ class Cell {
   size_t first_ = 0;
   std::vector<RowId> rows_;
   std::vector<uint64_t> counts_;
-  Matches matches_;
+  FindResult matches_;
 };
 
 double PredictedMicroseconds(const Explain& explain, const std::string& route) {
@@ -212,7 +211,7 @@ void Regret(benchmark::State& state, int log2_n) {
   std::string beyond;
   for (auto _ : state) {
     for (const Operation operation : {Operation::kFindFirst, Operation::kScan, Operation::kCount}) {
-      const size_t most = operation == Operation::kFindFirst ? kQueries : kMostRanges;
+      const size_t most = operation == Operation::kFindFirst ? kQueries : kMaxRanges;
       for (size_t size = 1; size <= most; size *= 2) {
         Cell<Key> cell(&subject, operation, size);
         const absl::StatusOr<Explain> chosen = cell.Choose();
@@ -254,7 +253,7 @@ void Routing(benchmark::State& state, int log2_n, size_t size, bool routed) {
   for (auto _ : state) {
     first = first + 2 * size <= kQueries ? first + size : 0;
     const Batch batch = Batch::FindFirst(subject.Points(first, size), absl::MakeSpan(rows));
-    const absl::Status status = routed ? subject.router().Answer(batch) : direct.Answer(batch);
+    const absl::Status status = routed ? subject.router().Execute(batch) : direct.Execute(batch);
     if (!status.ok()) return state.SkipWithError(status.ToString().c_str());
     benchmark::ClobberMemory();
   }

@@ -89,7 +89,7 @@ void PrimaryKey(benchmark::State& state, const std::string& kind) {
   Random random(kSeed);
   std::vector<RowId> rows(kBatch * kBatches);
   for (RowId& row : rows) row = static_cast<RowId>(random.Below(data.keys.size()));
-  PrimaryKeyColumn column;
+  StringList column;
   size_t batch = 0;
   for (auto _ : state) {
     column.Clear();

@@ -14,11 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "cairn/build.h"
-#include "cairn/catch_up.h"
-#include "cairn/columns/aggregate.h"
+#include "cairn/aggregate.h"
 #include "cairn/index_spec.h"
-#include "cairn/open_options.h"
+#include "cairn/options.h"
 #include "cairn/query.h"
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
@@ -147,7 +145,7 @@ void Ranges(benchmark::State& state, const Aggregate& aggregate, int delta) {
     const size_t from = batch++ % kBatches * kBatch;
     const KeyBatch low = KeyBatch(lower).Slice(from, kBatch);
     const double start = Now();
-    OrThrow(indexed.index().Answer(Batch::FindFirst(low, absl::MakeSpan(rows))));
+    OrThrow(indexed.index().Execute(Batch::FindFirst(low, absl::MakeSpan(rows))));
     const double middle = Now();
     OrThrow(indexed.index().AggregateRanges(
         RangeBatch::HalfOpen(low, KeyBatch(upper).Slice(from, kBatch)), aggregates, &values));
@@ -166,7 +164,7 @@ void AfterUpdate(benchmark::State& state, const Aggregate& aggregate) {
   std::vector<ColumnValues> values;
   const std::vector<Aggregate> aggregates = {aggregate};
   std::vector<double> times;
-  const RangeBatch all = RangeBatch::Everything(KeyKind::kU64);
+  const RangeBatch all = RangeBatch::Everything(PhysicalType::kU64);
   for (auto _ : state) {
     state.PauseTiming();
     indexed.Update(static_cast<uint64_t>(state.range(0)));

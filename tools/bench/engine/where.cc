@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "cairn/build.h"
+#include "cairn/index_group.h"
 #include "cairn/index_spec.h"
+#include "cairn/options.h"
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
-#include "cairn/where/index_group.h"
 #include "engine/util/rocksdb_compat.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
@@ -124,7 +124,7 @@ void Find(benchmark::State& state, bool first, WhereStrategy strategy) {
     options.order_by = "a";
     options.limit = 100;
   }
-  WhereMatches matches;
+  WhereResult matches;
   OrThrow(group.Find(where, options, &matches));
   for (auto _ : state) OrThrow(group.Find(where, options, &matches));
   state.SetLabel(WhereStrategyName(matches.plan.strategy));

@@ -16,7 +16,7 @@ namespace {
 // The first device, or null; asked for once.
 const Device* FirstDevice() {
   static const Device* device = []() -> const Device* {
-    const auto devices = Devices();
+    const auto devices = ListDevices();
     if (!devices.ok()) return nullptr;
     benchmark::AddCustomContext("device", devices->front().name);
     return new Device(devices->front());

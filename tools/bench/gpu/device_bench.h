@@ -18,7 +18,7 @@
 //   absl::Status Lookup(benchmark::State& state, cudaStream_t stream) {
 //     …  // get the entries, the queries and the index
 //     absl::StatusOr<double> seconds = MedianSeconds(stream, [&] {
-//       return index.Answer(DeviceBatch::FindFirst(keys, rows), stream);
+//       return index.Execute(DeviceBatch::FindFirst(keys, rows), stream);
 //     });
 //     if (!seconds.ok()) return seconds.status();
 //     …  // check the rows

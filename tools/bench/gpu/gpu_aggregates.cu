@@ -170,7 +170,7 @@ absl::Status RangeAggregate(benchmark::State& state, cudaStream_t stream,
   const bool counts_alone = asked.function == AggregateFunction::kCount;
   const DeviceAggregateResults results = {counts.data(), counts_alone ? nullptr : values.data()};
   ASSIGN_OR_RETURN(const double seconds, MedianSeconds(stream, [&] {
-                     return aggregates.Answer(ranges, aggregate, results, stream);
+                     return aggregates.Execute(ranges, aggregate, results, stream);
                    }));
   ASSIGN_OR_RETURN(const double limit,
                    RandomReadSeconds(aggregates.memory_bytes(), 2 * kRanges, stream));

@@ -84,7 +84,7 @@ absl::Status CheckTree(const BPlusTree<Key>& tree, int log2_n, size_t size, cuda
   ASSIGN_OR_RETURN(const auto queries, GetQueries<Key>(kSet, log2_n, QueryMix::kHits, kQueries));
   ASSIGN_OR_RETURN(const auto rows, DeviceBuffer<RowId>::Allocate(kQueries, stream));
   const DeviceKeys keys(queries->keys.data(), kQueries);
-  RETURN_IF_ERROR(tree.Answer(DeviceBatch::FindFirst(keys, rows.data()), stream));
+  RETURN_IF_ERROR(tree.Execute(DeviceBatch::FindFirst(keys, rows.data()), stream));
   return CheckFirstRows(*queries, 0, kQueries, rows.data(), stream);
 }
 
@@ -157,7 +157,7 @@ absl::Status Search(benchmark::State& state, cudaStream_t stream, BPlusTreeMetho
   const DeviceBatch batch =
       DeviceBatch::FindFirst(DeviceKeys(queries->keys.data(), size), rows.data());
   ASSIGN_OR_RETURN(const auto seconds,
-                   MedianSeconds(stream, [&] { return index->Answer(batch, stream); }));
+                   MedianSeconds(stream, [&] { return index->Execute(batch, stream); }));
   Report(state, seconds, {.queries = size});
   return CheckFirstRows(*queries, 0, size, rows.data(), stream);
 }

@@ -22,7 +22,7 @@ absl::StatusOr<double> TimeBatch(const DeviceIndex& index, int log2_n, int log2_
   const DeviceBatch batch =
       DeviceBatch::FindFirst(DeviceKeys(queries->keys.data(), size), rows.data());
   ASSIGN_OR_RETURN(const double seconds,
-                   MedianSeconds(stream, [&] { return index.Answer(batch, stream); }));
+                   MedianSeconds(stream, [&] { return index.Execute(batch, stream); }));
   RETURN_IF_ERROR(CheckFirstRows(*queries, 0, size, rows.data(), stream));
   return seconds;
 }

@@ -22,7 +22,7 @@ absl::Status CheckIndex(const DeviceIndex& index, KeySet set, int log2_n, cudaSt
   constexpr size_t kQueries = size_t{1} << 20;
   ASSIGN_OR_RETURN(const auto queries, GetQueries<Key>(set, log2_n, QueryMix::kHits, kQueries));
   ASSIGN_OR_RETURN(const auto row_ids, gpu::DeviceBuffer<RowId>::Allocate(kQueries, stream));
-  RETURN_IF_ERROR(index.Answer(
+  RETURN_IF_ERROR(index.Execute(
       DeviceBatch::FindFirst(DeviceKeys(queries->keys.data(), kQueries), row_ids.data()), stream));
   return CheckFirstRows(*queries, 0, kQueries, row_ids.data(), stream);
 }

@@ -28,7 +28,7 @@ absl::StatusOr<double> TimeCalls(const DeviceIndex& index, DeviceKeys keys, RowI
   const auto start = std::chrono::steady_clock::now();
   for (int call = 0; call < kCalls; ++call) {
     const DeviceBatch batch = DeviceBatch::FindFirst(keys, rows);
-    RETURN_IF_ERROR(index.Answer(batch, stream.get()));
+    RETURN_IF_ERROR(index.Execute(batch, stream.get()));
   }
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
   RETURN_IF_ERROR(stream.Wait());

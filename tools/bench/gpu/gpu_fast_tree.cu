@@ -73,7 +73,7 @@ __global__ void PutPaperKeys(const Key* keys, PaperLayout layout, Key* tree) {
 // Figure 5, with shuffles in place of the shared buffers.
 template <typename Key>
 struct PaperSearcher {
-  using KeyType = Key;
+  using DataType = Key;
   using Slot = uint32_t;  // a position
   static constexpr int kLanes = 16;
 
@@ -135,7 +135,7 @@ struct PaperSearcher {
 
 template <typename Key>
 struct PaperScheme {
-  using KeyType = Key;
+  using DataType = Key;
   static std::string Name() { return "paper"; }
   absl::Status Build(const DeviceRun<Key>& run, cudaStream_t stream) {
     layout = PaperLayout(run.size());
@@ -156,7 +156,7 @@ struct PaperScheme {
 
 template <typename Key, int kLanes, PageBlocking kPage>
 struct LineScheme {
-  using KeyType = Key;
+  using DataType = Key;
   static std::string Name() {
     return absl::StrFormat("lanes=%d,page=%d", kLanes, PageBytes(kPage));
   }

@@ -26,8 +26,8 @@ namespace cairn::bench::gpu_host_batch {
 namespace {
 
 constexpr size_t kQueries = size_t{1} << 24;  // asked in turn, in batches
-constexpr size_t kMostRuns = 2001;  // of a small batch; a large one has at least kLeastRuns
-constexpr size_t kLeastRuns = 15;
+constexpr size_t kMaxRuns = 2001;             // of a small batch; a large one has at least kMinRuns
+constexpr size_t kMinRuns = 15;
 
 // An array of the host's, pinned or not.
 template <typename T>
@@ -141,11 +141,12 @@ absl::StatusOr<std::vector<double>> AskInTurn(const Subject<Key>& subject, const
       (lookup.pageable ? subject.pageable_keys : subject.pinned_keys)->span();
   size_t first = kQueries / static_cast<size_t>(lookup.threads) * static_cast<size_t>(thread);
   std::vector<double> seconds;
-  const size_t runs = std::clamp(4 * kQueries / size, kLeastRuns, kMostRuns);
+  const size_t runs = std::clamp(4 * kQueries / size, kMinRuns, kMaxRuns);
   for (size_t run = 0; run < runs + 1; ++run) {
     first = first + 2 * size <= kQueries ? first + size : 0;
     const Clock::time_point start = Clock::now();
-    const absl::Status s = subject.index->Answer(Batch::FindFirst(keys.subspan(first, size), rows));
+    const absl::Status s =
+        subject.index->Execute(Batch::FindFirst(keys.subspan(first, size), rows));
     const double taken = std::chrono::duration<double>(Clock::now() - start).count();
     if (!s.ok()) return s;
     if (run > 0) seconds.push_back(taken);

@@ -80,12 +80,12 @@ absl::StatusOr<const Ways*> GetWays() {
                                         entries->run.row_ids.bytes(), cudaMemcpyDeviceToHost));
   ASSIGN_OR_RETURN(const SortedRun run, SortedRun::FromSorted(absl::MakeConstSpan(keys), rows));
   auto ways = std::make_unique<Ways>();
-  const auto make = [&](size_t most_zero_copy, size_t most_polled,
+  const auto make = [&](size_t max_zero_copy, size_t max_polled,
                         std::unique_ptr<GpuIndex>* way) -> absl::Status {
     ASSIGN_OR_RETURN(auto index, MakeDeviceIndex("gpu:auto", run));
     HostBatchPolicy policy;
-    policy.most_zero_copy = most_zero_copy;
-    policy.most_polled = most_polled;
+    policy.max_zero_copy = max_zero_copy;
+    policy.max_polled = max_polled;
     ways->index = index.get();
     *way = std::make_unique<GpuIndex>(run, std::move(index), policy);
     return absl::OkStatus();
@@ -157,7 +157,7 @@ absl::Status HostParts(benchmark::State& state, int log2_batch, cudaStream_t str
   }));
   const auto search = [&](const Key* from, RowId* to) -> absl::Status {
     RETURN_IF_ERROR(
-        ways->index->Answer(DeviceBatch::FindFirst(DeviceKeys(from, size), to), stream));
+        ways->index->Execute(DeviceBatch::FindFirst(DeviceKeys(from, size), to), stream));
     return wait();
   };
   RETURN_IF_ERROR(time("search", [&] { return search(device_keys.data(), device_rows.data()); }));
@@ -170,7 +170,7 @@ absl::Status HostParts(benchmark::State& state, int log2_batch, cudaStream_t str
                                                            {"chunked", ways->chunked.get()}};
   for (const auto& [part, index] : calls) {
     std::memset(rows, 0, size * sizeof(RowId));
-    RETURN_IF_ERROR(time(part, [&, answering = index] { return answering->Answer(batch); }));
+    RETURN_IF_ERROR(time(part, [&, answering = index] { return answering->Execute(batch); }));
     if (!std::equal(expected.begin(), expected.end(), rows)) {
       return absl::InternalError("wrong row ids");
     }

@@ -75,10 +75,10 @@ class Contender {
     const DeviceKeys keys =
         KeysOf(on_device_[asked == Asked::kCount ? 0 : static_cast<size_t>(asked)]);
     if (asked != Asked::kCount) {
-      return index_->Answer(DeviceBatch::FindFirst(keys, rows_.data()), stream);
+      return index_->Execute(DeviceBatch::FindFirst(keys, rows_.data()), stream);
     }
     const DeviceRanges ranges{keys, keys, Bound::kInclusive, Bound::kInclusive};
-    return index_->Answer(DeviceBatch::Count(ranges, counts_.data()), stream);
+    return index_->Execute(DeviceBatch::Count(ranges, counts_.data()), stream);
   }
 
   // Internal if what Ask has answered is not what binary search does; of every 16th query.

@@ -118,19 +118,20 @@ absl::StatusOr<Contender<Key>> MakeContender(const DeviceLookup& lookup,
   if (lookup.index.starts_with("baseline:")) return MakeBaseline(lookup, entries, stream);
   ASSIGN_OR_RETURN(const auto made, GetIndex<Key>(lookup.index, lookup.set, lookup.log2_n));
   const std::shared_ptr<const DeviceIndex>& index = made;
-  return Contender<Key>{
-      [index, stream, query_of, answer = lookup.answer, way = lookup.way](
-          const Key* keys, size_t size, void* results) {
-        DeviceBatch batch{answer == DeviceAnswer::kPosition   ? Operation::kLowerBound
-                          : answer == DeviceAnswer::kContains ? Operation::kContains
-                                                              : Operation::kFindFirst,
-                          DeviceKeys(keys, size)};
-        batch.values = static_cast<uint32_t*>(results);
-        batch.found = static_cast<bool*>(results);
-        return way.strategy == Strategy::kUnbuffered ? index->Answer(batch, stream)
-                                                     : Answer(*index, batch, way, query_of, stream);
-      },
-      index->memory_bytes()};
+  return Contender<Key>{[index, stream, query_of, answer = lookup.answer, way = lookup.way](
+                            const Key* keys, size_t size, void* results) {
+                          DeviceBatch batch{
+                              answer == DeviceAnswer::kPosition   ? Operation::kLowerBound
+                              : answer == DeviceAnswer::kContains ? Operation::kContains
+                                                                  : Operation::kFindFirst,
+                              DeviceKeys(keys, size)};
+                          batch.values = static_cast<uint32_t*>(results);
+                          batch.found = static_cast<bool*>(results);
+                          return way.strategy == Strategy::kUnbuffered
+                                     ? index->Execute(batch, stream)
+                                     : Execute(*index, batch, way, query_of, stream);
+                        },
+                        index->memory_bytes()};
 }
 
 template <typename Key>

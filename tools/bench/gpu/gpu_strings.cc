@@ -101,8 +101,8 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeHostIndex(const std::string& f
   ASSIGN_OR_RETURN(auto index, MakeDeviceIndex(factory, run));
   gpu::HostBatchPolicy policy;
   if (log2_chunk != 0) {
-    policy.most_string_chunk = size_t{1} << log2_chunk;
-    policy.least_chunk = std::min(policy.least_chunk, policy.most_string_chunk);
+    policy.max_string_chunk = size_t{1} << log2_chunk;
+    policy.min_chunk = std::min(policy.min_chunk, policy.max_string_chunk);
   }
   return std::make_unique<gpu::GpuIndex>(run, std::move(index), policy);
 }
@@ -159,7 +159,7 @@ absl::Status RunLookup(benchmark::State& state, const StringLookup& lookup, cuda
     const Batch batch = lookup.rows ? Batch::FindFirst(queries.keys, absl::MakeSpan(answers))
                                     : Batch::LowerBound(queries.keys, absl::MakeSpan(answers));
     ASSIGN_OR_RETURN(seconds,
-                     MedianWallSeconds(stream, [&] { return subject->host->Answer(batch); }));
+                     MedianWallSeconds(stream, [&] { return subject->host->Execute(batch); }));
   } else {
     gpu::DeviceBuffer<char> heap;
     gpu::DeviceBuffer<uint32_t> offsets, out;
@@ -169,8 +169,8 @@ absl::Status RunLookup(benchmark::State& state, const StringLookup& lookup, cuda
     const DeviceKeys keys(heap.data(), offsets.data(), kQueries);
     const DeviceBatch batch = lookup.rows ? DeviceBatch::FindFirst(keys, out.data())
                                           : DeviceBatch::LowerBound(keys, out.data());
-    ASSIGN_OR_RETURN(seconds,
-                     MedianSeconds(stream, [&] { return subject->device->Answer(batch, stream); }));
+    ASSIGN_OR_RETURN(
+        seconds, MedianSeconds(stream, [&] { return subject->device->Execute(batch, stream); }));
     CAIRN_RETURN_IF_CUDA_FAILS(
         cudaMemcpyAsync(answers.data(), out.data(), out.bytes(), cudaMemcpyDeviceToHost, stream));
     CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));

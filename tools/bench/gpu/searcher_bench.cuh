@@ -14,7 +14,7 @@
 // scheme is what a searcher is made from:
 //
 //   struct XScheme {
-//     using KeyType = …;
+//     using DataType = …;
 //     static std::string Name();  // with what it is made with
 //     absl::Status Build(const gpu::DeviceRun<Key>& run, cudaStream_t stream);
 //     XSearcher Searcher() const;
@@ -51,7 +51,7 @@ std::string PolicyName(const SearcherSetting& setting) {
 template <typename Scheme, typename Policy>
 absl::Status SearcherLookup(benchmark::State& state, cudaStream_t stream,
                             const SearcherSetting& setting) {
-  using Key = typename Scheme::KeyType;
+  using Key = typename Scheme::DataType;
   ASSIGN_OR_RETURN(const auto entries, GetEntries<Key>(KeySet::kUniform, setting.log2_n));
   ASSIGN_OR_RETURN(const auto queries,
                    GetQueries<Key>(KeySet::kUniform, setting.log2_n, QueryMix::kHits));
@@ -78,7 +78,7 @@ absl::Status SearcherLookup(benchmark::State& state, cudaStream_t stream,
 template <typename Scheme, typename Policy>
 void RegisterSearcher(const char* prefix, const SearcherSetting& setting) {
   const std::string name = absl::StrFormat("%s%s/u%d/n:%d/%s", prefix, Scheme::Name(),
-                                           8 * sizeof(typename Scheme::KeyType), setting.log2_n,
+                                           8 * sizeof(typename Scheme::DataType), setting.log2_n,
                                            PolicyName<Policy>(setting));
   RegisterDeviceBenchmark(name, [setting](benchmark::State& state, cudaStream_t stream) {
     return SearcherLookup<Scheme, Policy>(state, stream, setting);

@@ -88,7 +88,7 @@ void RangeExtreme(benchmark::State& state, const std::string& column) {
   const auto& extremes = Over<RangeExtremes>(column, static_cast<int>(state.range(0)));
   std::vector<Position> found(kBatch);
   AskRanges(state, extremes.memory_bytes(), [&](auto begin, auto end) {
-    extremes.Find(Extreme::kLeast, begin, end, absl::MakeSpan(found));
+    extremes.Find(Extreme::kMin, begin, end, absl::MakeSpan(found));
     benchmark::DoNotOptimize(found.data());
   });
 }

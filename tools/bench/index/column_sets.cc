@@ -15,38 +15,38 @@ namespace cairn::bench {
 
 ColumnValues MakeColumn(const std::string& name, size_t rows) {
   Random random(kSeed);
-  const auto numbers = [&](KeyType type, auto next) {
+  const auto numbers = [&](DataType type, auto next) {
     ColumnValues values(type);
     auto* const out = values.ExtendNumbers<decltype(next(size_t{0}))>(rows);
     for (size_t i = 0; i < rows; ++i) out[i] = next(i);
     return values;
   };
   if (name == "flag") {
-    return numbers(KeyType::kU8, [&](size_t) { return static_cast<uint8_t>(random.Below(3)); });
+    return numbers(DataType::kU8, [&](size_t) { return static_cast<uint8_t>(random.Below(3)); });
   }
   if (name == "time") {
-    return numbers(KeyType::kI64, [&](size_t i) {
+    return numbers(DataType::kI64, [&](size_t i) {
       return int64_t{1'700'000'000'000'000} + static_cast<int64_t>(i * 1000 + random.Below(1000));
     });
   }
-  if (name == "id") return numbers(KeyType::kU64, [&](size_t) { return random(); });
+  if (name == "id") return numbers(DataType::kU64, [&](size_t) { return random(); });
   if (name == "price") {
-    return numbers(KeyType::kF64,
+    return numbers(DataType::kF64,
                    [&](size_t) { return static_cast<double>(random.Below(100'000)) / 100; });
   }
   if (name == "measure") {
-    return numbers(KeyType::kF64,
+    return numbers(DataType::kF64,
                    [&](size_t) { return static_cast<double>(random() >> 11) * 0x1p-53; });
   }
   if (name == "nullable") {
     ColumnValues values = numbers(
-        KeyType::kU32, [&](size_t) { return static_cast<uint32_t>(random.Below(1'000'000)); });
+        DataType::kU32, [&](size_t) { return static_cast<uint32_t>(random.Below(1'000'000)); });
     for (size_t i = 0; i < rows; ++i) {
       if (random.Below(10) == 0) values.SetNull(i);
     }
     return values;
   }
-  ColumnValues values(KeyType::kText);
+  ColumnValues values(DataType::kText);
   for (size_t i = 0; i < rows; ++i) {
     if (name == "country") {
       values.AppendBytes(absl::StrFormat("land %d%s", random.Below(50), &"abcd"[random.Below(4)]));

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "cairn/columns/column_values.h"
+#include "cairn/column.h"
 #include "index/columns/column_table.h"
 
 namespace cairn::bench {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cairn/columns/column_values.h"
+#include "cairn/column.h"
 #include "index/columns/column_encoder.h"
 #include "index/columns/columns_builder.h"
 #include "tools/bench/data.h"
@@ -77,7 +77,7 @@ void ColumnAdd(benchmark::State& state, const std::string& name) {
   for (auto _ : state) {
     ColumnsBuilder builder({{name, values.type()}}, {}, 1);
     for (size_t i = 0; i < values.size(); ++i) {
-      const KeyValue value = values.value(i);
+      const DataValue value = values.value(i);
       builder.part(0)->Add(absl::MakeConstSpan(&value, 1));
     }
     OrThrow(builder.part(0)->Finish());

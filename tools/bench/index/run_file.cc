@@ -42,7 +42,7 @@ struct Data {
 
 absl::Status Write(const Data& data) {
   unlink(BenchPath().c_str());
-  ASSIGN_OR_RETURN(auto writer, RunFileWriter::Create(BenchPath(), KeyKind::kU64));
+  ASSIGN_OR_RETURN(auto writer, RunFileWriter::Create(BenchPath(), PhysicalType::kU64));
   absl::Status s = writer->Begin(data.keys.size(), data.keys.size() * sizeof(uint64_t));
   for (size_t i = 0; s.ok() && i < data.keys.size(); i += kBatch) {
     s = writer->Append(absl::MakeConstSpan(data.keys).subspan(i, kBatch),

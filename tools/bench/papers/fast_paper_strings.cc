@@ -226,7 +226,7 @@ void PartialKey(benchmark::State& state, const Subject& subject) {
     std::vector<std::string_view> others;
     if (&queries != &subject.queries) others = Views(queries, first, kBatch);
     const auto batch = others.empty() ? absl::MakeConstSpan(asked).subspan(first, kBatch) : others;
-    if (!(*index)->Answer(Batch::LowerBound(batch, {out, kBatch})).ok()) std::abort();
+    if (!(*index)->Execute(Batch::LowerBound(batch, {out, kBatch})).ok()) std::abort();
   });
   state.counters["bytes_per_key"] =
       static_cast<double>((*index)->memory_bytes()) / static_cast<double>(subject.keys.size);

@@ -45,7 +45,7 @@ const char* LayoutName(EntryLayout layout) {
 // The schemes: what is built, and its searcher. Bytes are those beyond the entries.
 template <typename Key, EntryLayout kLayout>
 struct SortedArrayScheme {
-  using KeyType = Key;
+  using DataType = Key;
   static std::string Name() { return absl::StrFormat("AO+BS,%s", LayoutName(kLayout)); }
   absl::Status Build(const DeviceRun<Key>& run, cudaStream_t stream) {
     size = run.size();
@@ -60,7 +60,7 @@ struct SortedArrayScheme {
 
 template <typename Key, int kFanOut, EntryLayout kLayout, int kLanes>
 struct EytzingerScheme {
-  using KeyType = Key;
+  using DataType = Key;
   static std::string Name() {
     return absl::StrFormat("EO+%s,k=%d,lanes=%d,%s", kFanOut == 2 ? "BS" : "KS", kFanOut, kLanes,
                            LayoutName(kLayout));
@@ -81,7 +81,7 @@ struct EytzingerScheme {
 
 template <typename Key, int kFanOut, EntryLayout kLayout, int kLanes, int kLevelsLeftOut>
 struct PivotScheme {
-  using KeyType = Key;
+  using DataType = Key;
   static std::string Name() {
     return absl::StrFormat("AO+PB+%s,k=%d,left_out=%d,lanes=%d,%s", kFanOut == 2 ? "BS" : "KS",
                            kFanOut, kLevelsLeftOut, kLanes, LayoutName(kLayout));

@@ -16,7 +16,7 @@ namespace cairn::bench {
 namespace {
 
 constexpr size_t kGranuleBits = 4;
-constexpr double kMostFalsePositives = 0.0001;
+constexpr double kMaxFalsePositives = 0.0001;
 
 inline void PrefetchKey(const char* key, size_t bytes) {
   for (size_t i = 0; i < bytes; i += kCacheLineBytes) Prefetch(key + i);
@@ -187,8 +187,8 @@ bool PartialKeyPages<Window>::BuildFirstPage(const uint8_t* difference, PaperPre
     slot = page.extract(keys_[i * kPaperPageKeys]);
     if (i > 0 && page.slots[page.layout.SlotOf(i - 1)] == slot) ++false_positives;
   }
-  const double most_wrong = kMostFalsePositives * static_cast<double>(keys_.pages());
-  if (!force && static_cast<double>(false_positives) >= most_wrong) return false;
+  const double max_wrong = kMaxFalsePositives * static_cast<double>(keys_.pages());
+  if (!force && static_cast<double>(false_positives) >= max_wrong) return false;
   first_page_ = std::move(page);
   first_page_bits_ = static_cast<int>(8 * sizeof(Partial));
   return true;

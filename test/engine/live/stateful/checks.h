@@ -20,7 +20,7 @@ inline constexpr absl::Duration kLongestWait = absl::Seconds(60);
 inline constexpr absl::Duration kLongestRefusal = absl::Seconds(8);
 // Builds in a row, of which none ends in an index that is ready, by which one is known to be built
 // for ever.
-inline constexpr uint64_t kMostBuilds = 4;
+inline constexpr uint64_t kMaxBuilds = 4;
 
 inline std::optional<IndexInfo> Interpreter::Info(size_t index) {
   for (IndexInfo& info : database_->ListIndexes()) {
@@ -73,7 +73,7 @@ inline absl::Status Interpreter::AwaitReady(size_t index) {
         database_->WaitUntilReady(IndexKinds()[index].name, absl::Milliseconds(50));
     if (!absl::IsDeadlineExceeded(status)) return status;
     const auto info = Info(index);
-    if (info.has_value() && before.has_value() && info->builds >= before->builds + kMostBuilds) {
+    if (info.has_value() && before.has_value() && info->builds >= before->builds + kMaxBuilds) {
       throw Failure(absl::StrCat(IndexKinds()[index].name, " was built ",
                                  info->builds - before->builds, " times and is ",
                                  IndexStateName(info->state), ": ", info->status.ToString()));
@@ -281,10 +281,10 @@ inline void Interpreter::Execute(const Command& command) {
     case kFlushLog:
       return Require(database_->FlushWAL(args[0] == 1), "flushing the log");
     case kStoreIndexes:
-      return database_->StoreIndexes().IgnoreError();
+      return database_->FlushIndexes().IgnoreError();
     case kMergeIndex:
       if (created_.count(args[0]) > 0) {
-        database_->MergeIndex(IndexKinds()[args[0]].name).IgnoreError();
+        database_->CompactIndex(IndexKinds()[args[0]].name).IgnoreError();
       }
       return;
     case kCreateIndex:

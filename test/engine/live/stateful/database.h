@@ -217,14 +217,14 @@ class Database {
   IndexedDBOptions IndexOptions() const {
     IndexedDBOptions options;
     options.open.calibration = Calibration::kNone;
-    options.open.threads = options.build_threads = options.merge_threads = 1;
+    options.open.threads = options.build_threads = options.compact_threads = 1;
     options.build_memory_budget = 1 << 20;
     const absl::Duration follow[] = {absl::Milliseconds(10), absl::Milliseconds(1),
                                      absl::ZeroDuration()};
     options.follow_interval = follow[world_[kFollow]];
-    options.store_interval = world_[kStore] == 0 ? absl::ZeroDuration() : absl::Milliseconds(10);
-    options.merge_interval = world_[kMerge] == 0 ? absl::Seconds(1) : absl::Milliseconds(5);
-    options.on_stale = world_[kOnStale] == 0 ? OnStale::kRebuild : OnStale::kReport;
+    options.flush_interval = world_[kStore] == 0 ? absl::ZeroDuration() : absl::Milliseconds(10);
+    options.compact_interval = world_[kMerge] == 0 ? absl::Seconds(1) : absl::Milliseconds(5);
+    options.on_stale = world_[kOnStale] == 0 ? OnStale::kRebuild : OnStale::kKeepStale;
     if (world_[kArchive] == kNoArchive) options.log_retention_megabytes = 0;
     return options;
   }

@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "cairn/columns/aggregate.h"
+#include "cairn/aggregate.h"
 #include "cairn/indexed_db.h"
 #include "cairn/key_codec.h"
 #include "cairn/query.h"
@@ -75,7 +75,7 @@ class Questions {
   }
 
   static LogicalKey Logical(const Key& key, size_t parts) {
-    std::vector<KeyValue> values;
+    std::vector<DataValue> values;
     for (size_t i = 0; i < std::min(parts, key.size()); ++i) {
       if (const auto* number = std::get_if<uint64_t>(&key[i])) {
         values.emplace_back(*number);
@@ -289,10 +289,10 @@ class Questions {
       keys[group].insert(entry.key);
     }
     for (const auto& [group, its_keys] : keys) distinct[group] = its_keys.size();
-    Groups groups;
+    AggregateGroupsResult groups;
     const Aggregate aggregates[] = {Aggregate::Count(), Aggregate::CountDistinct()};
     const absl::Status status =
-        (*pinned)->AggregateGroups(everything, 1, aggregates, GroupOptions(), &groups);
+        (*pinned)->AggregateGroups(everything, 1, aggregates, AggregateGroupsOptions(), &groups);
     if (!Answered(status, "groups")) return;
     for (size_t i = 0; i < groups.keys[0].size(); ++i) {
       const std::string group(groups.keys[0].bytes(i));
@@ -333,7 +333,7 @@ inline void AskTogether(IndexedDB* db, const IndexKind& a, const IndexKind& b, c
   const std::set<std::string> its_a = rows_of(of_a, in_a), its_b = rows_of(of_b, in_b);
   std::set<std::string> either = its_a;
   either.insert(its_b.begin(), its_b.end());
-  const auto group = db->PinTogether({a.name, b.name});
+  const auto group = db->PinGroup({a.name, b.name});
   const absl::Status& status = group.status();
   if (absl::IsUnavailable(status) || absl::IsFailedPrecondition(status)) return;
   if (!status.ok()) throw Failure(absl::StrCat("pinning together: ", status.ToString()));

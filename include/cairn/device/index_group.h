@@ -132,14 +132,14 @@ class DeviceIndexGroup {
     const RowId* row_ids = nullptr;
   };
 
-  static constexpr size_t kMostColumns = 64;
+  static constexpr size_t kMaxColumns = 64;
   // Comparisons of a predicate, once those of one column side by side have become one.
-  static constexpr size_t kMostComparisons = 64;
-  static constexpr size_t kMostDepth = 200;
+  static constexpr size_t kMaxComparisons = 64;
+  static constexpr size_t kMaxDepth = 200;
 
   // Over entries in the memory of the stream's device, which are left as they are. Waits for the
   // stream. InvalidArgument, naming the column, for a row id of `rows` or more, for a row with
-  // several keys, and for more than kMaxEntries rows or kMostColumns columns; Unimplemented for
+  // several keys, and for more than kMaxEntries rows or kMaxColumns columns; Unimplemented for
   // keys of bytes; FailedPrecondition where the stream is being captured; ResourceExhausted where
   // memory does not suffice: building takes up to 24 bytes an entry of one column besides the
   // group; Unavailable where there is no device, or it is lost.
@@ -164,7 +164,7 @@ class DeviceIndexGroup {
   uint64_t memory_bytes() const;
 
   // What Count or Find would do. On the host alone. InvalidArgument: a column that is not there, a
-  // list of no predicates, more than kMostComparisons or kMostDepth, or a strategy that cannot
+  // list of no predicates, more than kMaxComparisons or kMaxDepth, or a strategy that cannot
   // answer this.
   absl::StatusOr<DeviceWherePlan> Explain(
       const DevicePredicate& where, bool only_count = false,

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/columns/column_values.h"
+#include "cairn/column.h"
 
-// What SecondaryIndex::AggregateRanges and AggregateGroups and IndexGroup::AggregateRows are asked,
+// What SecondaryIndex::AggregateRanges and AggregateGroups and IndexGroup::GroupBy are asked,
 // and what groups the first two answer.
 
 namespace cairn {
@@ -56,7 +56,7 @@ struct Aggregate {
     return {AggregateFunction::kCount, std::move(column)};
   }
   static Aggregate CountDistinct() { return {AggregateFunction::kCountDistinct}; }
-  static Aggregate CountDistinct(std::string column) {  // of IndexGroup::AggregateRows
+  static Aggregate CountDistinct(std::string column) {  // of IndexGroup::GroupBy
     return {AggregateFunction::kCountDistinct, std::move(column)};
   }
   static Aggregate Sum(std::string column) { return {AggregateFunction::kSum, std::move(column)}; }
@@ -65,7 +65,7 @@ struct Aggregate {
   static Aggregate Max(std::string column) { return {AggregateFunction::kMax, std::move(column)}; }
 };
 
-struct GroupOptions {
+struct AggregateGroupsOptions {
   uint64_t limit = std::numeric_limits<uint64_t>::max();  // of groups, for each range
   // The call returns Cancelled some milliseconds after another thread sets this. Null: it cannot be
   // cancelled.
@@ -75,7 +75,7 @@ struct GroupOptions {
 // The groups of each range of a batch, in compressed sparse rows: range i's are offsets[i] …
 // offsets[i + 1] - 1, in the order of keys. Plain data; a call that fails leaves it in an
 // unspecified valid state.
-struct Groups {
+struct AggregateGroupsResult {
   std::vector<uint64_t> offsets;     // [batch + 1], offsets[0] = 0
   std::vector<ColumnValues> keys;    // one a leading part: value j is group j's
   std::vector<ColumnValues> values;  // one an aggregate, likewise

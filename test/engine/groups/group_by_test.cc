@@ -1,5 +1,5 @@
-// Groups of the rows of predicates and their aggregates, against brute force: nulls, NaN and -0,
-// changes since the base, merges of one index alone, orders and pages.
+// AggregateGroupsResult of the rows of predicates and their aggregates, against brute force: nulls,
+// NaN and -0, changes since the base, merges of one index alone, orders and pages.
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cmath>
@@ -18,10 +18,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "cairn/build.h"
-#include "cairn/catch_up.h"
+#include "cairn/index_group.h"
+#include "cairn/options.h"
 #include "cairn/secondary_index.h"
-#include "cairn/where/index_group.h"
 #include "test/engine/serve/built_index.h"
 #include "test/engine/test_database.h"
 #include "test/require_ok.h"
@@ -29,7 +28,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
-BOOST_AUTO_TEST_SUITE(aggregate_rows_test)
+BOOST_AUTO_TEST_SUITE(group_by_test)
 namespace {
 
 using Value = std::variant<std::monostate, int64_t, double, std::string>;
@@ -50,7 +49,7 @@ struct LessValues {
   }
 };
 
-Value Of(const KeyValue& value) {
+Value Of(const DataValue& value) {
   if (const auto* n = std::get_if<uint64_t>(&value)) return static_cast<int64_t>(*n);
   if (const auto* n = std::get_if<int64_t>(&value)) return *n;
   if (const auto* n = std::get_if<double>(&value)) return *n;
@@ -171,7 +170,7 @@ class World {
   void CatchUp() {
     for (auto& index : indexes_) RequireOk(index->CatchUp(*db_.Source()));
   }
-  void Merge(size_t i) { RequireOk(indexes_[i % indexes_.size()]->Merge()); }
+  void Merge(size_t i) { RequireOk(indexes_[i % indexes_.size()]->Compact()); }
   std::shared_ptr<const IndexGroup> Group() const {
     std::vector<IndexGroup::Member> members;
     for (const auto& index : indexes_) members.push_back({index});
@@ -233,7 +232,7 @@ void CheckOne(const World& world, const IndexGroup& group, std::mt19937_64& rand
   const std::vector<std::string> columns = {"age",       "city",        "status",      "score",
                                             "age.score", "place.part1", "place.part2", "weight"};
   const auto column = [&] { return columns[random() % columns.size()]; };
-  RowGroupOptions options;
+  GroupByOptions options;
   for (uint64_t n = random() % 4; n > 0; --n) options.group_by.push_back(column());
   std::vector<Aggregate> aggregates;
   for (uint64_t n = (options.group_by.empty() ? 1 : 0) + random() % 4; n > 0; --n) {
@@ -277,9 +276,9 @@ void CheckOne(const World& world, const IndexGroup& group, std::mt19937_64& rand
                                  WhereStrategy::kBitmap}[random() % 3];
   BOOST_TEST_CONTEXT("where " << where.predicate.ToString()) {
     std::vector<std::string> found;
-    RowGroups groups;
+    GroupByResult groups;
     do {
-      RequireOk(group.AggregateRows(where.predicate, aggregates, options, &groups));
+      RequireOk(group.GroupBy(where.predicate, aggregates, options, &groups));
       BOOST_TEST(groups.rows == expected_rows);
       BOOST_REQUIRE(groups.size <= options.limit);
       BOOST_TEST((groups.cursor.empty() || groups.size == options.limit));

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "cairn/columns/column_values.h"
+#include "cairn/column.h"
 #include "cairn/query.h"
 #include "cairn/secondary_index.h"
 #include "cairn/types.h"
@@ -24,7 +24,7 @@ namespace cairn {
 // What a join returns, and how much of it.
 struct JoinOptions {
   uint64_t limit = std::numeric_limits<uint64_t>::max();  // of pairs; 0: none, and no cursor
-  // Goes on where a join of the same indexes reached its limit: JoinedRows::cursor. Empty: begins.
+  // Goes on where a join of the same indexes reached its limit: JoinResult::cursor. Empty: begins.
   std::string after = {};
   bool with_keys = false;
   // Included columns of the rows of either side, by name (IndexSpec::include).
@@ -37,10 +37,10 @@ struct JoinOptions {
 
 // Pairs of rows, as columns: pair j is of rows left[j] and right[j]. Plain data, to be reused; a
 // call that fails leaves it in an unspecified valid state.
-struct JoinedRows {
-  std::vector<WideRowId> left;  // of an index that is not in shards: its row ids
-  std::vector<WideRowId> right;
-  KeyColumn keys;                           // with_keys: the key of pair j, as `left` encodes it
+struct JoinResult {
+  std::vector<GlobalRowId> left;  // of an index that is not in shards: its row ids
+  std::vector<GlobalRowId> right;
+  EncodedKeys keys;                         // with_keys: the key of pair j, as `left` encodes it
   std::vector<ColumnValues> left_columns;   // of which value j is that of left[j]
   std::vector<ColumnValues> right_columns;  // and of right[j]
   std::string cursor;                       // for JoinOptions::after; empty where all was returned
@@ -63,7 +63,7 @@ struct JoinedRows {
 // InvalidArgument where the types of their keys differ, for an unknown column, and for a cursor
 // that is none of such a join; else the errors of the indexes' queries. Thread-safe.
 absl::Status Join(const SecondaryIndex& left, const SecondaryIndex& right,
-                  const JoinOptions& options, JoinedRows* rows);
+                  const JoinOptions& options, JoinResult* rows);
 
 // Returns the number of these pairs, without any of them. `cancelled` is as of JoinOptions. Errors:
 // those of Join; OutOfRange if the number needs more than 64 bits.
@@ -74,6 +74,6 @@ absl::StatusOr<uint64_t> CountJoin(const SecondaryIndex& left, const SecondaryIn
 // position among `keys`. They are physical ones (SecondaryIndex::codec()). Of the options, `limit`
 // and `after` must be the default, `with_keys` and `left_columns`, too: the keys are the caller's.
 absl::Status JoinKeys(KeyBatch keys, const SecondaryIndex& index, const JoinOptions& options,
-                      JoinedRows* rows);
+                      JoinResult* rows);
 
 }  // namespace cairn

@@ -28,7 +28,7 @@ class ArrowColumn {
                                           size_t first, size_t count);
 
   // The part of a key that has such values.
-  KeyType type() const { return type_; }
+  DataType type() const { return type_; }
   // Arrow's notation of the type, for messages. Valid as long as the schema.
   const char* format() const { return format_; }
   size_t size() const { return size_; }
@@ -46,7 +46,7 @@ class ArrowColumn {
   size_t first_bit() const { return first_; }
 
   // Element i, as a codec takes it. Text points into the array.
-  KeyValue value(size_t i) const;
+  DataValue value(size_t i) const;
 
   // Of a column of numbers: element 0, aligned or not; null where there is none.
   const void* numbers() const;
@@ -54,7 +54,7 @@ class ArrowColumn {
   void View(size_t first, absl::Span<std::string_view> views) const;
 
  private:
-  friend std::optional<KeyType> KeyTypeOf(const ArrowSchema& schema);
+  friend std::optional<DataType> DataTypeOf(const ArrowSchema& schema);
 
   // How the values lie in memory.
   enum class Layout : uint8_t {
@@ -65,7 +65,7 @@ class ArrowColumn {
     kFixed,  // bytes of one width
   };
   struct Format {
-    KeyType type;
+    DataType type;
     Layout layout;
     size_t width;  // of a number, or of bytes of one width
     int64_t buffers() const;
@@ -86,7 +86,7 @@ class ArrowColumn {
     return value;
   }
 
-  KeyType type_ = KeyType::kU8;
+  DataType type_ = DataType::kU8;
   Layout layout_ = Layout::kNumbers;
   const char* format_ = "";
   size_t size_ = 0;
@@ -99,7 +99,7 @@ class ArrowColumn {
 };
 
 // The part of a key that arrays of this schema have the values of; none for Arrow's other types.
-std::optional<KeyType> KeyTypeOf(const ArrowSchema& schema);
+std::optional<DataType> DataTypeOf(const ArrowSchema& schema);
 
 // The column of child i of a struct array, or with i = 0 of another array. The children's elements
 // may be null, the structs may not. InvalidArgument as ArrowColumn::Read, and for a pointer that is
@@ -123,16 +123,16 @@ class ArrowValues {
 
   // The values of columns of this type, text and bytes standing for each other. The arrays must
   // outlive what is returned. Large columns of text take several threads. ResourceExhausted.
-  static absl::StatusOr<ArrowValues> Of(KeyType type, absl::Span<const ArrowColumn> columns);
+  static absl::StatusOr<ArrowValues> Of(DataType type, absl::Span<const ArrowColumn> columns);
 
-  const PartColumn& part() const { return part_; }
+  const ColumnSpan& part() const { return part_; }
 
  private:
   void ReadText(absl::Span<const ArrowColumn> columns, size_t size);
-  void ReadNumbers(KeyType type, absl::Span<const ArrowColumn> columns, size_t size);
+  void ReadNumbers(DataType type, absl::Span<const ArrowColumn> columns, size_t size);
   void ReadValidity(absl::Span<const ArrowColumn> columns, size_t size);
 
-  PartColumn part_;
+  ColumnSpan part_;
   std::vector<std::string_view> views_;
   std::vector<uint64_t> numbers_;  // of any type: aligned for all
   std::vector<uint8_t> validity_;

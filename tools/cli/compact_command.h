@@ -8,13 +8,13 @@
 
 namespace cairn::tools {
 
-struct MergeOptionsGiven {
+struct CompactOptionsGiven {
   int threads = 0;  // 0: one per core
   uint64_t max_bytes_per_second = 0;
 };
 
 // Merges what an index has caught up into its base, shows how far that has come, and says what the
 // base holds then.
-absl::Status MergeIndex(const MergeOptionsGiven& given, SecondaryIndex* index, Output* output);
+absl::Status CompactIndex(const CompactOptionsGiven& given, SecondaryIndex* index, Output* output);
 
 }  // namespace cairn::tools

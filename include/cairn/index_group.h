@@ -11,13 +11,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "cairn/columns/aggregate.h"
-#include "cairn/columns/column_values.h"
+#include "cairn/aggregate.h"
+#include "cairn/column.h"
+#include "cairn/predicate.h"
 #include "cairn/query.h"
 #include "cairn/secondary_index.h"
-#include "cairn/string_list.h"
 #include "cairn/types.h"
-#include "cairn/where/predicate.h"
 
 namespace cairn {
 
@@ -39,7 +38,7 @@ struct WhereOptions {
   Order order = Order::kAscending;
   uint64_t limit = std::numeric_limits<uint64_t>::max();  // 0: no rows, and no cursor
   // Continues after an earlier answer to the same predicate and order that reached its limit
-  // (WhereMatches::cursor): InvalidArgument for the cursor of another. It stays good while the
+  // (WhereResult::cursor): InvalidArgument for the cursor of another. It stays good while the
   // database is written to. Empty: from the first row on.
   std::string after;
   // Columns of the rows, by name: what an index of the group includes, "price", or "age.price"
@@ -75,7 +74,7 @@ struct WherePlan {
 };
 
 // The rows that a predicate is true of.
-struct WhereMatches {
+struct WhereResult {
   std::vector<RowId> rows;            // of the group, in the order asked for
   std::vector<uint32_t> shards;       // of a group in shards: each row's; empty for any other
   std::vector<ColumnValues> columns;  // one for each of WhereOptions::columns
@@ -83,8 +82,8 @@ struct WhereMatches {
   WherePlan plan;
 
   // Row j as one number, whatever the group.
-  WideRowId wide_row(size_t j) const {
-    return MakeWideRowId(shards.empty() ? 0 : shards[j], rows[j]);
+  GlobalRowId global_row(size_t j) const {
+    return MakeGlobalRowId(shards.empty() ? 0 : shards[j], rows[j]);
   }
 };
 
@@ -100,31 +99,31 @@ struct GroupOrder {
 absl::StatusOr<std::vector<GroupOrder>> ParseGroupOrder(absl::Span<const std::string> texts,
                                                         absl::Span<const std::string> columns);
 
-struct RowGroupOptions {
+struct GroupByOptions {
   // Columns, as WhereOptions::columns: rows with equal values in all of them are a group. Null is a
   // value here; floats are equal as keys are, every NaN, but -0 and 0 not. Empty: all rows are one
   // group, even if there are none.
   std::vector<std::string> group_by = {};
-  // Groups that are equal in all of these come in the order of the values that they are grouped by,
-  // which alone orders them if this is empty. Null is less than all other values, and else they are
-  // ordered as keys are.
+  // AggregateGroupsResult that are equal in all of these come in the order of the values that they
+  // are grouped by, which alone orders them if this is empty. Null is less than all other values,
+  // and else they are ordered as keys are.
   std::vector<GroupOrder> order_by = {};
   uint64_t limit = std::numeric_limits<uint64_t>::max();  // of groups; 0: none, and no cursor
   // Continues after an earlier answer to the same predicate, aggregates, group_by and order_by that
-  // reached its limit (RowGroups::cursor): InvalidArgument for the cursor of another. Empty: from
-  // the first group on.
+  // reached its limit (GroupByResult::cursor): InvalidArgument for the cursor of another. Empty:
+  // from the first group on.
   std::string after = {};
   WhereStrategy strategy = WhereStrategy::kAuto;  // how rows are found; not kWalk
   const std::atomic<bool>* cancelled = nullptr;   // as of WhereOptions
 };
 
-// Groups of rows and what they come to. Plain data; a call that fails leaves it in an unspecified
-// valid state.
-struct RowGroups {
+// AggregateGroupsResult of rows and what they come to. Plain data; a call that fails leaves it in
+// an unspecified valid state.
+struct GroupByResult {
   size_t size = 0;                   // groups
   std::vector<ColumnValues> keys;    // one a column to group by: value j is group j's
   std::vector<ColumnValues> values;  // one an aggregate, likewise
-  std::string cursor;                // for RowGroupOptions::after; empty where there is no more
+  std::string cursor;                // for GroupByOptions::after; empty where there is no more
   uint64_t rows = 0;                 // that the predicate is true of
   WherePlan plan;
 };
@@ -139,7 +138,7 @@ struct RowGroups {
 // Indexes in shards by key range are members as any are: the rows of all their shards are numbered
 // together. Indexes in several shards by source are members together, and make a group in shards:
 // shard s of each is of one database, which is asked as a group of its own, and rows are named with
-// their shards (WhereMatches::shards), by which rows of one place in an order are ordered.
+// their shards (WhereResult::shards), by which rows of one place in an order are ordered.
 //
 // Immutable and thread-safe. What is needed beside the indexes is made at its first use: 4 bytes a
 // row for each index that rows are tested in. No exception leaves.
@@ -153,7 +152,7 @@ class IndexGroup {
   // Each index at its present version. InvalidArgument without an index, for a name that is missing
   // or there twice; FailedPrecondition, naming both, for indexes of different databases, column
   // families or sequence numbers, or in shards by source with others that are not, or have other
-  // sources; and for one of IndexedDB::Index, of which IndexedDB::PinTogether gives the state.
+  // sources; and for one of IndexedDB::Index, of which IndexedDB::PinGroup gives the state.
   // ResourceExhausted beyond 4,294,967,294 rows, in each shard of a group in shards. DataLoss.
   static absl::StatusOr<std::shared_ptr<const IndexGroup>> Create(std::vector<Member> members);
 
@@ -172,16 +171,16 @@ class IndexGroup {
   virtual absl::StatusOr<uint64_t> Count(const Predicate& where, const WhereOptions& options = {},
                                          WherePlan* plan = nullptr) const = 0;
   virtual absl::Status Find(const Predicate& where, const WhereOptions& options,
-                            WhereMatches* matches) const = 0;
-  // Groups the rows of a predicate by their values in columns, and computes aggregates of each
-  // group: of rows, each of which counts once. Columns are named as in WhereOptions::columns;
-  // kCountDistinct takes one, and counts its different values without null; else Aggregate says
-  // what is computed of which types. The rows' columns are read a few at a time; groups are in
-  // memory, all of them, whatever the limit is. InvalidArgument as Count and Columns, and for a
-  // column whose type a function does not take; OutOfRange, naming the group, for a sum of integers
-  // that does not fit 64 bits, whether the group is within the limit or not.
-  virtual absl::Status AggregateRows(const Predicate& where, absl::Span<const Aggregate> aggregates,
-                                     const RowGroupOptions& options, RowGroups* groups) const;
+                            WhereResult* matches) const = 0;
+  // AggregateGroupsResult the rows of a predicate by their values in columns, and computes
+  // aggregates of each group: of rows, each of which counts once. Columns are named as in
+  // WhereOptions::columns; kCountDistinct takes one, and counts its different values without null;
+  // else Aggregate says what is computed of which types. The rows' columns are read a few at a
+  // time; groups are in memory, all of them, whatever the limit is. InvalidArgument as Count and
+  // Columns, and for a column whose type a function does not take; OutOfRange, naming the group,
+  // for a sum of integers that does not fit 64 bits, whether the group is within the limit or not.
+  virtual absl::Status GroupBy(const Predicate& where, absl::Span<const Aggregate> aggregates,
+                               const GroupByOptions& options, GroupByResult* groups) const;
   // How it would be answered.
   virtual absl::StatusOr<WherePlan> Explain(const Predicate& where,
                                             const WhereOptions& options = {}) const = 0;
@@ -203,12 +202,12 @@ class IndexGroup {
                                std::vector<ColumnValues>* columns) const;
   // The rows' ids in a member, by its number; kNoRow for one that it does not know. InvalidArgument
   // for a member in several shards, or of a group in shards: the method below names rows with their
-  // shards, in the group and in the member, whatever these are, and has kNoWideRow for kNoRow. A
+  // shards, in the group and in the member, whatever these are, and has kNoGlobalRow for kNoRow. A
   // row that several shards of a member have is named in the first of these.
   virtual absl::Status RowsOf(size_t member, absl::Span<const RowId> rows,
                               absl::Span<RowId> member_rows) const = 0;
-  virtual absl::Status RowsOf(size_t member, absl::Span<const WideRowId> rows,
-                              absl::Span<WideRowId> member_rows) const = 0;
+  virtual absl::Status RowsOf(size_t member, absl::Span<const GlobalRowId> rows,
+                              absl::Span<GlobalRowId> member_rows) const = 0;
 
  protected:
   IndexGroup() = default;

@@ -1,13 +1,13 @@
 // cairn merge: makes a new base of an index's base and what came to it.
-#include "tools/cli/merge_command.h"
+#include "tools/cli/compact_command.h"
 
 #include <chrono>
 #include <memory>
 #include <string>
 
 #include "absl/strings/str_format.h"
-#include "cairn/catch_up.h"
-#include "cairn/index_stats.h"
+#include "cairn/options.h"
+#include "cairn/secondary_index.h"
 #include "index/machine/status_macros.h"
 #include "tools/cli/build_progress.h"
 #include "tools/cli/command.h"
@@ -16,8 +16,8 @@
 
 namespace cairn::tools {
 
-absl::Status MergeIndex(const MergeOptionsGiven& given, SecondaryIndex* index, Output* output) {
-  MergeOptions options;
+absl::Status CompactIndex(const CompactOptionsGiven& given, SecondaryIndex* index, Output* output) {
+  CompactOptions options;
   options.threads = given.threads;
   options.max_bytes_per_second = given.max_bytes_per_second;
   options.cancelled = &Interrupted();
@@ -26,7 +26,7 @@ absl::Status MergeIndex(const MergeOptionsGiven& given, SecondaryIndex* index, O
   {
     BuildProgress progress;
     options.on_progress = [&progress](const Progress& now) { progress.Show(now); };
-    RETURN_IF_ERROR(index->Merge(options));
+    RETURN_IF_ERROR(index->Compact(options));
   }
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -42,18 +42,18 @@ absl::Status MergeIndex(const MergeOptionsGiven& given, SecondaryIndex* index, O
 
 namespace {
 
-absl::StatusOr<int> RunMerge(const std::string& directory, const MergeOptionsGiven& given) {
+absl::StatusOr<int> RunMerge(const std::string& directory, const CompactOptionsGiven& given) {
   ASSIGN_OR_RETURN(std::unique_ptr<SecondaryIndex> index,
                    SecondaryIndex::Open(directory, ForFewQueries()));
   Output output;
-  RETURN_IF_ERROR(MergeIndex(given, index.get(), &output));
+  RETURN_IF_ERROR(CompactIndex(given, index.get(), &output));
   RETURN_IF_ERROR(output.Flush());
   return kGood;
 }
 
 struct MergeCommand {
   std::string index;
-  MergeOptionsGiven options;
+  CompactOptionsGiven options;
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// BuildOptions::store_leaves: which indexes have leaves, that they answer like others, and what
-// opening them leaves unread.
+// BuildOptions::prebuild_search_structure: which indexes have leaves, that they answer like others,
+// and what opening them leaves unread.
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
@@ -7,10 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "cairn/catch_up.h"
-#include "cairn/fetched_rows.h"
-#include "cairn/index_stats.h"
-#include "cairn/open_options.h"
+#include "cairn/options.h"
+#include "cairn/secondary_index.h"
+#include "cairn/sharding.h"
 #include "engine/rows/row_table_file.h"
 #include "index/files/run_file.h"
 #include "test/engine/serve/built_index.h"
@@ -18,7 +17,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
-BOOST_AUTO_TEST_SUITE(store_leaves_test)
+BOOST_AUTO_TEST_SUITE(prebuilt_structure_test)
 namespace {
 
 constexpr char kU32[] = "value.field('|',0):u32";
@@ -36,7 +35,7 @@ void Fill(TestDatabase* db, int rows = kRows, bool even = false) {
 
 BuildOptions WithLeaves() {
   BuildOptions options;
-  options.store_leaves = true;
+  options.prebuild_search_structure = true;
   options.threads = 2;
   return options;
 }
@@ -45,7 +44,7 @@ OpenOptions Quick(bool copy = false) {
   OpenOptions options;
   options.verify = VerifyLevel::kMetadata;
   options.calibration = Calibration::kNone;
-  options.copy_entries = copy;
+  options.load_into_memory = copy;
   options.threads = 2;
   return options;
 }
@@ -105,7 +104,7 @@ BOOST_AUTO_TEST_CASE(without_the_option_files_are_what_they_were) {
   for (const char* spec : {kU32, "value:text"}) {
     Build(db, spec);
     BuildOptions none;
-    none.store_leaves = std::string(spec) == "value:text";  // of which there are none
+    none.prebuild_search_structure = std::string(spec) == "value:text";  // of which there are none
     RequireOk(SecondaryIndex::Build(*db.Source(), Spec(spec), db.Beside("other"), none).status());
     const auto read = [&](const char* name) {
       std::ifstream file(FileOf(db.Beside(name), "base"), std::ios::binary);
@@ -130,7 +129,7 @@ BOOST_AUTO_TEST_CASE(merges_and_catching_up_keep_the_choice) {
   Fill(&db);
   for (bool leaves : {true, false}) {
     BuildOptions options = WithLeaves();
-    options.store_leaves = leaves;
+    options.prebuild_search_structure = leaves;
     RequireOk(
         SecondaryIndex::Build(*db.Source(), Spec(kU64), db.Beside("other"), options).status());
     auto index = RequireOk(SecondaryIndex::Open(db.Beside("other"), Quick()));
@@ -143,7 +142,7 @@ BOOST_AUTO_TEST_CASE(merges_and_catching_up_keep_the_choice) {
     // What is stored beside a delta is proven when it is opened.
     BOOST_TEST(All(*RequireOk(SecondaryIndex::Open(db.Beside("other"), Quick()))).size() ==
                expected.size() + 1);
-    RequireOk(index->Merge());
+    RequireOk(index->Compact());
     BOOST_TEST(HasLeaves(db.Beside("other")) == leaves);
     BOOST_TEST(All(*index).size() == expected.size() + 1);
     index = RequireOk(SecondaryIndex::Open(db.Beside("other"), Quick()));
@@ -173,7 +172,7 @@ BOOST_AUTO_TEST_CASE(shards_have_leaves_and_segments_have_none) {
   const auto index = RequireOk(SecondaryIndex::Open(db.Beside("shards"), Quick()));
   BOOST_TEST(Searched(*index).mapped_bytes != 0u);
   Build(db, kU32);
-  Matches all, expected;
+  FindResult all, expected;
   RequireOk(index->Scan(RangeBatch::Everything(index->kind()), &all));
   const auto one = RequireOk(SecondaryIndex::Open(db.Beside("index"), Quick()));
   RequireOk(one->Scan(RangeBatch::Everything(one->kind()), &expected));
@@ -205,25 +204,25 @@ void AskAll(TestDatabase& db, const SecondaryIndex& index, std::mt19937_64& rand
   const auto expect = [](const absl::Status& s) {
     BOOST_REQUIRE_MESSAGE(s.ok() || absl::IsDataLoss(s) || absl::IsOutOfRange(s), s);
   };
-  KeyColumn keys(index.kind()), upper(index.kind());
+  EncodedKeys keys(index.kind()), upper(index.kind());
   for (int i = 0; i < 600; ++i) {
     const uint64_t key = random() % 2 == 0 ? random() % 1000000000 : random() % 5000 * 7919;
     for (auto [column, value] : {std::pair{&keys, key}, {&upper, key + random() % 1000000}}) {
-      if (index.kind() == KeyKind::kU32) {
+      if (index.kind() == PhysicalType::kU32) {
         column->AppendU32(static_cast<uint32_t>(value));
       } else {
         column->AppendU64(value);
       }
     }
   }
-  Matches matches;
+  FindResult matches;
   std::vector<RowId> rows(keys.size());
   std::vector<uint64_t> counts(keys.size());
   expect(index.FindFirst(keys.Batch(), absl::MakeSpan(rows)));
   expect(index.Find(keys.Batch(), &matches));
   RangeBatch ranges = RangeBatch::HalfOpen(keys.Batch(), upper.Batch());
   expect(index.Count(ranges, absl::MakeSpan(counts)));
-  PrimaryKeyColumn primary_keys;
+  StringList primary_keys;
   for (Order order : {Order::kAscending, Order::kDescending}) {
     for (uint64_t limit : {uint64_t{3}, QueryOptions().limit}) {
       QueryOptions options;
@@ -239,7 +238,7 @@ void AskAll(TestDatabase& db, const SecondaryIndex& index, std::mt19937_64& rand
       const std::vector<std::string> cursors = matches.cursors;
       next.after = cursors;
       expect(index.Scan(next, &matches, options));
-      FetchedRows fetched;
+      FetchResult fetched;
       expect(index.Fetch(*db.Source(), ranges, options, &fetched));
     }
   }
