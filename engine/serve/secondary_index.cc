@@ -284,20 +284,6 @@ absl::StatusOr<std::unique_ptr<SecondaryIndex>> SecondaryIndex::Build(
   return StatusOfException("building an index");
 }
 
-absl::StatusOr<std::vector<BuildReport>> SecondaryIndex::BuildAll(
-    const SnapshotSource& source, absl::Span<const BuildTarget> targets) {
-  return BuildAll(source, targets, {});
-}
-
-absl::StatusOr<std::unique_ptr<SecondaryIndex>> SecondaryIndex::Build(
-    const SnapshotSource& source, const IndexSpec& spec, const std::string& directory) {
-  return Build(source, spec, directory, {});
-}
-
-absl::StatusOr<std::unique_ptr<SecondaryIndex>> SecondaryIndex::Open(const std::string& directory) {
-  return Open(directory, {});
-}
-
 PhysicalType SecondaryIndex::kind() const {
   return codec().kind();
 }
@@ -337,14 +323,6 @@ absl::Status SecondaryIndex::ColumnsOf(absl::Span<const GlobalRowId> rows,
 absl::Status SecondaryIndex::PrimaryKeysOf(const FindResult& matches,
                                            StringList* primary_keys) const {
   return PrimaryKeys(matches.shards, matches.row_ids, primary_keys);
-}
-
-absl::StatusOr<CatchUpReport> SecondaryIndex::CatchUp(const SnapshotSource& source) {
-  return CatchUp(source, {});
-}
-
-absl::Status SecondaryIndex::Compact() {
-  return Merge({});
 }
 
 }  // namespace cairn

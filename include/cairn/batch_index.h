@@ -13,7 +13,7 @@
 namespace cairn {
 
 // What answers batches and predicts how long they take: a SecondaryIndex, of which a Batcher asks
-// no more than this. Thread-safe. Include cairn/query.h for the types that are named here.
+// no more than this. Thread-safe.
 class BatchIndex {
  public:
   virtual ~BatchIndex() = default;
@@ -29,28 +29,23 @@ class BatchIndex {
   virtual absl::Status Execute(const Batch& batch) const = 0;
 
   // All rows of each key.
-  absl::Status Find(KeyBatch keys, FindResult* matches) const;
-  absl::Status Find(KeyBatch keys, FindResult* matches, const QueryOptions& options) const;
+  absl::Status Find(KeyBatch keys, FindResult* matches, const QueryOptions& options = {}) const;
   // The lowest row of each key, or kNoRow.
-  absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const;
   absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids,
-                         const QueryOptions& options) const;
+                         const QueryOptions& options = {}) const;
   // The same as numbers of 64 bits, or kNoGlobalRow: of every index, and the one way that an index
   // in shards (sharding.h) has besides Batch::shards. `explain` as Batch's.
-  absl::Status FindFirstGlobal(KeyBatch keys, absl::Span<GlobalRowId> rows) const;
   absl::Status FindFirstGlobal(KeyBatch keys, absl::Span<GlobalRowId> rows,
-                               const QueryOptions& options, Explain* explain = nullptr) const;
+                               const QueryOptions& options = {}, Explain* explain = nullptr) const;
   // Whether any row has each key.
-  absl::Status Contains(KeyBatch keys, absl::Span<bool> found) const;
-  absl::Status Contains(KeyBatch keys, absl::Span<bool> found, const QueryOptions& options) const;
+  absl::Status Contains(KeyBatch keys, absl::Span<bool> found,
+                        const QueryOptions& options = {}) const;
   // The number of entries in each range.
-  absl::Status Count(const RangeBatch& ranges, absl::Span<uint64_t> counts) const;
   absl::Status Count(const RangeBatch& ranges, absl::Span<uint64_t> counts,
-                     const QueryOptions& options) const;
+                     const QueryOptions& options = {}) const;
   // The rows of each range by (key, primary key), ascending or descending.
-  absl::Status Scan(const RangeBatch& ranges, FindResult* matches) const;
   absl::Status Scan(const RangeBatch& ranges, FindResult* matches,
-                    const QueryOptions& options) const;
+                    const QueryOptions& options = {}) const;
 
   // The time that a batch of so many queries is predicted to take on the route that it would be
   // given, and the least batch, in queries, whose predicted throughput is nine tenths of the

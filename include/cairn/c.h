@@ -130,7 +130,7 @@ CAIRN_C_MUST_USE cairn_error* cairn_open(const char* directory, const cairn_open
 // cairn_index_compact with CAIRN_FAILED_PRECONDITION.
 CAIRN_C_MUST_USE cairn_error* cairn_pin(const cairn_index* index, cairn_index** pinned);
 CAIRN_C_API void cairn_close(cairn_index* index);
-// Whether it is an index in shards (cairn/options.h), which cairn_open opens as any. Its rows take
+// Whether it is an index in shards (cairn/sharding.h), which cairn_open opens as any. Its rows take
 // 64 bits: a shard's number above, the row id in that shard below.
 CAIRN_C_API bool cairn_in_shards(const cairn_index* index);
 

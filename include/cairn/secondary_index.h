@@ -105,23 +105,17 @@ class SecondaryIndex : public BatchIndex {
   static absl::StatusOr<std::unique_ptr<SecondaryIndex>> Build(const SnapshotSource& source,
                                                                const IndexSpec& spec,
                                                                const std::string& directory,
-                                                               const BuildOptions& options);
-  static absl::StatusOr<std::unique_ptr<SecondaryIndex>> Build(const SnapshotSource& source,
-                                                               const IndexSpec& spec,
-                                                               const std::string& directory);
+                                                               const BuildOptions& options = {});
   // Builds several indexes in one pass over the rows; one report a target. Indexes are published
   // one after the other once all are written.
   static absl::StatusOr<std::vector<BuildReport>> BuildAll(const SnapshotSource& source,
                                                            absl::Span<const BuildTarget> targets,
-                                                           const BuildOptions& options);
-  static absl::StatusOr<std::vector<BuildReport>> BuildAll(const SnapshotSource& source,
-                                                           absl::Span<const BuildTarget> targets);
+                                                           const BuildOptions& options = {});
 
   // Maps the index in `directory`, which may be one in shards (sharding.h). NotFound where there is
   // none.
   static absl::StatusOr<std::unique_ptr<SecondaryIndex>> Open(const std::string& directory,
-                                                              const OpenOptions& options);
-  static absl::StatusOr<std::unique_ptr<SecondaryIndex>> Open(const std::string& directory);
+                                                              const OpenOptions& options = {});
 
   virtual const IndexSpec& spec() const = 0;
   virtual const KeyCodec& codec() const = 0;
@@ -145,13 +139,15 @@ class SecondaryIndex : public BatchIndex {
   // directory; FailedPrecondition where one has published another version there.
   virtual absl::StatusOr<CatchUpReport> CatchUp(const SnapshotSource& source,
                                                 const CatchUpOptions& options) = 0;
-  absl::StatusOr<CatchUpReport> CatchUp(const SnapshotSource& source);
+  absl::StatusOr<CatchUpReport> CatchUp(const SnapshotSource& source) {
+    return CatchUp(source, CatchUpOptions());
+  }
   // Makes a new base of the base and all that was caught up, in one linear pass, and publishes it
   // as the next version; what is caught up meanwhile is kept beside it. Row ids change. Readers of
   // the version before keep it until they are done; then its files' space is free. Errors as
   // CatchUp's; Cancelled; ResourceExhausted: nothing has changed.
   virtual absl::Status Compact(const CompactOptions& options) = 0;
-  absl::Status Compact();
+  absl::Status Compact() { return Compact(CompactOptions()); }
   // Whether Compact would make queries so much faster, or the index so much smaller, that it pays.
   virtual bool ShouldCompact() const = 0;
 

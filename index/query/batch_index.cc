@@ -11,25 +11,16 @@
 
 namespace cairn {
 
-absl::Status BatchIndex::Find(KeyBatch keys, FindResult* matches) const {
-  return Execute(Batch::Find(keys, matches));
-}
 absl::Status BatchIndex::Find(KeyBatch keys, FindResult* matches,
                               const QueryOptions& options) const {
   return Execute(Batch::Find(keys, matches, options));
 }
 
-absl::Status BatchIndex::FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const {
-  return Execute(Batch::FindFirst(keys, row_ids));
-}
 absl::Status BatchIndex::FindFirst(KeyBatch keys, absl::Span<RowId> row_ids,
                                    const QueryOptions& options) const {
   return Execute(Batch::FindFirst(keys, row_ids, options));
 }
 
-absl::Status BatchIndex::FindFirstGlobal(KeyBatch keys, absl::Span<GlobalRowId> rows) const {
-  return FindFirstGlobal(keys, rows, {});
-}
 absl::Status BatchIndex::FindFirstGlobal(KeyBatch keys, absl::Span<GlobalRowId> rows,
                                          const QueryOptions& options, Explain* explain) const try {
   RETURN_IF_ERROR(CheckOutput(keys.size(), rows.size(), "rows"));
@@ -47,25 +38,16 @@ absl::Status BatchIndex::FindFirstGlobal(KeyBatch keys, absl::Span<GlobalRowId> 
   return StatusOfException("answering a batch");
 }
 
-absl::Status BatchIndex::Contains(KeyBatch keys, absl::Span<bool> found) const {
-  return Execute(Batch::Contains(keys, found));
-}
 absl::Status BatchIndex::Contains(KeyBatch keys, absl::Span<bool> found,
                                   const QueryOptions& options) const {
   return Execute(Batch::Contains(keys, found, options));
 }
 
-absl::Status BatchIndex::Count(const RangeBatch& ranges, absl::Span<uint64_t> counts) const {
-  return Execute(Batch::Count(ranges, counts));
-}
 absl::Status BatchIndex::Count(const RangeBatch& ranges, absl::Span<uint64_t> counts,
                                const QueryOptions& options) const {
   return Execute(Batch::Count(ranges, counts, options));
 }
 
-absl::Status BatchIndex::Scan(const RangeBatch& ranges, FindResult* matches) const {
-  return Execute(Batch::Scan(ranges, matches));
-}
 absl::Status BatchIndex::Scan(const RangeBatch& ranges, FindResult* matches,
                               const QueryOptions& options) const {
   return Execute(Batch::Scan(ranges, matches, options));

@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(what_was_merged_or_caught_up_before_is_not_read_again) {
             {": 0 changes of 0 rows, in 0 B"});
   CheckSays(MustRun({"compact", indexed.index}).out, {"there is nothing to compact\n"});
   indexed.WriteMore();
-  CheckSays(MustRun({"catch-up", indexed.index, indexed.from, "--merge"}).out,
+  CheckSays(MustRun({"catch-up", indexed.index, indexed.from, "--compact=always"}).out,
             {"31 changes", "compacted: 510 entries"});
   CheckSays(MustRun({"catch-up", indexed.index, indexed.from}).out, {": 0 changes"});
   indexed.Write([](rocksdb::DB* db) { Indexed::Put(db, "row42", "4242"); });
@@ -139,13 +139,12 @@ BOOST_AUTO_TEST_CASE(what_was_merged_or_caught_up_before_is_not_read_again) {
 BOOST_AUTO_TEST_CASE(a_merge_is_made_if_it_pays) {
   const Indexed indexed;
   indexed.WriteMore();
-  CheckSays(MustRun({"catch-up", indexed.index, indexed.from, "--merge-if-it-pays"}).out,
+  CheckSays(MustRun({"catch-up", indexed.index, indexed.from, "--compact=auto"}).out,
             {"a compaction does not pay yet\n"});
   indexed.Write([](rocksdb::DB* db) {
     for (int i = 0; i < 12000; ++i) Indexed::Put(db, "many" + std::to_string(i), "3");
   });
-  const ToolResult merged =
-      MustRun({"catch-up", indexed.index, indexed.from, "--merge-if-it-pays"});
+  const ToolResult merged = MustRun({"catch-up", indexed.index, indexed.from, "--compact=auto"});
   CheckSays(merged.out, {"12,000 changes", "compacted: 12,510 entries"});
   CheckSays(merged.err, {"cairn: writing entries"});
   MustRun({"verify", indexed.index, indexed.from});

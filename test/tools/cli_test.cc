@@ -90,8 +90,7 @@ BOOST_AUTO_TEST_CASE(wrong_usage_is_one_line_and_exit_status_2) {
   CheckComplaint(RunTool({"demo"}), 2, {"DIR"});
   CheckComplaint(RunTool({"demo", "x", "--rows=-1"}), 2, {"--rows"});
   CheckComplaint(RunTool({"catch-up", "x"}), 2, {"--db"});
-  CheckComplaint(RunTool({"catch-up", "x", "--db=y", "--merge", "--merge-if-it-pays"}), 2,
-                 {"--merge-if-it-pays"});
+  CheckComplaint(RunTool({"catch-up", "x", "--db=y", "--compact=sometimes"}), 2, {"--compact"});
   CheckComplaint(RunTool({"compact"}), 2, {"INDEX"});
   CheckComplaint(RunTool({"compact", "x", "--threads=0"}), 2, {"--threads"});
   CheckComplaint(RunTool({"build", "--db=x", out}), 2, {"--spec"});

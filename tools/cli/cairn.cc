@@ -18,7 +18,7 @@ Examples:
   cairn build --db=/tmp/db --cf=customer --spec="phone=value.field('|',4):text" --out=/tmp/phone
   cairn query /tmp/phone --prefix=25- --limit=10 --db=/tmp/db
   cairn count /tmp/phone --range=20-..30-
-  cairn catch-up /tmp/phone --db=/tmp/db --merge-if-it-pays
+  cairn catch-up /tmp/phone --db=/tmp/db --compact=auto
   cairn verify /tmp/phone --db=/tmp/db
   cairn report /tmp/phone --db=/tmp/db --out=phone.html
 
@@ -68,7 +68,7 @@ int Run(int argc, char** argv) {
   Action action;
   AddBuildCommand(&app, &action);
   AddCatchUpCommand(&app, &action);
-  AddMergeCommand(&app, &action);
+  AddCompactCommand(&app, &action);
   AddQueryCommand(&app, &action);
   AddCountCommand(&app, &action);
   AddJoinCommand(&app, &action);

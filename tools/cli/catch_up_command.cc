@@ -25,9 +25,8 @@ struct CatchUpOptionsGiven {
   std::string column_family;  // empty: the index's
   uint64_t max_bytes_per_second = 0;
   bool skip_identity_check = false;
-  bool merge = false;
-  bool merge_if_it_pays = false;
-  CompactOptionsGiven merging;
+  std::string compact;  // "always", "auto" or empty: never
+  CompactOptionsGiven compacting;
 };
 
 absl::Status CatchUpFrom(const CatchUpOptionsGiven& given, SecondaryIndex* index, Output* output) {
@@ -58,10 +57,10 @@ absl::StatusOr<int> RunCatchUp(const CatchUpOptionsGiven& given) {
   }
   Output output;
   RETURN_IF_ERROR(CatchUpFrom(given, index.get(), &output));
-  if (given.merge || (given.merge_if_it_pays && index->ShouldCompact())) {
-    RETURN_IF_ERROR(CompactIndex(given.merging, index.get(), &output));
-  } else if (given.merge_if_it_pays) {
-    output.Write("a merge does not pay yet\n");
+  if (given.compact == "always" || (given.compact == "auto" && index->ShouldCompact())) {
+    RETURN_IF_ERROR(CompactIndex(given.compacting, index.get(), &output));
+  } else if (given.compact == "auto") {
+    output.Write("a compaction does not pay yet\n");
   }
   RETURN_IF_ERROR(output.Flush());
   return kGood;
@@ -83,19 +82,21 @@ void AddCatchUpCommand(CLI::App* app, Action* action) {
       ->type_name("NAME");
   command
       ->add_option("--max-bytes-per-second", given->max_bytes_per_second,
-                   "Of the log to read, and of a merge to write, like 20M (default: no limit)")
+                   "Of the log to read, and of a compaction to write, like 20M (default: no limit)")
       ->type_name("N")
       ->transform(Bytes());
   command->add_flag(
-      "--assume-continues", given->skip_identity_check,
+      "--skip-identity-check", given->skip_identity_check,
       "Also where nothing proves that the database continues the state that the index "
       "has; not where it is known not to");
-  CLI::Option* merge = command->add_flag("--merge", given->merge, "Then does as 'cairn merge'");
-  command->add_flag("--merge-if-it-pays", given->merge_if_it_pays, "Likewise, if it pays")
-      ->excludes(merge);
+  command
+      ->add_option("--compact", given->compact,
+                   "Then does as 'cairn compact': always, or auto: if it pays")
+      ->type_name("WHEN")
+      ->check(CLI::IsMember({"always", "auto"}));
   command->footer(R"(
 What came is stored with the index beside what it was built of; 'cairn inspect' says how much that
-is, and 'cairn merge' makes one of both. Who has the index open goes on reading what he opened.
+is, and 'cairn compact' makes one of both. Who has the index open goes on reading what he opened.
 
 The database may be in use. If its log no longer reaches back to where the index is, or it is not
 provably the database that the index was built of, at a later time (it was restored from an older
@@ -103,9 +104,9 @@ copy, say), that is an error and nothing has changed: build the index anew.
 
 Examples:
   cairn catch-up /tmp/phone --db=/tmp/db
-  cairn catch-up /tmp/phone --db=/tmp/db --max-bytes-per-second=20M --merge-if-it-pays)");
+  cairn catch-up /tmp/phone --db=/tmp/db --max-bytes-per-second=20M --compact=auto)");
   command->callback([given, action] {
-    given->merging.max_bytes_per_second = given->max_bytes_per_second;
+    given->compacting.max_bytes_per_second = given->max_bytes_per_second;
     *action = [given] { return RunCatchUp(*given); };
   });
 }

@@ -32,7 +32,7 @@ inline constexpr int kInterrupted = 130;  // as a shell says it: 128 + SIGINT
 // it does. One file a command, <name>_command.cc.
 void AddBuildCommand(CLI::App* app, Action* action);
 void AddCatchUpCommand(CLI::App* app, Action* action);
-void AddMergeCommand(CLI::App* app, Action* action);
+void AddCompactCommand(CLI::App* app, Action* action);
 void AddQueryCommand(CLI::App* app, Action* action);
 void AddAggregateCommand(CLI::App* app, Action* action);
 void AddCountCommand(CLI::App* app, Action* action);

@@ -1,4 +1,4 @@
-// cairn merge: makes a new base of an index's base and what came to it.
+// cairn compact: writes a new base from an index's base and its changes.
 #include "tools/cli/compact_command.h"
 
 #include <chrono>
@@ -32,17 +32,17 @@ absl::Status CompactIndex(const CompactOptionsGiven& given, SecondaryIndex* inde
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   ASSIGN_OR_RETURN(const IndexStats stats, index->Stats());
   if (stats.version == before.version) {
-    output->Write("there is nothing to merge\n");
+    output->Write("there is nothing to compact\n");
     return absl::OkStatus();
   }
-  output->Write(absl::StrFormat("merged: %s entries of %s rows, in %.2f s\n",
+  output->Write(absl::StrFormat("compacted: %s entries of %s rows, in %.2f s\n",
                                 WithCommas(stats.entries), WithCommas(stats.rows), seconds));
   return absl::OkStatus();
 }
 
 namespace {
 
-absl::StatusOr<int> RunMerge(const std::string& directory, const CompactOptionsGiven& given) {
+absl::StatusOr<int> RunCompact(const std::string& directory, const CompactOptionsGiven& given) {
   ASSIGN_OR_RETURN(std::unique_ptr<SecondaryIndex> index,
                    SecondaryIndex::Open(directory, ForFewQueries()));
   Output output;
@@ -51,17 +51,17 @@ absl::StatusOr<int> RunMerge(const std::string& directory, const CompactOptionsG
   return kGood;
 }
 
-struct MergeCommand {
+struct CompactCommand {
   std::string index;
   CompactOptionsGiven options;
 };
 
 }  // namespace
 
-void AddMergeCommand(CLI::App* app, Action* action) {
-  auto given = std::make_shared<MergeCommand>();
+void AddCompactCommand(CLI::App* app, Action* action) {
+  auto given = std::make_shared<CompactCommand>();
   CLI::App* command =
-      app->add_subcommand("merge", "Merges what an index has caught up into what it was built of");
+      app->add_subcommand("compact", "Writes a new base from an index's base and its changes");
   command->add_option("INDEX", given->index, "The index's directory")->required();
   command->add_option("--threads", given->options.threads, "Threads (default: one per core)")
       ->type_name("N")
@@ -76,10 +76,10 @@ The result is the index's next version; who reads the old one goes on reading it
 caught up nothing stays as it is.
 
 Examples:
-  cairn merge /tmp/phone
-  cairn merge /tmp/phone --threads=2 --max-bytes-per-second=50M)");
+  cairn compact /tmp/phone
+  cairn compact /tmp/phone --threads=2 --max-bytes-per-second=50M)");
   command->callback(
-      [given, action] { *action = [given] { return RunMerge(given->index, given->options); }; });
+      [given, action] { *action = [given] { return RunCompact(given->index, given->options); }; });
 }
 
 }  // namespace cairn::tools

@@ -13,8 +13,7 @@ struct CompactOptionsGiven {
   uint64_t max_bytes_per_second = 0;
 };
 
-// Merges what an index has caught up into its base, shows how far that has come, and says what the
-// base holds then.
+// Compacts an index, shows the progress, and prints the number of entries and rows.
 absl::Status CompactIndex(const CompactOptionsGiven& given, SecondaryIndex* index, Output* output);
 
 }  // namespace cairn::tools
