@@ -63,8 +63,9 @@ absl::Status BackgroundWork::StoreAll() {
 }
 
 absl::Status BackgroundWork::Store(FollowedIndex* index) {
+  const absl::Time begin = absl::Now();
   absl::Status s = index->writer()->Store();
-  index->NoteStore(s);
+  index->NoteStore(s, absl::Now() - begin);
   return s;
 }
 
@@ -77,8 +78,9 @@ absl::Status BackgroundWork::Compact(FollowedIndex* index) {
                                                  : std::max(1, Topology::Get().cores() / 2);
   options.max_bytes_per_second = options_.compact_bytes_per_second;
   options.cancelled = &index->cancelled();
+  const absl::Time begin = absl::Now();
   absl::Status s = index->writer()->Compact(options);
-  index->NoteMerge(s);
+  index->NoteMerge(s, absl::Now() - begin);
   return s;
 }
 

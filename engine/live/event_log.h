@@ -1,32 +1,76 @@
 #pragma once
 
+#include <cstdint>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <string>
-#include <utility>
+#include <thread>
+#include <vector>
 
 #include "absl/time/time.h"
+#include "cairn/indexed_db.h"
 #include "index/machine/mutex.h"
 #include "rocksdb/env.h"
 
 namespace cairn {
 
-// Writes events of a database's indexes to its info log (DBOptions::info_log), if it has one: their
-// states and why, what failed in the background, and writers that waited. Lines begin with
-// "[cairn]". Thread-safe; throws nothing.
+// Passes on events of a database's indexes: their states and why, work in the background that has
+// ended, and writers that waited. They go to the database's info log (DBOptions::info_log), if it
+// has one, in lines that begin with "[cairn]", and to listeners, which a thread calls. Thread-safe;
+// throws nothing: an event for which there is no memory is not reported.
 class EventLog {
  public:
-  explicit EventLog(std::shared_ptr<rocksdb::Logger> log) : log_(std::move(log)) {}
+  using Listeners = std::vector<std::shared_ptr<IndexListener>>;
+
+  explicit EventLog(std::shared_ptr<rocksdb::Logger> log, Listeners listeners = {});
+  ~EventLog() { Stop(/*deliver=*/false); }
 
   void Write(rocksdb::InfoLogLevel level, const std::string& line) const;
+  bool has_listeners() const { return !listeners_.empty(); }
+  // Has listeners told. It locks a mutex that is held for moments only.
+  void Report(IndexStateChange change) {
+    Enqueue(&IndexListener::OnStateChanged, std::move(change));
+  }
+  void ReportFlush(IndexWork work) { Enqueue(&IndexListener::OnFlushCompleted, std::move(work)); }
+  void ReportCompaction(IndexWork work) {
+    Enqueue(&IndexListener::OnCompactionCompleted, std::move(work));
+  }
+
   // A write has waited for the indexes. A line every ten seconds sums that up.
   void NoteWait(absl::Duration waited);
+  // A write that must not wait was refused.
+  void NoteRefusal();
+  BacklogStats backlog() const;
+
+  // Returns once no listener is called any more. `deliver`: they are told the events so far first.
+  void Stop(bool deliver);
 
  private:
+  using Call = std::function<void(IndexListener*)>;
+
+  template <typename Event>
+  void Enqueue(void (IndexListener::*method)(const Event&), Event event) {
+    if (!has_listeners()) return;
+    Enqueue([method, event = std::move(event)](IndexListener* to) { (to->*method)(event); });
+  }
+  void Enqueue(Call call);
+  void CallListeners();
+
   const std::shared_ptr<rocksdb::Logger> log_;
-  Mutex mutex_;
+  const Listeners listeners_;
+
+  mutable Mutex mutex_;
+  BacklogStats backlog_ ABSL_GUARDED_BY(mutex_);
+  BacklogStats logged_ ABSL_GUARDED_BY(mutex_);  // at the last line
   absl::Time next_line_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
-  absl::Duration waited_ ABSL_GUARDED_BY(mutex_);  // since the last line
-  uint64_t writes_ ABSL_GUARDED_BY(mutex_) = 0;
+
+  Mutex calls_mutex_;  // locked after all others
+  CondVar calls_changed_;
+  std::deque<Call> calls_ ABSL_GUARDED_BY(calls_mutex_);
+  bool stopped_ ABSL_GUARDED_BY(calls_mutex_) = false;
+  Mutex thread_mutex_;  // held while the thread ends
+  std::thread thread_;  // none without listeners
 };
 
 }  // namespace cairn

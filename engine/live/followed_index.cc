@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <new>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -16,7 +17,7 @@
 
 namespace cairn {
 
-const char* IndexStateName(IndexState state) {
+std::string_view IndexStateName(IndexState state) {
   switch (state) {
     case IndexState::kBuilding:
       return "building";
@@ -34,20 +35,20 @@ const char* IndexStateName(IndexState state) {
 
 FollowedIndex::FollowedIndex(IndexSpec spec, KeyCodec codec, const IndexCatalog* catalog,
                              IndexMark mark, rocksdb::ColumnFamilyHandle* column_family,
-                             const EventLog* log)
+                             EventLog* log)
     : name_(spec.name),
       catalog_(*catalog),
-      log_(*log),
+      log_(log),
       directory_(catalog->DirectoryOf(name_)),
       mark_(std::move(mark)) {
   Define(std::move(spec), std::move(codec), column_family);
 }
 
 FollowedIndex::FollowedIndex(const std::string& name, const IndexCatalog* catalog, IndexMark mark,
-                             const EventLog* log)
+                             EventLog* log)
     : name_(name),
       catalog_(*catalog),
-      log_(*log),
+      log_(log),
       directory_(catalog->DirectoryOf(name_)),
       mark_(std::move(mark)) {
   IndexSpec unknown;
@@ -153,34 +154,42 @@ absl::Status FollowedIndex::MarkFollowing(IndexMark::Kind wanted,
   return wanted == IndexMark::Kind::kNone ? absl::OkStatus() : Mark(IndexMark::Kind::kNone, "");
 }
 
+void FollowedIndex::Change(IndexState state, const absl::Status& why) {
+  const IndexState before = std::exchange(state_, state);
+  why_ = why;
+  changed_.NotifyAll();
+  if (!log_->has_listeners()) return;
+  Guarded("reporting a state", [&] {
+    log_->Report({name_, spec().column_family, before, state, why});
+    return absl::OkStatus();
+  }).IgnoreError();
+}
+
 void FollowedIndex::Set(IndexState state, absl::Status why, Repair repair) {
-  absl::Status logged = why;
   {
     const MutexLock lock(&mutex_);
     if (repair == Repair::kBegins) ++repairs_;
     if (ended_) return;
     if (state_ == state && why_ == why) return;
-    state_ = state;
-    why_ = std::move(why);
-    changed_.NotifyAll();
+    Change(state, why);
   }
-  Log(state, logged);
+  Log(state, why);
 }
 
 void FollowedIndex::Log(IndexState state, const absl::Status& why) const {
   const bool bad = state == IndexState::kStale || state == IndexState::kFailed;
   Guarded("writing the info log", [&] {
-    log_.Write(bad ? rocksdb::InfoLogLevel::WARN_LEVEL : rocksdb::InfoLogLevel::INFO_LEVEL,
-               absl::StrCat("index ", Quoted(name_), ": ", IndexStateName(state),
-                            why.ok() ? "" : ": ", why.message()));
+    log_->Write(bad ? rocksdb::InfoLogLevel::WARN_LEVEL : rocksdb::InfoLogLevel::INFO_LEVEL,
+                absl::StrCat("index ", Quoted(name_), ": ", std::string(IndexStateName(state)),
+                             why.ok() ? "" : ": ", why.message()));
     return absl::OkStatus();
   }).IgnoreError();
 }
 
 void FollowedIndex::LogFailure(const char* what, const absl::Status& status) const {
   Guarded("writing the info log", [&] {
-    log_.Write(rocksdb::InfoLogLevel::WARN_LEVEL,
-               absl::StrCat("index ", Quoted(name_), ": ", what, ": ", status.message()));
+    log_->Write(rocksdb::InfoLogLevel::WARN_LEVEL,
+                absl::StrCat("index ", Quoted(name_), ": ", what, ": ", status.message()));
     return absl::OkStatus();
   }).IgnoreError();
 }
@@ -190,9 +199,7 @@ void FollowedIndex::SetReady(bool built) {
     const MutexLock lock(&mutex_);
     if (built) ++builds_;
     if (ended_ || state_ != IndexState::kCatchingUp) return;
-    state_ = IndexState::kReady;
-    why_ = absl::OkStatus();
-    changed_.NotifyAll();
+    Change(IndexState::kReady, absl::OkStatus());
   }
   Log(IndexState::kReady, absl::OkStatus());
 }
@@ -208,16 +215,23 @@ void FollowedIndex::EndRepair() {
   changed_.NotifyAll();
 }
 
-void FollowedIndex::GiveUp(absl::Status why) {
-  const MutexLock lock(&mutex_);
-  ended_ = true;
-  state_ = IndexState::kFailed;
-  why_ = std::move(why);
-  changed_.NotifyAll();
+void FollowedIndex::GiveUp(const absl::Status& why) {
+  {
+    const MutexLock lock(&mutex_);
+    if (std::exchange(ended_, true)) return;
+    Change(IndexState::kFailed, why);
+  }
+  Log(IndexState::kFailed, why);
 }
 
 void FollowedIndex::End(absl::Status why) {
-  GiveUp(std::move(why));
+  {
+    const MutexLock lock(&mutex_);
+    ended_ = true;
+    state_ = IndexState::kFailed;
+    why_ = std::move(why);
+    changed_.NotifyAll();
+  }
   const std::lock_guard<std::shared_mutex> nobody_holds_it(column_family_mutex_);
 }
 
@@ -239,8 +253,8 @@ absl::Status FollowedIndex::Wait(absl::Time deadline) const {
     if (deadline == absl::InfiniteFuture()) {
       changed_.Wait(&lock);
     } else if (absl::Now() >= deadline) {
-      return absl::DeadlineExceededError(
-          absl::StrFormat("index %s is %s still", Quoted(name()), IndexStateName(state_)));
+      return absl::DeadlineExceededError(absl::StrFormat("index %s is %s still", Quoted(name()),
+                                                         std::string(IndexStateName(state_))));
     } else {
       changed_.WaitUntil(&lock, absl::ToChronoTime(deadline));
     }
@@ -314,26 +328,49 @@ absl::Duration FollowedIndex::NoteLoss(absl::Time now, absl::Duration first,
   return lost_wait_;
 }
 
-void FollowedIndex::NoteStore(const absl::Status& status) {
+void FollowedIndex::NoteStore(const absl::Status& status, absl::Duration duration) {
   bool again = false;
   {
     const MutexLock lock(&mutex_);
-    if (status.ok()) ++stores_;
+    if (status.ok()) {
+      ++stores_;
+    } else if (!absl::IsCancelled(status)) {
+      ++failed_stores_;
+    }
     again = store_status_ == status;
     store_status_ = status;
   }
   if (!status.ok() && !again) LogFailure("its changes could not be stored", status);
+  if (!log_->has_listeners()) return;
+  Guarded("reporting a flush", [&] {
+    log_->ReportFlush({name_, spec().column_family, status, duration});
+    return absl::OkStatus();
+  }).IgnoreError();
 }
 
-void FollowedIndex::NoteMerge(const absl::Status& status) {
+void FollowedIndex::NoteMerge(const absl::Status& status, absl::Duration duration) {
   bool again = false;
   {
     const MutexLock lock(&mutex_);
-    if (status.ok()) ++merges_;
+    if (status.ok()) {
+      ++merges_;
+    } else if (!absl::IsCancelled(status)) {
+      ++failed_merges_;
+    }
     again = merge_status_ == status;
     merge_status_ = status;
   }
   if (!status.ok() && !again) LogFailure("it could not be merged", status);
+  if (!log_->has_listeners()) return;
+  Guarded("reporting a compaction", [&] {
+    log_->ReportCompaction({name_, spec().column_family, status, duration});
+    return absl::OkStatus();
+  }).IgnoreError();
+}
+
+void FollowedIndex::NoteFailedBuild() {
+  const MutexLock lock(&mutex_);
+  ++failed_builds_;
 }
 
 IndexInfo FollowedIndex::Info() const {
@@ -344,6 +381,9 @@ IndexInfo FollowedIndex::Info() const {
   info.builds = builds_;
   info.compactions = merges_;
   info.flushes = stores_;
+  info.build_failures = failed_builds_;
+  info.compaction_failures = failed_merges_;
+  info.flush_failures = failed_stores_;
   info.state = state_;
   info.status = why_;
   info.flush_status = store_status_;

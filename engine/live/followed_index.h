@@ -30,10 +30,10 @@ class FollowedIndex {
  public:
   // `mark` is what the catalog has of it. That and the log must outlive this.
   FollowedIndex(IndexSpec spec, KeyCodec codec, const IndexCatalog* catalog, IndexMark mark,
-                rocksdb::ColumnFamilyHandle* column_family, const EventLog* log);
+                rocksdb::ColumnFamilyHandle* column_family, EventLog* log);
   // Of one whose spec has not been read yet: it has a name and nothing else.
   FollowedIndex(const std::string& name, const IndexCatalog* catalog, IndexMark mark,
-                const EventLog* log);
+                EventLog* log);
   // Of an unread one, once: that is what it is.
   void Define(IndexSpec spec, KeyCodec codec, rocksdb::ColumnFamilyHandle* column_family);
   bool is_defined() const { return definition().is_read; }
@@ -91,11 +91,11 @@ class FollowedIndex {
   // Between these two it will not stay stale or failed: somebody is at it, or will be.
   void BeginRepair();
   void EndRepair();
-  // It has failed for good: it was dropped (NotFound), say, or the database was closed. Returns
-  // once nobody holds the column family.
+  // It has failed for good, which is logged and reported. Returns at once.
+  void GiveUp(const absl::Status& why);
+  // It is over, as its user wants it: it was dropped (NotFound), say, or the database was closed.
+  // Returns once nobody holds the column family.
   void End(absl::Status why);
-  // The same, but returns at once: what the holders hold is not about to go.
-  void GiveUp(absl::Status why);
   // While this lives, the column family's handle and the database may be used, if the index is
   // ready by then.
   std::shared_lock<std::shared_mutex> HoldColumnFamily() const {
@@ -134,9 +134,11 @@ class FollowedIndex {
   // Following it has failed for a reason that may pass. How long to wait before it is repaired: not
   // at all the first time; where that comes again within `longest`, from `first` on, doubling.
   absl::Duration NoteLoss(absl::Time now, absl::Duration first, absl::Duration longest);
-  // How an attempt to store or to merge it ended.
-  void NoteStore(const absl::Status& status);
-  void NoteMerge(const absl::Status& status);
+  // How an attempt to store or to merge it ended, and how long it took.
+  void NoteStore(const absl::Status& status, absl::Duration duration);
+  void NoteMerge(const absl::Status& status, absl::Duration duration);
+  // An attempt to build it has failed.
+  void NoteFailedBuild();
 
   // All but the lag.
   IndexInfo Info() const;
@@ -150,6 +152,8 @@ class FollowedIndex {
   MergeRetry merge_retry;
 
  private:
+  // Sets the state, and has listeners told; Log is to be called once the mutex is unlocked.
+  void Change(IndexState state, const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Writes to the log that it is in this state by now.
   void Log(IndexState state, const absl::Status& why) const;
   void LogFailure(const char* what, const absl::Status& status) const;
@@ -172,7 +176,7 @@ class FollowedIndex {
 
   const std::string name_;
   const IndexCatalog& catalog_;
-  const EventLog& log_;
+  EventLog* const log_;
   const std::string directory_;
   // What it is taken for until its spec has been read, which others may look at still, and what it
   // is.
@@ -197,6 +201,9 @@ class FollowedIndex {
   uint64_t builds_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t merges_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t stores_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t failed_builds_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t failed_merges_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t failed_stores_ ABSL_GUARDED_BY(mutex_) = 0;
   // When following failed last, and what was waited then.
   absl::Time lost_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   absl::Duration lost_wait_ ABSL_GUARDED_BY(mutex_);

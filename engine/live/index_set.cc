@@ -36,6 +36,54 @@ absl::StatusOr<IndexSpec> ReadSpec(const IndexCatalog& catalog, const FollowedIn
   return spec;
 }
 
+// A spec that is to be created, with the column family's name.
+absl::StatusOr<IndexSpec> ResolveSpec(const IndexSpec& spec,
+                                      const rocksdb::ColumnFamilyHandle& column_family) {
+  RETURN_IF_ERROR(CheckIndexName(spec.name));
+  IndexSpec resolved = spec;
+  if (spec.column_family == "default") resolved.column_family = column_family.GetName();
+  if (resolved.column_family != column_family.GetName()) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "index %s is of column family %s: pass CreateIndex its handle, not that of %s",
+        Quoted(spec.name), Quoted(spec.column_family), Quoted(column_family.GetName())));
+  }
+  RETURN_IF_ERROR(resolved.Codec().status());
+  // It is stored as text.
+  if (const auto parsed = IndexSpec::Parse(resolved.ToString());
+      !parsed.ok() || parsed->ToString() != resolved.ToString()) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("index %s has a spec that no text can say: %s", Quoted(spec.name),
+                        parsed.ok() ? resolved.ToString() : parsed.status().message()));
+  }
+  return resolved;
+}
+
+// The name of the first setting in which two specs of one name differ; empty if they are equal.
+std::string SpecDifference(const IndexSpec& there, const IndexSpec& wanted) {
+  if (there.ToString() == wanted.ToString()) return std::string();
+  // The text of a spec with only one of its settings, so that it is written as users write it.
+  using Take = void (*)(const IndexSpec&, IndexSpec*);
+  constexpr std::pair<const char*, Take> kSettings[] = {
+      {"column family",
+       [](const IndexSpec& from, IndexSpec* to) { to->column_family = from.column_family; }},
+      {"key", [](const IndexSpec& from, IndexSpec* to) { to->parts = from.parts; }},
+      {"unique", [](const IndexSpec& from, IndexSpec* to) { to->unique = from.unique; }},
+      {"nulls", [](const IndexSpec& from, IndexSpec* to) { to->nulls = from.nulls; }},
+      {"on_error", [](const IndexSpec& from, IndexSpec* to) { to->on_error = from.on_error; }},
+      {"dropped_rows",
+       [](const IndexSpec& from, IndexSpec* to) { to->dropped_rows = from.dropped_rows; }},
+      {"included columns",
+       [](const IndexSpec& from, IndexSpec* to) { to->include = from.include; }},
+  };
+  for (const auto& [name, take] : kSettings) {
+    IndexSpec changed = there;
+    take(wanted, &changed);
+    if (changed.ToString() == there.ToString()) continue;
+    return name;
+  }
+  return "spec";
+}
+
 // The database that is indexed: below layers that keep values, what they pass on is not looked at.
 rocksdb::DB* IndexedDatabaseOf(rocksdb::DB* db, const IndexedDBOptions& options) {
   return options.layers_keep_values ? db->GetRootDB() : db;
@@ -47,7 +95,7 @@ IndexSet::IndexSet(rocksdb::DB* db, IndexedDBOptions options, IndexCatalog catal
     : db_(IndexedDatabaseOf(db, options)),
       options_(std::move(options)),
       catalog_(std::move(catalog)),
-      event_log_(db->GetDBOptions().info_log),
+      event_log_(db->GetDBOptions().info_log, options_.listeners),
       indexes_(db->GetName()),
       follower_(std::make_shared<LogFollower>(
           db_, LiveLog::Of(db_),
@@ -119,6 +167,11 @@ absl::Status IndexSet::Define(FollowedIndex* index) {
 }
 
 void IndexSet::Close() {
+  EndWork();
+  event_log_.Stop(/*deliver=*/true);
+}
+
+void IndexSet::EndWork() {
   const MutexLock lock(&names_mutex_);
   if (closed_) return;
   closed_ = true;
@@ -163,6 +216,7 @@ bool IndexSet::LimitBacklog(const rocksdb::WriteOptions& options) {
   if (options_.max_backlog <= absl::ZeroDuration()) return true;
   absl::Duration waited;
   if (!follower_->LimitBacklog(options_.max_backlog, /*may_wait=*/!options.no_slowdown, &waited)) {
+    event_log_.NoteRefusal();
     return false;
   }
   if (waited > absl::ZeroDuration()) event_log_.NoteWait(waited);
@@ -192,55 +246,75 @@ void IndexSet::WatchUnique() {
   guard_.Watch(indexes_.All());
 }
 
+absl::StatusOr<bool> IndexSet::IsThere(const IndexSpec& spec,
+                                       const CreateIndexOptions& options) const {
+  const auto found = indexes_.Find(spec.name);
+  if (!found.ok()) return false;
+  const FollowedIndex& index = **found;
+  if (!options.if_not_exists) {
+    return absl::AlreadyExistsError(absl::StrFormat("database '%s' has an index %s already",
+                                                    db_->GetName(), Quoted(spec.name)));
+  }
+  if (index.wanted() == IndexMark::Kind::kRemoved) {
+    return absl::AlreadyExistsError(
+        absl::StrFormat("index %s was dropped, and its files could not be removed; drop it again",
+                        Quoted(spec.name)));
+  }
+  if (!index.is_defined()) {
+    return absl::AlreadyExistsError(
+        absl::StrFormat("index %s exists, and its spec cannot be read: %s", Quoted(spec.name),
+                        index.why().message()));
+  }
+  const std::string difference = SpecDifference(index.spec(), spec);
+  if (difference.empty()) return true;
+  return absl::AlreadyExistsError(
+      absl::StrFormat("index %s exists with a different %s: expected '%s', got '%s'",
+                      Quoted(spec.name), difference, index.spec().ToString(), spec.ToString()));
+}
+
 absl::StatusOr<std::shared_ptr<FollowedIndex>> IndexSet::MakeIndex(
-    const IndexSpec& spec, rocksdb::ColumnFamilyHandle* column_family) {
-  RETURN_IF_ERROR(CheckIndexName(spec.name));
-  IndexSpec resolved = spec;
-  if (spec.column_family == "default") resolved.column_family = column_family->GetName();
-  if (resolved.column_family != column_family->GetName()) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "index %s is of column family %s: pass CreateIndex its handle, not that of %s",
-        Quoted(spec.name), Quoted(spec.column_family), Quoted(column_family->GetName())));
-  }
-  ASSIGN_OR_RETURN(KeyCodec codec, resolved.Codec());
-  // It is stored as text.
-  if (const auto parsed = IndexSpec::Parse(resolved.ToString());
-      !parsed.ok() || parsed->ToString() != resolved.ToString()) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("index %s has a spec that no text can say: %s", Quoted(spec.name),
-                        parsed.ok() ? resolved.ToString() : parsed.status().message()));
-  }
-  RETURN_IF_ERROR(CheckCanFollow(db_, column_family, resolved));
-  return std::make_shared<FollowedIndex>(std::move(resolved), std::move(codec), &catalog_,
-                                         IndexMark(), column_family, &event_log_);
+    IndexSpec spec, rocksdb::ColumnFamilyHandle* column_family) {
+  ASSIGN_OR_RETURN(KeyCodec codec, spec.Codec());
+  RETURN_IF_ERROR(CheckCanFollow(db_, column_family, spec));
+  return std::make_shared<FollowedIndex>(std::move(spec), std::move(codec), &catalog_, IndexMark(),
+                                         column_family, &event_log_);
 }
 
 absl::Status IndexSet::CreateIndexes(absl::Span<const IndexSpec> specs,
-                                     rocksdb::ColumnFamilyHandle* column_family) {
+                                     rocksdb::ColumnFamilyHandle* column_family,
+                                     const CreateIndexOptions& options) {
   if (column_family == nullptr || column_family->GetID() == 0) {
     column_family = db_->DefaultColumnFamily();  // which goes with the database
   }
   IndexList::Indexes indexes;
   for (const IndexSpec& spec : specs) {
-    ASSIGN_OR_RETURN(std::shared_ptr<FollowedIndex> index, MakeIndex(spec, column_family));
+    ASSIGN_OR_RETURN(IndexSpec resolved, ResolveSpec(spec, *column_family));
+    for (const auto& other : indexes) {
+      if (other->name() != resolved.name) continue;
+      return absl::AlreadyExistsError(
+          absl::StrFormat("index %s is to be created twice", Quoted(resolved.name)));
+    }
+    {
+      const MutexLock lock(&names_mutex_);
+      ASSIGN_OR_RETURN(const bool is_there, IsThere(resolved, options));
+      if (is_there) continue;
+    }
+    ASSIGN_OR_RETURN(std::shared_ptr<FollowedIndex> index,
+                     MakeIndex(std::move(resolved), column_family));
     indexes.push_back(std::move(index));
   }
-  if (indexes.empty()) return absl::OkStatus();
+  if (indexes.empty()) return CheckOpen();
   // Some databases, such as secondary instances, give snapshots that they cannot read under.
   RETURN_IF_ERROR(SnapshotSource::FromDb(db_, column_family).status());
 
   const MutexLock lock(&names_mutex_);
   RETURN_IF_ERROR(CheckMayBuild());
-  for (size_t i = 0; i < indexes.size(); ++i) {
-    const std::string& name = indexes[i]->name();
-    if (indexes_.Find(name).ok()) {
-      return absl::AlreadyExistsError(
-          absl::StrFormat("database '%s' has an index %s already", db_->GetName(), Quoted(name)));
-    }
-    for (size_t k = 0; k < i; ++k) {
-      if (indexes[k]->name() != name) continue;
-      return absl::AlreadyExistsError(
-          absl::StrFormat("index %s is to be created twice", Quoted(name)));
+  for (size_t i = 0; i < indexes.size();) {
+    ASSIGN_OR_RETURN(const bool is_there, IsThere(indexes[i]->spec(), options));
+    if (is_there) {  // another call has created it meanwhile
+      indexes.erase(indexes.begin() + static_cast<std::ptrdiff_t>(i));
+    } else {
+      ++i;
     }
   }
   absl::Status s = Guarded("creating an index", [&] {

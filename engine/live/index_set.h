@@ -41,12 +41,14 @@ class IndexSet {
   // `reports_failed_writes`: NoteFailedWrite is called for those.
   absl::Status Start(absl::Span<rocksdb::ColumnFamilyHandle* const> handles,
                      bool reports_failed_writes);
-  // Ends all of it, and stores what is there. The database is not used by anything afterwards.
+  // Ends all of it, and stores what is there. The database is not used by anything afterwards, and
+  // listeners have been told everything.
   void Close();
   bool closed() const { return closed_; }
 
   absl::Status CreateIndexes(absl::Span<const IndexSpec> specs,
-                             rocksdb::ColumnFamilyHandle* column_family);
+                             rocksdb::ColumnFamilyHandle* column_family,
+                             const CreateIndexOptions& options);
   absl::Status RebuildIndex(const std::string& name);
   absl::Status DropIndex(const std::string& name);
   absl::Status CompactIndex(const std::string& name);
@@ -70,6 +72,7 @@ class IndexSet {
   // To be called before each write: waits while the indexes are far behind. False if the write
   // must not wait (WriteOptions::no_slowdown) and would.
   bool LimitBacklog(const rocksdb::WriteOptions& options);
+  BacklogStats Backlog() const { return event_log_.backlog(); }
   rocksdb::Status Write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
 
   // Calls `change`, which changes rows of the scope in a way that the log does not contain. Their
@@ -93,10 +96,15 @@ class IndexSet {
  private:
   // Has what the indexes are of in table files: the next opening finds no log that proves it.
   void FlushIfNoLogIsKept();
+  void EndWork();
   void EndThreads();
-  // Checks a spec of the column family, and makes the index that is to be built.
+  // False if there is no index by the spec's name; true if there is and that is what `options`
+  // want; AlreadyExists otherwise.
+  absl::StatusOr<bool> IsThere(const IndexSpec& spec, const CreateIndexOptions& options) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(names_mutex_);
+  // Makes an index that is to be built, if the database can be followed for it.
   absl::StatusOr<std::shared_ptr<FollowedIndex>> MakeIndex(
-      const IndexSpec& spec, rocksdb::ColumnFamilyHandle* column_family);
+      IndexSpec spec, rocksdb::ColumnFamilyHandle* column_family);
   // Reads what an index is from the catalog.
   absl::Status Define(FollowedIndex* index);
   void Add(const std::shared_ptr<FollowedIndex>& index);
@@ -134,7 +142,10 @@ class IndexSet {
   std::atomic<bool> closed_{false};  // set under names_mutex_
   Mutex names_mutex_;                // held while an index comes or goes
   Mutex threads_mutex_;              // held while they end
-  const EndAtExit end_at_exit_{[this] { EndThreads(); }};
+  const EndAtExit end_at_exit_{[this] {
+    EndThreads();
+    event_log_.Stop(/*deliver=*/false);
+  }};
 };
 
 }  // namespace cairn

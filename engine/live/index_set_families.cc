@@ -148,7 +148,9 @@ void IndexSet::Detach(const std::shared_ptr<FollowedIndex>& index, const std::st
   }).IgnoreError();
   follower_->Leave(*index);
   index->LetGoOfDirectory();
-  index->End(absl::FailedPreconditionError(why));
+  const absl::Status gone = absl::FailedPreconditionError(why);
+  index->GiveUp(gone);
+  index->End(gone);
 }
 
 }  // namespace cairn

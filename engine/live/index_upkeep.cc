@@ -417,6 +417,9 @@ std::vector<IndexUpkeep::Outcome> IndexUpkeep::TryBuild(const Indexes& indexes) 
     // The rows and the spec can make an index: what came between may not come again.
     outcomes[i] = {ShownError(db_, s), IsOfRows(s) ? Then::kFailed : Then::kAgain};
   }
+  for (size_t i = 0; i < indexes.size(); ++i) {
+    if (!outcomes[i].status.ok() && !indexes[i]->cancelled()) indexes[i]->NoteFailedBuild();
+  }
   if (hold.exceeded()) {
     for (size_t i = 0; i < outcomes.size(); ++i) {
       if (outcomes[i].status.ok() || IsOfRows(outcomes[i].status)) continue;

@@ -63,13 +63,10 @@ class IndexedDatabase final : public WatchedDb<IndexedDB> {
     handles_.insert(handles.begin(), handles.end());
   }
 
-  absl::Status CreateIndex(const IndexSpec& spec, ColumnFamilyHandle* column_family) override {
-    return CreateIndexes(absl::MakeConstSpan(&spec, 1), column_family);
-  }
-  absl::Status CreateIndexes(absl::Span<const IndexSpec> specs,
-                             ColumnFamilyHandle* column_family) override {
+  absl::Status CreateIndexes(absl::Span<const IndexSpec> specs, ColumnFamilyHandle* column_family,
+                             const CreateIndexOptions& options) override {
     return Guarded("creating indexes",
-                   [&] { return indexes_.CreateIndexes(specs, column_family); });
+                   [&] { return indexes_.CreateIndexes(specs, column_family, options); });
   }
   absl::Status RebuildIndex(const std::string& name) override {
     return Guarded("rebuilding an index", [&] { return indexes_.RebuildIndex(name); });
@@ -115,6 +112,7 @@ class IndexedDatabase final : public WatchedDb<IndexedDB> {
     }).IgnoreError();
     return infos;
   }
+  BacklogStats Backlog() const override { return indexes_.Backlog(); }
   absl::Status FlushIndexes() override {
     return Guarded("storing indexes", [&] { return indexes_.FlushIndexes(); });
   }
@@ -398,9 +396,10 @@ absl::Status DestroyIndexes(const std::string& path, const IndexedDBOptions& opt
   });
 }
 
-absl::Status IndexedDB::CreateIndex(std::string_view spec, ColumnFamilyHandle* column_family) {
+absl::Status IndexedDB::CreateIndex(std::string_view spec, ColumnFamilyHandle* column_family,
+                                    const CreateIndexOptions& options) {
   absl::StatusOr<IndexSpec> parsed = IndexSpec::Parse(spec);
-  return parsed.ok() ? CreateIndex(*parsed, column_family) : parsed.status();
+  return parsed.ok() ? CreateIndex(*parsed, column_family, options) : parsed.status();
 }
 
 absl::StatusOr<std::unique_ptr<IndexedDB>> IndexedDB::Attach(

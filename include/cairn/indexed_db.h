@@ -30,6 +30,54 @@ enum class OnStale : uint8_t {
   kKeepStale,  // it stays as it is until RebuildIndex
 };
 
+enum class IndexState : uint8_t {
+  kBuilding,    // from a snapshot, while writes go on
+  kCatchingUp,  // with the writes since that snapshot
+  kReady,       // queries see every write that had returned when they began
+  kStale,       // it cannot follow; OnStale says whether it is rebuilt
+  kFailed,      // it could not be built, or a row cannot be read: IndexInfo::status says why
+};
+std::string_view IndexStateName(IndexState state);  // "building", "catching up" …
+
+// A change of an index's state, or of the reason for it.
+struct IndexStateChange {
+  std::string index;
+  std::string column_family;
+  IndexState before = IndexState::kBuilding;  // equal to `after` if only the reason has changed
+  IndexState after = IndexState::kBuilding;
+  absl::Status status;  // the reason, as IndexInfo::status
+};
+
+// A flush or compaction of an index that has ended.
+struct IndexWork {
+  std::string index;
+  std::string column_family;
+  absl::Status status;  // OK; an error, after which it is retried; Cancelled by Close or DropIndex
+  absl::Duration duration;
+};
+
+// Receives events of an IndexedDB (IndexedDBOptions::listeners), as rocksdb::EventListener does
+// those of a database. Each method does nothing unless it is overridden.
+//
+// Thread safety: one background thread of the IndexedDB makes all calls, one after the other, in
+// the order of the events. Cairn holds no lock during a call. A listener may call const methods of
+// the IndexedDB, which then show the event or a later state, and methods of the database. It must
+// not call Close, nor destroy the IndexedDB: both wait for it. Open and Attach may call it before
+// they return. Once Close has returned, no call is made; all events before that were reported. A
+// process that exits with the IndexedDB open reports no further events. A slow listener delays
+// later calls, and nothing else; waiting events take memory. An exception is ignored.
+class IndexListener {
+ public:
+  virtual ~IndexListener() = default;
+  // An index that is created or opened begins as kBuilding, which is not reported, nor is the end
+  // of an index by DropIndex or Close.
+  virtual void OnStateChanged(const IndexStateChange& /*change*/) {}
+  // The changes of an index were written to its directory, or could not be.
+  virtual void OnFlushCompleted(const IndexWork& /*flush*/) {}
+  // An index was compacted, or could not be.
+  virtual void OnCompactionCompleted(const IndexWork& /*compaction*/) {}
+};
+
 struct IndexedDBOptions {
   // Holds one directory per index, named after it. Empty: the database's path followed by
   // ".indexes". Created if missing; its parent must exist.
@@ -77,16 +125,16 @@ struct IndexedDBOptions {
   // of the database, table files among them. A build during which more is written ends: the index
   // has failed with ResourceExhausted, and is built when the database is opened again.
   uint64_t build_log_megabytes = 0;
+
+  // Are told states of indexes and the ends of work in the background. Not null.
+  std::vector<std::shared_ptr<IndexListener>> listeners;
 };
 
-enum class IndexState : uint8_t {
-  kBuilding,    // from a snapshot, while writes go on
-  kCatchingUp,  // with what was written meanwhile
-  kReady,       // queries see every write that had returned when they began
-  kStale,       // it cannot follow; OnStale says whether it is rebuilt
-  kFailed,      // it could not be built, or a row cannot be taken: IndexInfo::status says why
+struct CreateIndexOptions {
+  // An index of this name and an equal spec, in whatever state, is left as it is, and the call
+  // succeeds. WaitUntilReady then returns why it is not ready, if it has failed.
+  bool if_not_exists = false;
 };
-const char* IndexStateName(IndexState state);  // "building", "catching up" …
 
 // An index of an IndexedDB, as it is at one moment.
 struct IndexInfo {
@@ -100,7 +148,7 @@ struct IndexInfo {
   SequenceNumber sequence_lag = 0;  // the database's sequence number minus that
   // Of a ready index: time since the lag was last zero; zero while it is. Zero for all others.
   absl::Duration time_lag;
-  uint64_t builds = 0;  // this and the next two: since the database was opened
+  uint64_t builds = 0;  // all counts: since the database was opened
   uint64_t compactions = 0;
   uint64_t flushes = 0;
   // How the last attempts to flush the index's changes and to compact it ended. After an error, a
@@ -108,6 +156,17 @@ struct IndexInfo {
   // next Open has more of the log to read.
   absl::Status flush_status;
   absl::Status compact_status;
+  // Attempts that failed, except those that were cancelled.
+  uint64_t build_failures = 0;
+  uint64_t flush_failures = 0;
+  uint64_t compaction_failures = 0;
+};
+
+// Writes that IndexedDBOptions::max_backlog held up, since the database was opened.
+struct BacklogStats {
+  uint64_t waits = 0;     // writes that waited
+  uint64_t refusals = 0;  // writes with no_slowdown that were Incomplete
+  absl::Duration wait_time;
 };
 
 // A database whose secondary indexes are always current: a query sees every write that had returned
@@ -222,23 +281,38 @@ class IndexedDB : public rocksdb::StackableDB {
   // the database: if this process ends before it is built, the next Open builds it. `column_family`
   // (null: the default one) must be the spec's. Indexes of one column family that wait to be built
   // are built together, by one scan.
-  // Errors: AlreadyExists if the name is taken. InvalidArgument if the spec is of another column
-  // family, if its name is not 1 to 128 letters, digits, '_', '-' and '.', not starting with '.',
-  // or if compactions of the column family may drop or change rows and the spec does not ignore
-  // that (DroppedRows). FailedPrecondition or Unimplemented, naming the option, if the database
-  // cannot be followed as it is open: see above. An existing index gets the same errors when its
-  // database is opened with such options: it has failed, and is not built until that has changed.
-  virtual absl::Status CreateIndex(const IndexSpec& spec,
-                                   rocksdb::ColumnFamilyHandle* column_family = nullptr) = 0;
-  // CreateIndex of several indexes of one column family, which one scan of its rows builds. Either
-  // all are created or, after an error, none. Errors: those of CreateIndex.
-  virtual absl::Status CreateIndexes(absl::Span<const IndexSpec> specs,
-                                     rocksdb::ColumnFamilyHandle* column_family = nullptr) = 0;
-  // The same as CreateIndex, by the spec's text (IndexSpec): CreateIndex("city = value.field('|',
-  // 2):text"). Without cf=NAME the index is of `column_family`. InvalidArgument, with the offset
-  // and what was expected there, for a text that is not a spec.
+  //
+  //   db->CreateIndex("city = value.field('|', 2):text", {.if_not_exists = true});
+  //
+  // A spec may be given as text (IndexSpec). Without cf=NAME it is of `column_family`.
+  //
+  // Errors: AlreadyExists if the name is taken; with if_not_exists only if that index has another
+  // spec, naming the first difference. InvalidArgument if the text is not a spec, with the offset
+  // and what was expected there; if the spec is of another column family; if its name is not 1 to
+  // 128 letters, digits, '_', '-' and '.', not starting with '.'; or if compactions of the column
+  // family may drop or change rows and the spec does not ignore that (DroppedRows).
+  // FailedPrecondition or Unimplemented, naming the option, if the database cannot be followed as
+  // it is open: see above. An existing index gets the same errors when its database is opened with
+  // such options: it has failed, and is not built until that has changed.
+  absl::Status CreateIndex(const IndexSpec& spec,
+                           rocksdb::ColumnFamilyHandle* column_family = nullptr,
+                           const CreateIndexOptions& options = {}) {
+    return CreateIndexes(absl::MakeConstSpan(&spec, 1), column_family, options);
+  }
+  absl::Status CreateIndex(const IndexSpec& spec, const CreateIndexOptions& options) {
+    return CreateIndex(spec, nullptr, options);
+  }
   absl::Status CreateIndex(std::string_view spec,
-                           rocksdb::ColumnFamilyHandle* column_family = nullptr);
+                           rocksdb::ColumnFamilyHandle* column_family = nullptr,
+                           const CreateIndexOptions& options = {});
+  absl::Status CreateIndex(std::string_view spec, const CreateIndexOptions& options) {
+    return CreateIndex(spec, nullptr, options);
+  }
+  // CreateIndex of several indexes of one column family, which one scan of its rows builds. Either
+  // all that do not exist are created or, after an error, none. Errors: those of CreateIndex.
+  virtual absl::Status CreateIndexes(absl::Span<const IndexSpec> specs,
+                                     rocksdb::ColumnFamilyHandle* column_family = nullptr,
+                                     const CreateIndexOptions& options = {}) = 0;
   // Rebuilds an index in the background, also a failed one. NotFound.
   virtual absl::Status RebuildIndex(const std::string& name) = 0;
   // Ends all work on an index, and removes it and its directory. Pinned versions stay usable.
@@ -295,8 +369,10 @@ class IndexedDB : public rocksdb::StackableDB {
   virtual absl::StatusOr<std::shared_ptr<const SecondaryIndex>> PinStale(
       const std::string& name) const = 0;
 
-  // In the order of their names. Where there is no memory for all of them the last are missing.
+  // In the order of their names. If memory runs out, the end of the list is missing. PrometheusText
+  // (prometheus.h) has the same as metrics.
   virtual std::vector<IndexInfo> ListIndexes() const = 0;
+  virtual BacklogStats Backlog() const = 0;
 
   // Writes the indexes' changes to their directories, as Close does.
   virtual absl::Status FlushIndexes() = 0;

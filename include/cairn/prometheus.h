@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "absl/types/span.h"
+#include "cairn/indexed_db.h"
 #include "cairn/secondary_index.h"
 
 namespace cairn {
@@ -11,11 +12,22 @@ namespace cairn {
 struct NamedStats {
   std::string_view index;  // the value of the label `index`
   const IndexStats* stats;
+  std::string_view database = {};  // the value of the label `database`; empty: no such label
 };
 
-// Indexes' statistics in the text format that Prometheus scrapes (version 0.0.4): counters and a
-// histogram of response times a route, gauges of the index. Each sample has the label `index`, and
-// those of routes the label `route`; quotes, backslashes and line feeds in labels are escaped.
+// Statistics of indexes in the text format that Prometheus scrapes (version 0.0.4): counters and a
+// histogram of response times per route, gauges of the index. Each sample has the label `index`,
+// and those of routes the label `route`. Quotes, backslashes and line feeds in labels are escaped.
 std::string PrometheusText(absl::Span<const NamedStats> indexes);
+
+// Metrics of all indexes of open databases, for one page of a process: the statistics above of
+// every index that has been built, and, also of the others, states, lag, builds, flushes and
+// compactions with their failures, and writes that waited for indexes. docs/staying-current.md
+// lists them, with alerts. Each sample has the label `database`, the database's path, and those of
+// indexes the labels `index` and `column_family` where they name a state or work. Counters begin at
+// zero when a database is opened. Costs some microseconds per index. After IndexedDB::Close the
+// indexes are reported as failed.
+std::string PrometheusText(absl::Span<const IndexedDB* const> databases);
+std::string PrometheusText(const IndexedDB& database);
 
 }  // namespace cairn

@@ -181,7 +181,7 @@ BOOST_AUTO_TEST_CASE(a_mark_that_is_in_doubt_is_written_again) {
       CheckOk(spec.status());
       const IndexMark mark{wanted, "why", spec->ToString()};
       CheckOk(catalog.Mark("x", mark));
-      const EventLog log(nullptr);
+      EventLog log(nullptr);
       FollowedIndex index(*spec, *spec->Codec(), &catalog, mark, nullptr, &log);
       files->FailFrom(k);
       BOOST_TEST(!index.MarkFollowing(wanted, [] { return false; }).ok());

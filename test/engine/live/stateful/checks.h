@@ -74,9 +74,9 @@ inline absl::Status Interpreter::AwaitReady(size_t index) {
     if (!absl::IsDeadlineExceeded(status)) return status;
     const auto info = Info(index);
     if (info.has_value() && before.has_value() && info->builds >= before->builds + kMaxBuilds) {
-      throw Failure(absl::StrCat(IndexKinds()[index].name, " was built ",
-                                 info->builds - before->builds, " times and is ",
-                                 IndexStateName(info->state), ": ", info->status.ToString()));
+      throw Failure(absl::StrCat(
+          IndexKinds()[index].name, " was built ", info->builds - before->builds, " times and is ",
+          std::string(IndexStateName(info->state)), ": ", info->status.ToString()));
     }
     if (absl::Now() - begin > (Refuses() ? kLongestRefusal : kLongestWait)) {
       throw Failure(absl::StrCat(IndexKinds()[index].name, " is not ready after ",
