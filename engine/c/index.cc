@@ -29,7 +29,7 @@ absl::StatusOr<OpenOptions> ReadOpenOptions(const cairn_open_options* given) {
   options.verify = verify == Verify::kFull ? VerifyLevel::kFull : VerifyLevel::kMetadata;
   RETURN_IF_ERROR(ReadEnum(read.device, SearchDevice::kAuto, "device", &options.device));
   RETURN_IF_ERROR(
-      ReadEnum(read.calibration, Calibration::kNone, "calibration", &options.calibration));
+      ReadEnum(read.calibration, Calibration::kStore, "calibration", &options.calibration));
   RETURN_IF_ERROR(ReadThreads(read.threads, &options.threads));
   options.host_memory_budget = read.host_memory_budget;
   options.device_memory_budget = read.device_memory_budget;

@@ -301,8 +301,10 @@ absl::StatusOr<std::shared_ptr<SecondaryIndex>> FollowedIndex::Ready() const {
 
 absl::Status FollowedIndex::OpenWriter(rocksdb::DB* db, const OpenOptions& options) {
   LetGoOfDirectory();  // what was open until now, if anything
+  OpenOptions storing = options;
+  if (options.calibration == Calibration::kStored) storing.calibration = Calibration::kStore;
   ASSIGN_OR_RETURN(std::unique_ptr<IndexWriter> opened,
-                   IndexWriter::Open(directory_, options, IndexWriter::Access::kExclusive));
+                   IndexWriter::Open(directory_, storing, IndexWriter::Access::kExclusive));
   std::shared_ptr<IndexWriter> writer = std::move(opened);
   const auto recorder = std::make_shared<TableFilesRecorder>(db, column_family());
   writer->set_database([db] { return SyncLog(db, /*read_only=*/false); },

@@ -19,12 +19,15 @@
 #include "index/keys/escaped_text.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
+#include "index/machine/topology.h"
 #include "rocksdb/options.h"
 #include "rocksdb/transaction_log.h"
 
 namespace cairn {
 namespace {
 
+// Of a build whose options name none.
+constexpr uint64_t kBuildMemory = uint64_t{1} << 30;
 // How often it is looked whether a build is to end.
 constexpr absl::Duration kWatchInterval = absl::Milliseconds(20);
 // Sequence numbers that an index may be behind when it joins the others: some milliseconds' work.
@@ -448,10 +451,10 @@ absl::Status IndexUpkeep::BuildFiles(const Indexes& indexes, const LogRetention:
   ASSIGN_OR_RETURN(const std::unique_ptr<SnapshotSource> source,
                    SnapshotSource::FromDb(db_, indexes[0]->column_family()));
   std::atomic<bool> cancelled{false};
-  BuildOptions build;
-  build.threads = options_.build_threads;
-  build.memory_budget = options_.build_memory_budget;
-  build.prebuild_search_structure = options_.build_store_leaves;
+  BuildOptions build = options_.build;
+  if (build.memory_budget == 0) {
+    build.memory_budget = std::min(kBuildMemory, Topology::Get().memory_bytes() / 2);
+  }
   build.cancelled = &cancelled;
   build.file_system = options_.open.file_system;
   build.on_progress = [&](const Progress& progress) {

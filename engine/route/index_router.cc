@@ -92,7 +92,7 @@ std::vector<std::unique_ptr<CostModel>> IndexRouter::MakeCosts(Calibration calib
   record.key = {MachineDescription(gpus), options_.number,
                 StructureDescription(routes, run_.size(), options_.threads)};
   absl::StatusOr<Curves> stored = absl::NotFoundError("not looked for");
-  if (calibration == Calibration::kStored && !directory.empty()) {
+  if (calibration != Calibration::kTrials && !directory.empty()) {
     stored = LoadCalibration(directory, record.key, options_.files);
   }
   if (stored.ok() && stored->size() == routes.size()) {
@@ -100,8 +100,8 @@ std::vector<std::unique_ptr<CostModel>> IndexRouter::MakeCosts(Calibration calib
   } else {
     bool all_went_well = false;
     record.routes = MakeTrials(routes, run_, options_.threads, &all_went_well);
-    // Who may not write there makes trials at the next Open again.
-    if (all_went_well && !directory.empty()) {
+    // If it cannot be written, the next Open makes trials again.
+    if (all_went_well && options_.calibration == Calibration::kStore && !directory.empty()) {
       StoreCalibration(directory, record, options_.files).IgnoreError();
     }
   }

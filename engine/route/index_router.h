@@ -25,8 +25,8 @@ std::vector<Route> MakeRoutes(const ResidentIndexes& resident, int threads);
 struct IndexRouterOptions {
   Calibration calibration = Calibration::kTrials;
   int threads = 1;  // for large batches
-  // What trials found is stored for the `number`th base of the index in this directory; nowhere if
-  // that is empty. `files` must outlive the router.
+  // Where results are read from and, with kStore, written to: for the `number`th base of the index
+  // in this directory; nowhere if that is empty. `files` must outlive the router.
   std::string directory = {};
   uint64_t number = 0;
   FileSystem* files = FileSystem::Posix();

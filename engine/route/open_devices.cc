@@ -10,7 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "cairn/device.h"
 #include "cairn/device/group.h"
-#include "index/machine/topology.h"
+#include "index/machine/available_memory.h"
 #include "index/query/factory_string.h"
 
 namespace cairn {
@@ -63,8 +63,8 @@ absl::Status CheckDevices(const OpenOptions& options) {
 
 OpenOptions OptionsOfShard(const OpenOptions& options, size_t shard, size_t shards) {
   OpenOptions of_one = options;
-  const uint64_t on_host = options.host_memory_budget != 0 ? options.host_memory_budget
-                                                           : Topology::Get().memory_bytes() / 2;
+  const uint64_t on_host =
+      options.host_memory_budget != 0 ? options.host_memory_budget : AvailableMemoryBytes() / 2;
   of_one.host_memory_budget = Share(on_host, shards);
   if (!AsksForGpu(options)) return of_one;
 

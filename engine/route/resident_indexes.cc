@@ -11,6 +11,7 @@
 #include "cpu_fast/packed/leaves_check.h"
 #include "engine/route/ordered_index_factory.h"
 #include "gpu/api/gpu_factory.h"
+#include "index/machine/available_memory.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
@@ -121,8 +122,8 @@ class ResidentIndexMaker {
 
   // cpu:auto, or what comes next to it within the budget.
   absl::Status MakeWithinBudget() {
-    const uint64_t budget = options_.host_memory_budget != 0 ? options_.host_memory_budget
-                                                             : Topology::Get().memory_bytes() / 2;
+    const uint64_t budget =
+        options_.host_memory_budget != 0 ? options_.host_memory_budget : AvailableMemoryBytes() / 2;
     for (const Choice& choice : kOnCpu) {
       if (choice.is_lavish && options_.host_memory_budget == 0) continue;
       const double bytes = MostBytes(choice, run_);

@@ -191,7 +191,7 @@ absl::StatusOr<WherePlan> PlanWhere(const WhereNode& node, const GroupMembers& m
   return plan;
 }
 
-const char* WhereStrategyName(WhereStrategy strategy) {
+std::string_view WhereStrategyName(WhereStrategy strategy) {
   switch (strategy) {
     case WhereStrategy::kAuto:
       return "auto";

@@ -12,7 +12,7 @@
 
 namespace cairn {
 
-const char* DeviceWhereStrategyName(DeviceWhereStrategy strategy) {
+std::string_view DeviceWhereStrategyName(DeviceWhereStrategy strategy) {
   switch (strategy) {
     case DeviceWhereStrategy::kAuto:
       return "auto";

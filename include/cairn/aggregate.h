@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,7 +25,7 @@ enum class AggregateFunction : uint8_t {
 };
 
 // "count", "count_distinct", "sum", "avg", "min" or "max".
-const char* AggregateFunctionName(AggregateFunction function);
+std::string_view AggregateFunctionName(AggregateFunction function);
 
 // A function of the entries of a range or group. An entry is a key of a row: a row that has several
 // keys in a range (an array's elements, say) counts once for each of them.

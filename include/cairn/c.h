@@ -102,7 +102,13 @@ CAIRN_C_API void cairn_build_reports_free(cairn_build_reports* reports);
 
 enum { CAIRN_VERIFY_FULL = 0, CAIRN_VERIFY_METADATA = 1 };
 enum { CAIRN_ON_CPU = 0, CAIRN_ON_GPU = 1, CAIRN_ON_AUTO = 2 };
-enum { CAIRN_CALIBRATION_STORED = 0, CAIRN_CALIBRATION_TRIALS = 1, CAIRN_CALIBRATION_NONE = 2 };
+// STORE writes the results of trials into the index's directory; the others write nothing.
+enum {
+  CAIRN_CALIBRATION_STORED = 0,
+  CAIRN_CALIBRATION_TRIALS = 1,
+  CAIRN_CALIBRATION_NONE = 2,
+  CAIRN_CALIBRATION_STORE = 3
+};
 
 typedef struct cairn_open_options {
   size_t size;
@@ -110,8 +116,8 @@ typedef struct cairn_open_options {
   int32_t device;       // CAIRN_ON_…
   int32_t calibration;  // CAIRN_CALIBRATION_…
   int32_t threads;
-  uint64_t host_memory_budget;    // bytes for search structures; 0: half of what there is
-  uint64_t device_memory_budget;  // likewise
+  uint64_t host_memory_budget;    // bytes for search structures; 0: half of the available memory
+  uint64_t device_memory_budget;  // of each GPU; 0: half of its memory
   const char* const* structures;  // factory strings, as "cpu:packed"; NULL: as `device` says
   size_t structures_count;
   const int32_t* devices;  // the GPUs, by CUDA ordinal: OpenOptions::devices; NULL: the first

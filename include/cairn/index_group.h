@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -28,7 +29,7 @@ enum class WhereStrategy : uint8_t {
   kScan,    // all rows in their order, by where their entries are
   kWalk,    // the entries of WhereOptions::order_by in their order, until the limit is reached
 };
-const char* WhereStrategyName(WhereStrategy strategy);  // "auto", "gather", …
+std::string_view WhereStrategyName(WhereStrategy strategy);  // "auto", "gather", …
 
 struct WhereOptions {
   // The index in the order of whose keys rows come, by name; a row that has several comes where it

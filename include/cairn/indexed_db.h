@@ -82,13 +82,15 @@ struct IndexedDBOptions {
   // Holds one directory per index, named after it. Empty: the database's path followed by
   // ".indexes". Created if missing; its parent must exist.
   std::string index_directory;
-  // For every index. If open.file_system is null, indexes are in the database's file system.
+  // For every index. If open.file_system is null, indexes are in the database's file system. The
+  // memory budgets are per index. Results of calibrations are stored in the indexes' directories,
+  // with Calibration::kStored as with kStore.
   OpenOptions open;
-  // For builds: threads, 0 for one per core; and bytes of memory for entries that wait to be
-  // sorted, 0 for half of the machine's.
-  int build_threads = 0;
-  uint64_t build_memory_budget = 0;
-  bool build_store_leaves = false;  // as BuildOptions::prebuild_search_structure
+  // For builds. build.memory_budget is for all indexes that are built together; 0: 1 GiB, or half
+  // of the machine's memory if that is less, as the process serves queries and writes at the same
+  // time. on_progress, cancelled and file_system are not used: ListIndexes has the progress,
+  // DropIndex cancels, and the file system is that of `open`.
+  BuildOptions build;
   OnStale on_stale = OnStale::kRebuild;
   // Attach: the caller vouches that all layers between the database that Attach is given and the
   // stored one (DB::GetRootDB) return values as they are stored. Rows are then read from the stored

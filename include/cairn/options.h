@@ -38,9 +38,13 @@ enum class SearchDevice : uint8_t {
 
 // Where the router's cost models come from.
 enum class Calibration : uint8_t {
-  kStored,  // what an earlier Open on such a machine stored in the index's directory; else trials
-  kTrials,  // trials of some tens of milliseconds, stored for the next Open
+  kStored,  // the stored results of such a machine (kStore), if the index has some; else kTrials
+  kTrials,  // trials of some tens of milliseconds, each time
   kNone,    // none: the first of OpenOptions::ordered_indexes answers, unbuffered
+  // As kStored. Results of new trials are stored in the index's directory, for later Opens and
+  // other processes. With the others Open and queries write no file, so that an index may be on
+  // read-only media.
+  kStore,
 };
 
 // How SecondaryIndex::Open opens an index.
@@ -62,9 +66,11 @@ struct OpenOptions {
   // is negative, for more than kMaxGroupMembers (device/group.h), and beside a factory string
   // with device=. A device that is not there is as no device: Unavailable, or the fallback.
   std::vector<int> devices;
-  // Bytes that `auto` may take for ordered indexes, in memory of the host and of each GPU; beyond
-  // them it takes smaller structures (docs/ordered-indexes.md), down to the mapped files. 0: half
-  // of it, but no hash table of text, which takes several times as much as the tree.
+  // Bytes that `auto` may take for the ordered indexes of this index, in memory of the host and of
+  // each GPU; beyond them it takes smaller structures (docs/ordered-indexes.md), down to the mapped
+  // files. 0: half of the memory that is available when the index is opened or compacted, so that
+  // several indexes together never take all of it; of a GPU, half of its memory. With 0 there is no
+  // hash table of text, which takes several times as much as the tree.
   uint64_t host_memory_budget = 0;
   uint64_t device_memory_budget = 0;
   // Copies keys and row ids, and stored leaves (BuildOptions::prebuild_search_structure) that are

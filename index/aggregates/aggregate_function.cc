@@ -2,7 +2,7 @@
 
 namespace cairn {
 
-const char* AggregateFunctionName(AggregateFunction function) {
+std::string_view AggregateFunctionName(AggregateFunction function) {
   switch (function) {
     case AggregateFunction::kCount:
       return "count";

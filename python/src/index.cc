@@ -197,7 +197,8 @@ OpenOptions OpenOptionsOf(const OpenArguments& arguments) {
   options.calibration = OneOf<Calibration>("calibration", arguments.calibration,
                                            {{"stored", Calibration::kStored},
                                             {"trials", Calibration::kTrials},
-                                            {"none", Calibration::kNone}});
+                                            {"none", Calibration::kNone},
+                                            {"store", Calibration::kStore}});
   options.devices = arguments.devices;
   options.ordered_indexes = arguments.ordered_indexes;
   options.host_memory_budget = arguments.host_memory_budget;
@@ -382,8 +383,9 @@ each, where large batches are split over them and the others answer for one that
 ordered_indexes: the search structures to keep, by factory string, as "cpu:fast"; none: as `device` says.
 verify: "full" reads every section's checksum, "metadata" headers and the order of keys.
 calibration: "stored" uses what was measured on such a machine, else measures for some tens of
-milliseconds, as "trials" always does; "none" has the first structure answer.
-Budgets are bytes, 0 half of what there is; threads, 0 one per core, to 4096.
+milliseconds, as "trials" always does; "store" also writes what it measures into the directory, for
+later; "none" has the first structure answer.
+Budgets are bytes, 0 half of the available memory; threads, 0 one per core, to 4096.
 aggregates: included columns whose aggregates are made now, not when they are first asked for.
 
 Errors: NotFound, DataLoss, InvalidArgument, Unavailable (no GPU), ResourceExhausted.)doc");

@@ -191,7 +191,7 @@ BOOST_AUTO_TEST_CASE(open_with_trials_changes_nothing) {
   Build(kSpecs[0], "index");
   const std::string directory = At("index");
   OpenOptions options = Opening();
-  options.calibration = Calibration::kStored;
+  options.calibration = Calibration::kStore;
   FailEachAllocation(
       FailingNew::How::kOnce, 40, [] {},
       [&] { return SecondaryIndex::Open(directory, options).status(); }, [] {});

@@ -41,7 +41,7 @@ class Live {
     rocksdb_options_.create_if_missing = true;
     rocksdb_options_.WAL_size_limit_MB = 100;
     options_.open.calibration = Calibration::kNone;
-    options_.open.threads = options_.build_threads = options_.compact_threads = 1;
+    options_.open.threads = options_.build.threads = options_.compact_threads = 1;
     options_.follow_interval = options_.flush_interval = options_.compact_interval =
         absl::ZeroDuration();
     Open();

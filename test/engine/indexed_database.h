@@ -32,7 +32,7 @@ class IndexedDatabase {
     rocksdb_options_.create_missing_column_families = true;
     rocksdb_options_.merge_operator = std::make_shared<AppendOperator>();
     options_.open.calibration = Calibration::kNone;
-    options_.build_threads = 1;
+    options_.build.threads = 1;
     Open();
   }
   ~IndexedDatabase() { Close(); }

@@ -29,7 +29,7 @@ std::vector<Aggregate> AggregateOptions::All() const {
 }
 
 std::string NameOf(const Aggregate& aggregate) {
-  const std::string function = AggregateFunctionName(aggregate.function);
+  const std::string function(AggregateFunctionName(aggregate.function));
   return aggregate.column.empty() ? function : function + "(" + aggregate.column + ")";
 }
 

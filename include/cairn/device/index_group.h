@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -92,7 +93,7 @@ enum class DeviceWhereStrategy : uint8_t {
   kScan,    // a byte a row and comparison, in the order of rows; where that does not tell, four
 };
 // "auto", "gather", "bitmap" or "scan".
-const char* DeviceWhereStrategyName(DeviceWhereStrategy strategy);
+std::string_view DeviceWhereStrategyName(DeviceWhereStrategy strategy);
 
 // What is done for a predicate, and why.
 struct DeviceWherePlan {

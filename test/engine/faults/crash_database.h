@@ -61,8 +61,8 @@ class CrashDatabase {
     IndexedDBOptions options;
     options.open.calibration = Calibration::kNone;
     options.open.threads = 1;
-    options.build_threads = 1;
-    options.build_memory_budget = 30000;  // so that spilling is interrupted, too
+    options.build.threads = 1;
+    options.build.memory_budget = 30000;  // so that spilling is interrupted, too
     options.compact_threads = 2;
     options.follow_interval = absl::Milliseconds(1);
     options.flush_interval = absl::Milliseconds(5);

@@ -128,7 +128,7 @@ BOOST_AUTO_TEST_CASE(a_killed_build_leaves_the_index_of_before_or_after_or_none)
   for (const auto& file : std::filesystem::directory_iterator(index)) {
     files += file.is_regular_file() ? 1 : 0;
   }
-  BOOST_TEST(files == 5u);  // run, rows, MANIFEST, LOCK, CALIBRATION
+  BOOST_TEST(files == 4u);  // run, rows, MANIFEST, LOCK
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ struct Attached {
     base = std::move(opened);
     IndexedDBOptions indexed;
     indexed.open.calibration = Calibration::kNone;
-    indexed.build_threads = 1;
+    indexed.build.threads = 1;
     db = RequireOk(IndexedDB::Attach(base, families, indexed));
   }
   void Close() {

@@ -35,7 +35,7 @@ rocksdb::Options Options() {
 IndexedDBOptions Quick() {
   IndexedDBOptions options;
   options.open.calibration = Calibration::kNone;
-  options.build_threads = 1;
+  options.build.threads = 1;
   return options;
 }
 std::vector<rocksdb::ColumnFamilyDescriptor> Families() {

@@ -14,6 +14,7 @@
 #include "cairn/query.h"
 #include "cairn/secondary_index.h"
 #include "cairn/types.h"
+#include "test/engine/faulty_file_system.h"
 #include "test/engine/test_database.h"
 #include "test/require_ok.h"
 #include "test/test_random.h"
@@ -293,24 +294,57 @@ BOOST_AUTO_TEST_CASE(a_budget_decides_whether_text_is_hashed) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(an_index_is_opened_and_queried_without_writing_a_file) {
+  TestDatabase db;
+  Fill(db);
+  RequireOk(SecondaryIndex::Build(
+      *db.Source(), RequireOk(IndexSpec::Parse("value.field('|',0):u32")), db.Beside("index")));
+  const auto files = std::make_shared<FaultyFileSystem>();
+  files->Break(FaultyFileSystem::Fault::kWriteError, 1, FaultyFileSystem::Lasting::kUntilRepaired);
+  for (const Calibration calibration : {Calibration::kStored, Calibration::kTrials}) {
+    OpenOptions options;
+    options.file_system = files;
+    options.calibration = calibration;
+    const auto index = RequireOk(SecondaryIndex::Open(db.Beside("index"), options));
+    auto keys = SomeKeys(*index, 1000);
+    std::vector<RowId> rows(1000);
+    RequireOk(index->FindFirst(keys.Batch(), absl::MakeSpan(rows)));
+    RequireOk(index->Verify());
+    BOOST_TEST((index->PredictedTime(Operation::kFindFirst, 1000) > absl::ZeroDuration()));
+  }
+  BOOST_TEST(files->failed() == 0u);
+  BOOST_TEST(!std::filesystem::exists(db.Beside("index") + "/CALIBRATION"));
+  // What cannot be stored is no error.
+  OpenOptions options;
+  options.file_system = files;
+  options.calibration = Calibration::kStore;
+  RequireOk(SecondaryIndex::Open(db.Beside("index"), options).status());
+  BOOST_TEST(files->failed() > 0u);
+}
+
 BOOST_AUTO_TEST_CASE(cost_models_are_stored_beside_the_index_and_damage_there_does_no_harm) {
   TestDatabase db;
   Fill(db);
-  BOOST_REQUIRE(BuildAndOpen(db, "value.field('|',0):u32", {}) != nullptr);
+  OpenOptions options;
+  options.calibration = Calibration::kStore;
+  BOOST_REQUIRE(BuildAndOpen(db, "value.field('|',0):u32", options) != nullptr);
   const std::string path = db.Beside("index") + "/CALIBRATION";
   BOOST_REQUIRE(std::filesystem::exists(path));
   const auto predicted = [&] {
-    const auto index = RequireOk(SecondaryIndex::Open(db.Beside("index")));
+    const auto index = RequireOk(SecondaryIndex::Open(db.Beside("index"), options));
     BOOST_TEST(index->BestBatch(Operation::kFindFirst) >= 1u);
     return index->PredictedTime(Operation::kFindFirst, 1000);
   };
   const absl::Duration stored = predicted();
   BOOST_TEST((stored > absl::ZeroDuration()));
   BOOST_TEST((predicted() == stored));
+  options.calibration = Calibration::kStored;
+  BOOST_TEST((predicted() == stored));
+  options.calibration = Calibration::kStore;
   std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
   BOOST_TEST((predicted() > absl::ZeroDuration()));
-  BOOST_TEST((predicted() == predicted()));                                  // written anew
-  BOOST_REQUIRE(BuildAndOpen(db, "value.field('|',0):u32", {}) != nullptr);  // the next version
+  BOOST_TEST((predicted() == predicted()));                                       // written anew
+  BOOST_REQUIRE(BuildAndOpen(db, "value.field('|',0):u32", options) != nullptr);  // the next
 }
 
 }  // namespace

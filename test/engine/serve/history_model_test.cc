@@ -80,7 +80,7 @@ class World {
     if (live_) {
       IndexedDBOptions options;
       options.open.calibration = Calibration::kNone;
-      options.open.threads = options.build_threads = options.compact_threads = 1;
+      options.open.threads = options.build.threads = options.compact_threads = 1;
       options.index_directory = directory_ / "indexes";
       options.flush_interval = absl::ZeroDuration();
       if (!kept_) options.log_retention_megabytes = 0;

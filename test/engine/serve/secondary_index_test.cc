@@ -161,7 +161,7 @@ BOOST_AUTO_TEST_CASE(building_again_publishes_the_next_version_and_leaves_reader
   for (const auto& file : std::filesystem::directory_iterator(db.Beside("index"))) {
     files += file.is_regular_file() ? 1 : 0;
   }
-  BOOST_TEST(files == 5u);  // run, rows, MANIFEST, LOCK, CALIBRATION
+  BOOST_TEST(files == 4u);  // run, rows, MANIFEST, LOCK
 }
 
 BOOST_AUTO_TEST_CASE(a_cursor_goes_on_where_a_limited_scan_ended) {

@@ -253,7 +253,7 @@ BOOST_AUTO_TEST_CASE(the_indexes_of_an_encrypted_database_are_encrypted) {
   options.env = env.get();
   IndexedDBOptions indexes;
   indexes.open.calibration = Calibration::kNone;
-  indexes.build_threads = 1;
+  indexes.build.threads = 1;
   for (int round = 0; round < 2; ++round) {
     auto db = RequireOk(IndexedDB::Open(options, directory / "db", indexes));
     for (int i = 0; i < 500; ++i) {

@@ -8,6 +8,7 @@
 #include <boost/test/unit_test.hpp>
 #include <thread>
 
+#include "index/machine/available_memory.h"
 #include "test/sanitizer.h"
 
 namespace cairn {
@@ -56,6 +57,12 @@ BOOST_AUTO_TEST_CASE(counts_the_cores_that_this_process_may_use) {
   BOOST_TEST(topology.cores() <= topology.hardware_threads());
   BOOST_TEST(topology.numa_nodes() >= 1);
   BOOST_TEST(topology.memory_bytes() > uint64_t{1} << 26);
+}
+
+BOOST_AUTO_TEST_CASE(available_memory_is_a_part_of_all) {
+  const uint64_t available = AvailableMemoryBytes();
+  BOOST_TEST(available > 0u);
+  BOOST_TEST(available <= Topology::Get().memory_bytes());
 }
 
 BOOST_AUTO_TEST_CASE(the_callers_number_of_threads_wins) {

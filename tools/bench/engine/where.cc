@@ -106,7 +106,7 @@ void Count(benchmark::State& state, bool few, WhereStrategy strategy) {
   WherePlan plan;
   uint64_t count = OrThrow(group.Count(where, options, &plan));  // makes what is made once
   for (auto _ : state) count = OrThrow(group.Count(where, options, &plan));
-  state.SetLabel(WhereStrategyName(plan.strategy));
+  state.SetLabel(std::string(WhereStrategyName(plan.strategy)));
   state.counters["rows"] = static_cast<double>(count);
   for (const auto& candidate : plan.candidates) {
     if (candidate.strategy == plan.strategy) {
@@ -127,7 +127,7 @@ void Find(benchmark::State& state, bool first, WhereStrategy strategy) {
   WhereResult matches;
   OrThrow(group.Find(where, options, &matches));
   for (auto _ : state) OrThrow(group.Find(where, options, &matches));
-  state.SetLabel(WhereStrategyName(matches.plan.strategy));
+  state.SetLabel(std::string(WhereStrategyName(matches.plan.strategy)));
   state.counters["rows"] = static_cast<double>(matches.rows.size());
 }
 
@@ -135,7 +135,7 @@ const bool kRegistered = [] {
   for (const WhereStrategy strategy :
        {WhereStrategy::kAuto, WhereStrategy::kGather, WhereStrategy::kBitmap, WhereStrategy::kScan,
         WhereStrategy::kWalk}) {
-    const std::string name = WhereStrategyName(strategy);
+    const std::string name(WhereStrategyName(strategy));
     const auto add = [](const std::string& called, auto body) {
       benchmark::RegisterBenchmark(called.c_str(), body)
           ->ArgName("percent")

@@ -211,7 +211,7 @@ absl::Status Where(benchmark::State& state, cudaStream_t stream, const WhereCase
           .entries = size,
           .limit_seconds = limit});
   ASSIGN_OR_RETURN(const DeviceWherePlan plan, group->Explain(where, !of.rows, of.strategy));
-  state.SetLabel(DeviceWhereStrategyName(plan.strategy));
+  state.SetLabel(std::string(DeviceWhereStrategyName(plan.strategy)));
   ASSIGN_OR_RETURN(const uint64_t found, gpu::ReadBack(total, stream));
   if (found != truth) {
     return absl::InternalError(absl::StrFormat("%d rows, but there are %d", found, truth));

@@ -217,8 +217,8 @@ class Database {
   IndexedDBOptions IndexOptions() const {
     IndexedDBOptions options;
     options.open.calibration = Calibration::kNone;
-    options.open.threads = options.build_threads = options.compact_threads = 1;
-    options.build_memory_budget = 1 << 20;
+    options.open.threads = options.build.threads = options.compact_threads = 1;
+    options.build.memory_budget = 1 << 20;
     const absl::Duration follow[] = {absl::Milliseconds(10), absl::Milliseconds(1),
                                      absl::ZeroDuration()};
     options.follow_interval = follow[world_[kFollow]];
