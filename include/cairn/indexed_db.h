@@ -327,6 +327,10 @@ class IndexedDB : public rocksdb::StackableDB {
   virtual absl::Status WaitUntilReady(const std::string& name,
                                       absl::Duration timeout = absl::InfiniteDuration()) = 0;
 
+  // Results of Lookup and LookupRows take memory for all rows found, which for
+  // KeyQuery::Everything() is all rows of the index: set LookupOptions::limit, and go on with the
+  // cursor.
+  //
   // The primary keys of the rows with these keys, or with keys in this range: see lookup.h. One
   // state of the index answers, with all writes that had returned when the call began, included
   // columns among it if LookupOptions::columns asks for them.
