@@ -105,8 +105,9 @@ absl::Status LogFollower::CatchUpAlone(const FollowedIndex& index) const {
   // The layers above the root keep values, or there would be no index.
   ASSIGN_OR_RETURN(const std::unique_ptr<SnapshotSource> source,
                    SnapshotSource::FromDb(db_->GetRootDB(), index.column_family()));
+  // Durable: the files of a later opening may not show any more that rows were read again.
   CatchUpOptions options;
-  options.durable = false;
+  options.durable = true;
   options.cancelled = &index.cancelled();
   return CatchUp(*source, options, index.writer().get(), live_).status();
 }

@@ -113,14 +113,22 @@ class Successors {
     for (auto i = static_cast<size_t>(behind - files_.begin()); i-- > 0;) {
       if (largest_[i] < gone.smallest) return false;
       const TableFile& file = *files_[i];
-      const bool is_old =
-          file.ancestry == 0 || gone.ancestry == 0 || file.ancestry <= gone.ancestry;
-      if (file.number > gone.number && file.largest >= gone.smallest && is_old) return true;
+      if (file.number > gone.number && file.largest >= gone.smallest && IsAsOld(file, gone)) {
+        return true;
+      }
     }
     return false;
   }
 
  private:
+  static bool IsAsOld(const TableFile& file, const TableFile& gone) {
+    if (file.ancestry == 0 || gone.ancestry == 0) return true;
+    if (file.ancestry != gone.ancestry) return file.ancestry < gone.ancestry;
+    // Rows that were written, flushed and followed by others within a second: numbers tell.
+    const bool was_brief = gone.created <= gone.ancestry + 1;
+    return !was_brief || file.smallest_sequence <= gone.largest_sequence;
+  }
+
   std::vector<const TableFile*> files_;    // by their smallest keys
   std::vector<std::string_view> largest_;  // of all up to each
 };
@@ -201,7 +209,7 @@ TableFiles ListTableFiles(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_f
     for (const rocksdb::SstFileMetaData& file : level.files) {
       tables.files.push_back({file.file_number, file.size, file.largest_seqno,
                               file.file_creation_time, file.oldest_ancester_time, false,
-                              file.smallestkey, file.largestkey});
+                              file.smallestkey, file.largestkey, file.smallest_seqno});
     }
   }
   std::sort(tables.files.begin(), tables.files.end(),

@@ -34,6 +34,7 @@ struct TableFile {
   // be wider than the file's.
   std::string smallest;
   std::string largest;
+  SequenceNumber smallest_sequence = 0;  // of a live file, 0 of a remembered one
 
   bool operator==(const TableFile&) const = default;
 };

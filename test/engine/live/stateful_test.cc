@@ -3,8 +3,8 @@
 // shrunk, and printed so that it can be run again.
 //
 // CAIRN_TEST_SECONDS=3600 runs for longer; CAIRN_TEST_SEED takes other programs; CAIRN_TEST_PROGRAM
-// names a file with one, to be run instead; CAIRN_TEST_SWITCHES=all has everything tried
-// (stateful/switches.h).
+// names a file with one, to be run instead; CAIRN_TEST_VERBOSE prints programs and what the indexes
+// report; CAIRN_TEST_SWITCHES=-name leaves something out (stateful/switches.h).
 #include <boost/test/unit_test.hpp>
 #include <cctype>
 #include <cstdlib>
@@ -14,6 +14,7 @@
 
 #include "absl/time/clock.h"
 #include "test/engine/live/stateful/checks.h"
+#include "test/engine/live/stateful/found_programs.h"
 #include "test/engine/live/stateful/interpreter.h"
 #include "test/engine/live/stateful/shrinker.h"
 #include "test/engine/live/stateful/steps.h"
@@ -72,6 +73,17 @@ BOOST_AUTO_TEST_CASE(programs_are_text_that_can_be_read_again) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(found_programs_stay_right) {
+  if (kUnderAsan || kUnderTsan) return;  // see below
+  RegisterTags();
+  for (const char* text : stateful::kFoundPrograms) {
+    const auto program = stateful::ProgramOf(text);
+    BOOST_REQUIRE(program.has_value());
+    const auto wrong = Interpreter(*program).Run();
+    BOOST_TEST(!wrong.has_value(), text << wrong.value_or(""));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(every_answer_is_right_or_refused) {
   // Sanitizers do not see into RocksDB's library: a mutex that it destroys and makes again at one
   // place is an error to them.
@@ -81,9 +93,8 @@ BOOST_AUTO_TEST_CASE(every_answer_is_right_or_refused) {
   if (given != nullptr) {
     const auto program = stateful::ProgramOf(ReadFile(given));
     BOOST_REQUIRE(program.has_value());
-    Interpreter interpreter(*program);
-    const auto wrong = interpreter.Run();
-    BOOST_TEST(!wrong.has_value(), wrong.value_or(""));
+    const auto wrong = Interpreter(*program).Run();
+    BOOST_TEST(!wrong.has_value(), *wrong << "\n" << Shrunken(*program, *wrong, absl::Seconds(60)));
     return;
   }
   const char* seconds = std::getenv("CAIRN_TEST_SECONDS");

@@ -19,7 +19,7 @@ BOOST_AUTO_TEST_SUITE(table_files_test)
 namespace {
 
 TableFile File(uint64_t number, std::string smallest, std::string largest, uint64_t ancestry = 0) {
-  return {number, 1000, number, 0, ancestry, false, std::move(smallest), std::move(largest)};
+  return {number, 1000, number, 0, ancestry, false, std::move(smallest), std::move(largest), 0};
 }
 
 std::string Ranges(const TableFiles& then, const TableFiles& now,
@@ -56,6 +56,16 @@ BOOST_AUTO_TEST_CASE(a_file_went_on_into_newer_ones_that_are_as_old_and_have_its
   BOOST_TEST(Ranges(then, {false, "", {File(8, "a", "z", 150)}}) == "b-d ");
   BOOST_TEST(Ranges(then, {false, "", {File(6, "a", "z", 100)}}) == "f-h ");
   BOOST_TEST(Ranges(then, {false, "", {File(8, "da", "ez", 1)}}) == "b-d f-h ");
+  // Of the same second: one that was flushed then went on only into what has its numbers.
+  TableFile brief = File(7, "f", "h", 200), newer = File(8, "a", "z", 200);
+  brief.created = 201;
+  newer.smallest_sequence = 8;
+  BOOST_TEST(Ranges({false, "", {brief}}, {false, "", {newer}}) == "f-h ");
+  newer.smallest_sequence = 7;
+  BOOST_TEST(Ranges({false, "", {brief}}, {false, "", {newer}}).empty());
+  brief.created = 260;
+  newer.smallest_sequence = 8;
+  BOOST_TEST(Ranges({false, "", {brief}}, {false, "", {newer}}).empty());
   // Of unknown age.
   BOOST_TEST(Ranges(then, {false, "", {File(8, "a", "z")}}).empty());
   // One that was there then is none.

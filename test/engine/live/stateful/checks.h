@@ -40,7 +40,8 @@ inline const Rows& Interpreter::ScanRows(size_t family) {
     throw Failure(absl::StrCat("column family ", kFamilyNames[family], " has", rows));
   }
   model_[family] = scanned_[family];
-  sure_[family] = database_.world()[kFilter] == kNoFilter && database_.world()[kStyle] != kFifo;
+  sure_[family] = !deleted_file_ && database_.world()[kFilter] == kNoFilter &&
+                  database_.world()[kStyle] != kFifo;
   return scanned_[family];
 }
 
@@ -52,14 +53,18 @@ inline void Interpreter::AskIndexes(uint64_t salt) {
   const uint32_t extractor = database_.world()[kExtractor];
   for (const size_t index : created_) {
     const IndexKind& kind = IndexKinds()[index];
-    const absl::Status refusal =
-        Questions(database_.get(), kind, scanned_[kind.family], extractor, salt + index).AskAll();
+    const absl::Status refusal = Questions(database_.get(), kind, scanned_[kind.family], extractor,
+                                           salt + index, LossesOf(index))
+                                     .AskAll();
     ++events_[refusal.ok() ? "indexes that answered" : "indexes that refused"];
   }
   const std::vector<size_t> indexes(created_.begin(), created_.end());
   for (size_t i = 1; i < indexes.size(); ++i) {
     const IndexKind &a = IndexKinds()[indexes[i - 1]], &b = IndexKinds()[indexes[i]];
-    if (a.family != b.family) continue;
+    if (a.family != b.family || LossesOf(indexes[i - 1]) != Losses::kNone ||
+        LossesOf(indexes[i]) != Losses::kNone) {
+      continue;
+    }
     AskTogether(database_.get(), a, b, scanned_[a.family], extractor, salt);
   }
 }
@@ -78,7 +83,7 @@ inline absl::Status Interpreter::AwaitReady(size_t index) {
           IndexKinds()[index].name, " was built ", info->builds - before->builds, " times and is ",
           std::string(IndexStateName(info->state)), ": ", info->status.ToString()));
     }
-    if (absl::Now() - begin > (Refuses() ? kLongestRefusal : kLongestWait)) {
+    if (absl::Now() - begin > (Refuses(index) ? kLongestRefusal : kLongestWait)) {
       throw Failure(absl::StrCat(IndexKinds()[index].name, " is not ready after ",
                                  absl::FormatDuration(absl::Now() - begin)));
     }
@@ -88,7 +93,7 @@ inline absl::Status Interpreter::AwaitReady(size_t index) {
 // Every index must become ready, or be refused for a reason that there is.
 inline void Interpreter::Check(uint64_t salt) {
   if (!database_.is_open()) return;
-  database_.disk().is_slow = false;
+  database_.disk().is_slow = database_.disk().log_is_slow = database_.disk().is_full = false;
   for (size_t index = 0; index < IndexKinds().size(); ++index) {
     if (created_.count(index) == 0) continue;
     const IndexKind& kind = IndexKinds()[index];
@@ -96,13 +101,14 @@ inline void Interpreter::Check(uint64_t salt) {
       Require(database_->DropIndex(kind.name), "dropping an index whose column family was dropped");
       created_.erase(index);
       CreateIndex(index);
+      if (created_.count(index) == 0) continue;
     }
     absl::Status status = AwaitReady(index);
-    if (Refuses()) {
-      if (absl::IsFailedPrecondition(status) || status.ok()) continue;
+    if (Refuses(index)) {
+      if (IsRefusal(status)) continue;
       throw Failure(absl::StrCat(kind.name, ": refused options: ", status.ToString()));
     }
-    if (kind.unique && (had_duplicates_ || HasDuplicates(kind, ScanRows(kind.family)))) {
+    if (kind.unique && (HasDuplicates(kind, ScanRows(kind.family)) || had_duplicates_)) {
       // Rows go until there are no two with one key.
       std::set<Key> keys;
       for (const auto& [row, value] : Rows(scanned_[kind.family])) {
@@ -129,10 +135,11 @@ inline void Interpreter::Check(uint64_t salt) {
     absl::Status refusal;
     for (int attempt = 0; attempt < 20; ++attempt) {
       refusal = Questions(database_.get(), kind, ScanRows(kind.family),
-                          database_.world()[kExtractor], salt + index)
+                          database_.world()[kExtractor], salt + index, LossesOf(index))
                     .AskAll();
       if (refusal.ok()) break;
-      AwaitReady(index).IgnoreError();
+      // Asking may be what showed that its log has expired.
+      if (!AwaitReady(index).ok()) Require(database_->RebuildIndex(kind.name), "rebuilding");
     }
     if (!refusal.ok()) {
       throw Failure(absl::StrCat(kind.name, " is ready, and refuses: ", refusal.ToString()));
@@ -143,12 +150,22 @@ inline void Interpreter::Check(uint64_t salt) {
 // The indexes are there that were; after a stop or a restored copy, some of them.
 inline void Interpreter::ReconcileIndexes(bool may_be_older) {
   std::set<std::string> names;
-  for (const IndexInfo& info : database_->ListIndexes()) names.insert(info.spec.name);
+  ignores_dropped_.clear();
+  for (const IndexInfo& info : database_->ListIndexes()) {
+    names.insert(info.spec.name);
+    for (size_t index = 0; index < IndexKinds().size(); ++index) {
+      if (info.spec.name == IndexKinds()[index].name &&
+          info.spec.dropped_rows == DroppedRows::kIgnore) {
+        ignores_dropped_.insert(index);
+      }
+    }
+  }
   std::set<size_t> there;
   for (size_t index = 0; index < IndexKinds().size(); ++index) {
     if (names.count(IndexKinds()[index].name) > 0) there.insert(index);
   }
-  if (!may_be_older && there != created_) throw Failure("after opening there are other indexes");
+  if (!may_be_older && !was_full_ && there != created_)
+    throw Failure("after opening there are other indexes");
   created_ = there;
   if (may_be_older) {
     // Perhaps of a column family that was dropped since.
@@ -163,30 +180,36 @@ inline void Interpreter::ReconcileIndexes(bool may_be_older) {
 inline void Interpreter::CreateIndex(size_t index) {
   const IndexKind& kind = IndexKinds()[index];
   if (created_.count(index) > 0 || !database_.has(kind.family)) return;
-  const absl::Status status =
-      database_->CreateIndex(SpecOf(kind.spec), database_.family(kind.family));
+  // If compactions drop rows, half of the indexes ignore that, and the others are refused.
+  ignores_dropped_.erase(index);
+  if (DropsRows(database_.world()) && index % 2 == 0) ignores_dropped_.insert(index);
+  IndexSpec spec = SpecOf(kind.spec);
+  if (ignores_dropped_.count(index) > 0) spec.dropped_rows = DroppedRows::kIgnore;
+  const absl::Status status = database_->CreateIndex(spec, database_.family(kind.family));
   lost_family_.erase(index);
-  if (status.ok()) {
+  if (status.ok() && !Refuses(index)) {
     created_.insert(index);
     if (kind.unique) had_duplicates_ = true;
     return;
   }
-  const World& world = database_.world();
-  const bool may_refuse = Refuses() || world[kFilter] != kNoFilter || world[kStyle] == kFifo;
-  if (may_refuse && absl::IsFailedPrecondition(status)) return;
+  if ((Refuses(index) && IsRefusal(status)) || (database_.disk().is_full && !status.ok())) return;
   throw Failure(absl::StrCat("creating index ", kind.name, ": ", status.ToString()));
 }
 
 inline void Interpreter::DropIndex(size_t index) {
-  if (created_.erase(index) == 0) return;
+  if (created_.count(index) == 0) return;
+  const absl::Status status = database_->DropIndex(IndexKinds()[index].name);
+  if (!status.ok() && database_.disk().is_full) return;  // it may be dropped again
+  created_.erase(index);
   lost_family_.erase(index);
-  Require(database_->DropIndex(IndexKinds()[index].name), "dropping an index");
+  Require(status, "dropping an index");
 }
 
 inline void Interpreter::Rebuild(size_t index) {
-  database_.disk().is_slow = true;
   const absl::Status status = database_->RebuildIndex(IndexKinds()[index].name);
-  if (!Refuses() || !absl::IsFailedPrecondition(status)) Require(status, "rebuilding");
+  if (!status.ok() && database_.disk().is_full) return;
+  database_.disk().is_slow = true;
+  if (!Refuses(index) || !IsRefusal(status)) Require(status, "rebuilding");
 }
 
 // A row that has one of two keys at each moment is found whenever both are asked for.
@@ -194,8 +217,10 @@ inline void Interpreter::RaceRows(size_t family, const std::string& key) {
   if (!database_.has(family)) return;
   for (const size_t index : created_) {
     const IndexKind& kind = IndexKinds()[index];
-    if (kind.family != family || kind.keys != CityOf || lost_family_.count(index) > 0) continue;
-    if (Refuses() || !AwaitReady(index).ok()) return;
+    if (kind.family != family || kind.keys != CityOf || lost_family_.count(index) > 0 ||
+        LossesOf(index) != Losses::kNone)
+      continue;
+    if (Refuses(index) || !AwaitReady(index).ok()) return;
     std::atomic<bool> stop = false;
     // Under cities that no other row has.
     const std::string values[] = {"x1|1|m1000|t1", "x2|1|m1001|t1"};
@@ -253,6 +278,7 @@ inline void Interpreter::Execute(const Command& command) {
     case kDeleteRange:
     case kMergeOperand:
     case kPutEntity:
+    case kSingle:
       AddRowOp(command);
       if (group_left_ > 0 && --group_left_ > 0) return;
       return WriteGroup();
@@ -322,7 +348,7 @@ inline void Interpreter::Execute(const Command& command) {
       if (Open()) ReconcileIndexes(/*may_be_older=*/true);
       return;
     case kFilterLog:
-      return FilterLog(args[0], args[1] == 1);
+      return FilterLog(args[0]);
     case kPlainSession:
       return PlainSession(command);
     case kCopy:
@@ -331,6 +357,14 @@ inline void Interpreter::Execute(const Command& command) {
       return Restore(args[0], args[1]);
     case kLoseFile:
       return LoseFile(args[0], args[1]);
+    case kRepair:
+      return Repair();
+    case kDisk:
+      database_.disk().is_slow = args[0] == kSlowForIndexes;
+      database_.disk().log_is_slow = args[0] == kSlowForLog;
+      database_.disk().is_full = args[0] == kFullForIndexes;
+      was_full_ |= database_.disk().is_full;
+      return;
     case kIdle:
       // Until the log has expired.
       if (database_.world()[kArchive] == kShortArchive) absl::SleepFor(absl::Milliseconds(1200));
@@ -347,7 +381,7 @@ inline void Interpreter::Execute(const Command& command) {
 }
 
 inline std::optional<std::string> Interpreter::Run() {
-  const auto is_row = [](const Command& command) { return command.op <= kPutEntity; };
+  const auto is_row = [](const Command& command) { return command.op <= kSingle; };
   size_t at = 0;
   try {
     if (!Open()) return std::nullopt;

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <random>
@@ -55,6 +58,8 @@ class Database {
   rocksdb::TransactionDB* transactions() { return transactions_; }
   rocksdb::OptimisticTransactionDB* optimistic() { return optimistic_; }
   std::vector<rocksdb::Transaction*>& prepared() { return prepared_; }
+  // Whether it is open with an option that lets the log and the rows differ.
+  bool is_special() const { return is_special_; }
   Handle* family(size_t i) { return families_[i]; }
   bool has(size_t i) const { return families_[i] != nullptr; }
   void SetFamily(size_t i, Handle* handle) {
@@ -85,6 +90,7 @@ class Database {
       options.compaction_style = rocksdb::kCompactionStyleUniversal;
     } else if (world_[kStyle] == kFifo) {
       options.compaction_style = rocksdb::kCompactionStyleFIFO;
+      options.num_levels = 1;
       options.compaction_options_fifo.max_table_files_size = 1500;
     }
     if (world_[kFilter] != kNoFilter) {
@@ -109,6 +115,7 @@ class Database {
     rocksdb::DB::ListColumnFamilies(options, kPath, &names).PermitUncheckedError();
     options.wal_filter = special.wal_filter;
     options.best_efforts_recovery = special.best_efforts_recovery;
+    is_special_ = special.wal_filter != nullptr || special.best_efforts_recovery;
     std::vector<rocksdb::ColumnFamilyDescriptor> families = {{"default", options}, {"a", options}};
     if (std::find(names.begin(), names.end(), "b") != names.end()) {
       families.emplace_back("b", options);
@@ -187,6 +194,12 @@ class Database {
     return absl::OkStatus();
   }
 
+  // While it is closed.
+  rocksdb::Status Repair() {
+    const rocksdb::Options options = Options();
+    return rocksdb::RepairDB(kPath, options, {{"default", options}, {"a", options}}, options);
+  }
+
   Rows Scan(size_t family) {
     Rows rows;
     if (!has(family)) return rows;
@@ -211,7 +224,13 @@ class Database {
   class NoLogger final : public rocksdb::Logger {
    public:
     using Logger::Logv;
-    void Logv(const char*, va_list) override {}
+    // What indexes report, if CAIRN_TEST_VERBOSE is set.
+    void Logv(const char* format, va_list arguments) override {
+      static const bool is_verbose = std::getenv("CAIRN_TEST_VERBOSE") != nullptr;
+      char line[1000];
+      if (!is_verbose || std::vsnprintf(line, sizeof(line), format, arguments) < 0) return;
+      if (std::strstr(line, "[cairn]") != nullptr) std::fprintf(stderr, "# %s\n", line);
+    }
   };
 
   IndexedDBOptions IndexOptions() const {
@@ -264,6 +283,7 @@ class Database {
   std::vector<Handle*> dropped_;  // of families that were dropped
   std::vector<rocksdb::Transaction*> prepared_;
   const rocksdb::Snapshot* snapshot_ = nullptr;
+  bool is_special_ = false;
   rocksdb::Status status_;
 };
 

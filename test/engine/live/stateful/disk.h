@@ -31,19 +31,29 @@ class Disk final : public rocksdb::FileSystemWrapper {
   const char* Name() const override { return "StatefulDisk"; }
 
   CrashFileSystem& files() { return *files_; }
-  std::atomic<bool> append_fails{false}, sync_fails{false}, is_slow{false};
+  std::atomic<bool> append_fails{false}, sync_fails{false};
+  std::atomic<bool> is_slow{false}, log_is_slow{false}, is_full{false};  // the former for indexes
 
   IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
                            std::unique_ptr<rocksdb::FSWritableFile>* file, Debug* d) override {
     TakeTime(path);
+    if (IsFull(path)) return Full();
     IOStatus s = FileSystemWrapper::NewWritableFile(path, options, file, d);
     if (s.ok() && path.ends_with(".log")) *file = std::make_unique<Log>(this, std::move(*file));
+    if (s.ok() && path.starts_with(kIndexPath)) {
+      *file = std::make_unique<IndexFile>(this, std::move(*file));
+    }
     return s;
   }
   IOStatus NewRandomRWFile(const std::string& path, const rocksdb::FileOptions& options,
                            std::unique_ptr<rocksdb::FSRandomRWFile>* file, Debug* d) override {
     TakeTime(path);
-    return FileSystemWrapper::NewRandomRWFile(path, options, file, d);
+    if (IsFull(path)) return Full();
+    IOStatus s = FileSystemWrapper::NewRandomRWFile(path, options, file, d);
+    if (s.ok() && path.starts_with(kIndexPath)) {
+      *file = std::make_unique<IndexSlots>(this, std::move(*file));
+    }
+    return s;
   }
 
  private:
@@ -53,11 +63,13 @@ class Disk final : public rocksdb::FileSystemWrapper {
         : FSWritableFileOwnerWrapper(std::move(file)), disk_(disk) {}
     IOStatus Append(const rocksdb::Slice& bytes, const IOOptions& options, Debug* d) override {
       if (disk_->append_fails) return Full();
+      disk_->TakeTimeOfLog();
       return FSWritableFileOwnerWrapper::Append(bytes, options, d);
     }
     IOStatus Append(const rocksdb::Slice& bytes, const IOOptions& options,
                     const rocksdb::DataVerificationInfo& info, Debug* d) override {
       if (disk_->append_fails) return Full();
+      disk_->TakeTimeOfLog();
       return FSWritableFileOwnerWrapper::Append(bytes, options, info, d);
     }
     IOStatus Sync(const IOOptions& options, Debug* d) override {
@@ -68,13 +80,45 @@ class Disk final : public rocksdb::FileSystemWrapper {
     }
 
    private:
-    static IOStatus Full() {
-      IOStatus s = IOStatus::NoSpace("made to be full");
-      s.SetRetryable(true);
-      return s;
-    }
     Disk* const disk_;
   };
+  class IndexFile final : public rocksdb::FSWritableFileOwnerWrapper {
+   public:
+    IndexFile(Disk* disk, std::unique_ptr<rocksdb::FSWritableFile> file)
+        : FSWritableFileOwnerWrapper(std::move(file)), disk_(disk) {}
+    IOStatus Append(const rocksdb::Slice& bytes, const IOOptions& options, Debug* d) override {
+      return disk_->is_full ? Full() : FSWritableFileOwnerWrapper::Append(bytes, options, d);
+    }
+    IOStatus Append(const rocksdb::Slice& bytes, const IOOptions& options,
+                    const rocksdb::DataVerificationInfo& info, Debug* d) override {
+      return disk_->is_full ? Full() : FSWritableFileOwnerWrapper::Append(bytes, options, info, d);
+    }
+
+   private:
+    Disk* const disk_;
+  };
+  class IndexSlots final : public rocksdb::FSRandomRWFileOwnerWrapper {
+   public:
+    IndexSlots(Disk* disk, std::unique_ptr<rocksdb::FSRandomRWFile> file)
+        : FSRandomRWFileOwnerWrapper(std::move(file)), disk_(disk) {}
+    IOStatus Write(uint64_t offset, const rocksdb::Slice& bytes, const IOOptions& options,
+                   Debug* d) override {
+      return disk_->is_full ? Full() : FSRandomRWFileOwnerWrapper::Write(offset, bytes, options, d);
+    }
+
+   private:
+    Disk* const disk_;
+  };
+
+  static IOStatus Full() {
+    IOStatus s = IOStatus::NoSpace("made to be full");
+    s.SetRetryable(true);
+    return s;
+  }
+  bool IsFull(const std::string& path) const { return is_full && path.starts_with(kIndexPath); }
+  void TakeTimeOfLog() const {
+    if (log_is_slow) std::this_thread::sleep_for(std::chrono::microseconds(500));
+  }
 
   void TakeTime(const std::string& path) const {
     if (is_slow && path.starts_with(kIndexPath)) {

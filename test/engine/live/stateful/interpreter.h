@@ -52,11 +52,12 @@ class Interpreter {
   // Sessions.
   bool Open(const Database::Special& special = {});
   void Reopen(const Command& command);
-  void FilterLog(uint32_t how, bool plain);
+  void FilterLog(uint32_t how);
   void PlainSession(const Command& command);
   void Copy(uint32_t slot);
   void Restore(uint32_t slot, uint32_t what);
   void LoseFile(uint32_t file, uint32_t how);
+  void Repair();
 
   // Files and families.
   void Ingest(const Command& command);
@@ -83,9 +84,18 @@ class Interpreter {
   // The rows as they are, which must be those of the model where that is sure of them.
   const Rows& ScanRows(size_t family);
   void Forget() { sure_.fill(false); }
-  // Whether no index is ready with these options.
-  bool Refuses() const {
-    return database_.world()[kWritePath] == kUnordered || database_.world()[kParanoid] != 0;
+  // Whether the index is not ready, as the database is open.
+  bool Refuses(size_t index) const {
+    return database_.is_special() || RefusesIndexes(database_.world()) ||
+           (DropsRows(database_.world()) && ignores_dropped_.count(index) == 0);
+  }
+  static bool IsRefusal(const absl::Status& status) {
+    return absl::IsFailedPrecondition(status) || absl::IsInvalidArgument(status);
+  }
+  // Which rows the index is asked for, if compactions have dropped or changed rows.
+  Losses LossesOf(size_t index) const {
+    if (ignores_dropped_.count(index) == 0) return Losses::kNone;
+    return values_changed_ ? Losses::kChanged : Losses::kRemoved;
   }
   static void Require(const rocksdb::Status& status, const std::string& doing);
   static void Require(const absl::Status& status, const std::string& doing);
@@ -102,11 +112,18 @@ class Interpreter {
   uint32_t group_left_ = 0;
   std::vector<RowOp> group_;
 
-  std::set<size_t> created_;      // indexes that there are
-  std::set<size_t> lost_family_;  // of these, those whose column family was dropped
-  bool had_duplicates_ = false;   // perhaps, since the unique index was last ready
-  bool failed_write_ = false;     // since the database was opened
-  bool imported_ = false;         // RocksDB 7.8 does not sync what it imports
+  std::set<size_t> created_;          // indexes that there are
+  std::set<size_t> lost_family_;      // of these, those whose column family was dropped
+  std::set<size_t> ignores_dropped_;  // of these, those with dropped_rows=ignore
+  bool values_changed_ = false;       // perhaps, by a compaction filter
+  bool had_duplicates_ = false;       // perhaps, since the unique index was last ready
+  bool failed_write_ = false;         // since the database was opened
+  bool deleted_file_ = false;         // since then: RocksDB may show that a while later
+  bool was_full_ = false;             // an index that cannot be marked is perhaps given up
+  bool remade_family_ = false;        // since then
+  bool imported_ = false;             // RocksDB 7.8 does not sync what it imports
+  std::array<std::vector<std::string>, kFamilies> singles_;  // rows of kSingle
+  uint32_t single_rows_ = 0;
   uint32_t tables_ = 0;
   uint32_t resumed_ = 0;
 };

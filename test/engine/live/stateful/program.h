@@ -76,6 +76,7 @@ enum Op : uint8_t {
   kDeleteRange,
   kMergeOperand,
   kPutEntity,
+  kSingle,  // a row that is written once, and then deleted by SingleDelete
   kWrite,
   kFinishPrepared,
   kHoldSnapshot,
@@ -101,6 +102,8 @@ enum Op : uint8_t {
   kCopy,
   kRestore,
   kLoseFile,
+  kRepair,
+  kDisk,
   kIdle,
   kRaceRows,
   kBuildBesideWrites,
@@ -120,6 +123,7 @@ enum How : uint32_t {  // of kWrite
   kLeftPrepared,
   kHows
 };
+enum DiskState : uint32_t { kGoodDisk, kSlowForIndexes, kSlowForLog, kFullForIndexes };  // of kDisk
 
 struct ArgInfo {
   const char* name;
@@ -141,6 +145,7 @@ inline const std::array<OpInfo, kOps>& OpInfos() {
       {"delete_range", 25, {family, key, {"end", kRowKeys}}},
       {"merge", 25, {family, key, value}},
       {"entity", 10, {family, key, value}},
+      {"single", 15, {family, {"delete", 2}, value}},
       {"write", 60, {{"how", kHows}, {"rows", 5}}},
       {"finish_prepared", 5, {{"commit", 2}}},
       {"hold_snapshot", 4, {}},
@@ -161,11 +166,13 @@ inline const std::array<OpInfo, kOps>& OpInfos() {
       {"remake_family", 4, {{"family", 3}, {"how", 2}}},
       {"reopen", 16, {{"field", kFields + 3}, {"value", 4}}},
       {"crash", 16, {{"operations", 30}, {"power", 3}, {"salt", 1000}, {"after_empty_range", 2}}},
-      {"filter_log", 4, {{"how", 3}, {"plain", 2}}},
+      {"filter_log", 4, {{"how", 3}}},
       {"plain_session", 7, {{"how", 4}, key, value}},
       {"copy", 5, {{"slot", 2}}},
       {"restore", 5, {{"slot", 2}, {"what", 3}}},
       {"lose_file", 4, {{"file", 8}, {"how", 4}}},
+      {"repair", 4, {}},
+      {"disk", 6, {{"how", 4}}},
       {"idle", 1, {}},
       {"race_rows", 2, {family, key}},
       {"build_beside_writes", 5, {{"index", 8}, key}},
@@ -245,12 +252,24 @@ inline std::optional<Program> ProgramOf(const std::string& text) {
   return program;
 }
 
-// RocksDB 7.8 waits for itself with unordered_write and manual_wal_flush.
-// Write paths by which a failed write keeps its number are not for attached databases.
-inline void MakeAttachable(World* world) {
+// RocksDB 7.8 waits for itself with unordered_write and manual_wal_flush. Its transactions
+// need an order, and may end the process with two queues once it has lost numbers.
+inline void MakePossible(World* world) {
   uint32_t& path = (*world)[kWritePath];
-  if ((*world)[kWrapper] != kOpen && (path == kPipelined || path == kTwoQueues)) path = kPlainPath;
   if (path == kUnordered) (*world)[kManualFlush] = 0;
+  const bool in_order = path == kPlainPath || path == kPipelined;
+  if ((*world)[kWrapper] == kAttachTransactions && !in_order) path = kPlainPath;
+}
+
+// Whether indexes of a database with such options are refused (IndexedDB lists them).
+inline bool RefusesIndexes(const World& world) {
+  const uint32_t path = world[kWritePath];
+  return world[kParanoid] != 0 || path == kUnordered ||
+         (world[kWrapper] != kOpen && (path == kPipelined || path == kTwoQueues));
+}
+// Whether compactions drop or change rows.
+inline bool DropsRows(const World& world) {
+  return world[kFilter] != kNoFilter || world[kStyle] == kFifo;
 }
 
 // Whether the switches (switches.h) allow a world, and a command in it.
@@ -298,9 +317,14 @@ inline bool Allows(const World& world, const Command& command) {
     case kRemakeFamily:
       return args[1] == 0 || IsOn("remake_past_object");
     case kFilterLog:
-      return args[1] == 0 ? IsOn("filter_log") : IsOn("filter_log_plain");
+      return IsOn("filter_log");
     case kLoseFile:
+      if (args[1] == 1) return IsOn("plain_best_efforts");
       return args[1] == 0 ? IsOn("best_efforts") : IsOn("removed_files");
+    case kRepair:
+      return IsOn("repair");
+    case kDisk:
+      return args[0] != kFullForIndexes || IsOn("full_disk");
     case kRaceRows:
       return IsOn("race_rows");
     default:
@@ -324,7 +348,7 @@ inline Program Generate(uint64_t seed) {
       const uint64_t values = FieldInfos()[i].values.size();
       program.world[i] = random() % 2 == 0 ? 0 : static_cast<uint32_t>(random() % values);
     }
-    MakeAttachable(&program.world);
+    MakePossible(&program.world);
   } while (!Allows(program.world));
   program.indexes = static_cast<uint32_t>(random() | random()) & 0xff;
   // Each program has commands of its own that it likes, and some that it never takes: what needs
@@ -333,7 +357,7 @@ inline Program Generate(uint64_t seed) {
   uint64_t sum = 0;
   for (size_t op = 0; op < kOps; ++op) {
     const uint64_t dice = random() % 4;
-    weights[op] = OpInfos()[op].weight * (dice == 0 && op > kPutEntity ? 0 : dice == 1 ? 6 : 1);
+    weights[op] = OpInfos()[op].weight * (dice == 0 && op > kSingle ? 0 : dice == 1 ? 6 : 1);
     sum += weights[op];
   }
   const uint32_t how = static_cast<uint32_t>(random() % kHows);
