@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_split.h"
 
-// What the stateful test may do is switched on here, by name. A part that finds a defect of today
+// What the stateful test may do is switched on here, by name. A part that finds a defect
 // is off until the defect is fixed; CAIRN_TEST_SWITCHES=name,other or =all switches more on.
 
 namespace cairn::stateful {
@@ -30,8 +30,10 @@ inline constexpr Switch kSwitches[] = {
     {"remake_past_object", true},
     {"delete_file", true},
     {"filter_log", true},
-    {"best_efforts", true},
-    {"plain_best_efforts", true},
+    // A RocksDB with assertions aborts (MemTable::Add, first_seqno_) if it writes after a recovery that
+    // ended in an earlier state.
+    {"best_efforts", false},
+    {"plain_best_efforts", false},
     {"removed_files", true},
     {"removing_filters", true},
     {"changing_filters", true},
