@@ -2,20 +2,107 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <type_traits>
 
 #include "absl/strings/str_format.h"
-#include "cpu_fast/batch/merge_search.h"
+#include "index/machine/aligned_buffer.h"
 #include "index/machine/prefetch.h"
 #include "index/machine/status_macros.h"
+#include "index/query/host_index.h"
 #include "index/run/run_columns.h"
 #include "index/sort/sort.h"
 #include "index/sort/sort_entry.h"
 
 namespace cairn {
 namespace {
+
+// SortedSearch::kMerge: a run of 32- or 64-bit keys as an index for batches whose keys ascend, each
+// of which it answers in one pass along the run, from the batch's first key to its last: the search
+// of sorted queries of Kim et al., FAST (SIGMOD 2010), section 7. Takes no memory.
+class MergeSearch final : public HostIndex {
+ public:
+  explicit MergeSearch(SortedRun run) : HostIndex(std::move(run)) {}
+
+  std::string description() const override { return "cpu:merge"; }
+  uint64_t memory_bytes() const override { return 0; }
+
+ private:
+  // Both require that the keys ascend.
+  void LowerBound(KeyBatch keys, Position* positions) const override;
+  void FindFirst(KeyBatch keys, RowId* row_ids) const override;
+};
+
+// A walk along ascending keys, which start on a cache line, to the lower bounds of ascending
+// queries. It goes from line to line by their last keys, and halves within a line: so no branch
+// depends on where in its line a key is.
+template <typename Key>
+class AscendingWalk {
+  static constexpr size_t kLineKeys = kCacheLineBytes / sizeof(Key);
+
+ public:
+  // Of queries that are at least `first`.
+  AscendingWalk(absl::Span<const Key> keys, Key first)
+      : keys_(keys), full_lines_(keys.size() / kLineKeys) {
+    const auto at = std::lower_bound(keys.begin(), keys.end(), first);
+    line_ = static_cast<size_t>(at - keys.begin()) / kLineKeys;
+  }
+
+  // The number of keys less than `query`, which must not be less than the one before.
+  size_t LowerBound(Key query) {
+    while (line_ < full_lines_ && keys_[line_ * kLineKeys + kLineKeys - 1] < query) ++line_;
+    const size_t first = line_ * kLineKeys;
+    const Key* line = keys_.data() + first;
+    size_t less = 0;
+    if (line_ < full_lines_) {
+      for (size_t half = kLineKeys / 2; half > 0; half /= 2) {
+        // A mask, since compilers make a branch of a conditional.
+        less += half & (0 - size_t{line[less + half - 1] < query});
+      }
+    } else {
+      while (less < keys_.size() - first && line[less] < query) ++less;
+    }
+    return first + less;
+  }
+
+ private:
+  const absl::Span<const Key> keys_;
+  const size_t full_lines_;
+  size_t line_;  // all before end below the last query
+};
+
+template <typename Key>
+void FindLowerBounds(absl::Span<const Key> keys, absl::Span<const Key> queries,
+                     Position* positions) {
+  AscendingWalk walk(keys, queries[0]);
+  for (size_t i = 0; i < queries.size(); ++i) {
+    positions[i] = static_cast<Position>(walk.LowerBound(queries[i]));
+  }
+}
+
+void MergeSearch::LowerBound(KeyBatch keys, Position* positions) const {
+  if (keys.empty()) return;
+  if (run().kind() == PhysicalType::kU32) {
+    FindLowerBounds(run().u32(), keys.u32(), positions);
+  } else {
+    FindLowerBounds(run().u64(), keys.u64(), positions);
+  }
+}
+
+void MergeSearch::FindFirst(KeyBatch keys, RowId* row_ids) const {
+  LowerBound(keys, row_ids);
+  const absl::Span<const RowId> rows = run().row_ids();
+  WithColumn(run(), [&](const auto& column) {
+    const auto queries = column.Queries(keys);
+    for (size_t i = 0; i < queries.size(); ++i) {
+      const Position p = row_ids[i];
+      row_ids[i] = p < rows.size() && column[p] == queries[i] ? rows[p] : kNoRow;
+    }
+  });
+}
 
 using Role = StrategyScratch::Role;
 

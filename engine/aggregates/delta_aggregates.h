@@ -10,7 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "cairn/column.h"
-#include "engine/aggregates/distinct_changes.h"
+#include "cairn/types.h"
 #include "engine/aggregates/masked_run.h"
 #include "engine/aggregates/measures.h"
 #include "engine/aggregates/run_aggregates.h"
@@ -18,6 +18,18 @@
 #include "index/machine/mutex.h"
 
 namespace cairn {
+
+// Which keys a version has that its base lacks, and lacks that its base has: the number of distinct
+// keys in a range is that of the base, less those lost, and those gained. Immutable.
+struct DistinctChanges {
+  std::vector<Position> lost;                 // where each begins in the base, ascending
+  std::vector<std::vector<Position>> gained;  // by part: the first entry left of each, ascending
+
+  // Takes time for the delta's entries. Throws std::bad_alloc.
+  static absl::StatusOr<DistinctChanges> Of(const Delta& delta);
+
+  uint64_t memory_bytes() const;
+};
 
 // What answers aggregates over a version beyond what its base has for them: of the parts of its
 // delta, and of what is removed. Made piece by piece when it is asked for, from that of a version

@@ -1,6 +1,7 @@
 #include "engine/aggregates/shared_keys.h"
 
 #include <algorithm>
+#include <queue>
 #include <string_view>
 #include <type_traits>
 
@@ -30,16 +31,8 @@ struct RunLeft {
 // The first key of `keys` that is not `before`.
 template <typename Key, typename Before>
 size_t FirstNotBefore(const EncodedKeys& keys, Before before) {
-  size_t first = 0;
-  for (size_t last = keys.size(); first < last;) {
-    const size_t middle = first + (last - first) / 2;
-    if (before(KeyAt<Key>(keys, middle))) {
-      first = middle + 1;
-    } else {
-      last = middle;
-    }
-  }
-  return first;
+  return PartitionPoint(size_t{0}, keys.size(),
+                        [&](size_t i) { return before(KeyAt<Key>(keys, i)); });
 }
 
 }  // namespace
@@ -67,35 +60,31 @@ void SharedKeys::Merge(absl::Span<const Delta* const> versions) {
     add(versions[v]->base_run, versions[v]->removed, v);
     for (const DeltaPart& part : versions[v]->parts) add(part.segment->run(), part.removed, v);
   }
-  std::vector<RunLeft<Key>*> heap;  // the least key is the top's
-  for (RunLeft<Key>& run : left) heap.push_back(&run);
   const auto later = [](const RunLeft<Key>* a, const RunLeft<Key>* b) {
     return b->key() < a->key();
   };
-  std::make_heap(heap.begin(), heap.end(), later);
+  std::priority_queue heap(later, std::vector<RunLeft<Key>*>());  // the least key is the top's
+  for (RunLeft<Key>& run : left) heap.push(&run);
   const auto pop = [&] {
-    std::pop_heap(heap.begin(), heap.end(), later);
-    RunLeft<Key>* const run = heap.back();
-    heap.pop_back();
+    RunLeft<Key>* const run = heap.top();
+    heap.pop();
     return run;
   };
   const auto push = [&](RunLeft<Key>* run) {
-    if (run->at == run->end) return;
-    heap.push_back(run);
-    std::push_heap(heap.begin(), heap.end(), later);
+    if (run->at != run->end) heap.push(run);
   };
   std::vector<RunLeft<Key>*> equal;
   std::vector<size_t> having;
   while (heap.size() > 1) {
     RunLeft<Key>* const first = pop();
-    const Key key = heap.front()->key();
+    const Key key = heap.top()->key();
     if (first->key() < key) {  // keys that it alone has
       first->Skip([&](const Key& other) { return other < key; });
       push(first);
       continue;
     }
     equal.assign(1, first);
-    while (!heap.empty() && heap.front()->key() == key) equal.push_back(pop());
+    while (!heap.empty() && heap.top()->key() == key) equal.push_back(pop());
     having.clear();
     for (const RunLeft<Key>* run : equal) having.push_back(run->version);
     std::sort(having.begin(), having.end());

@@ -4,18 +4,12 @@
 
 #include "absl/status/statusor.h"
 #include "index/keys/escaped_text.h"
+#include "index/run/run_columns.h"
 
 namespace cairn {
 
 void AppendKey(const SortedRun& run, size_t i, EncodedKeys* keys) {
-  switch (run.kind()) {
-    case PhysicalType::kU32:
-      return keys->AppendU32(run.u32()[i]);
-    case PhysicalType::kU64:
-      return keys->AppendU64(run.u64()[i]);
-    case PhysicalType::kBytes:
-      return keys->AppendBytes(run.bytes()[i]);
-  }
+  WithColumn(run, [&](const auto& column) { column.Append(i, keys); });
 }
 
 std::string KeyText(const KeyCodec& codec, const EncodedKeys& keys, size_t i) {

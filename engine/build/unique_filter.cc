@@ -1,38 +1,25 @@
 #include "engine/build/unique_filter.h"
 
-#include <type_traits>
-
 #include "absl/strings/str_format.h"
 #include "engine/build/run_keys.h"
 #include "index/keys/escaped_text.h"
 #include "index/keys/key_nulls.h"
 #include "index/machine/status_macros.h"
+#include "index/query/physical_key.h"
 
 namespace cairn {
 namespace {
 
 template <typename Key>
 EncodedKeys OneKey(const Key& key) {
-  EncodedKeys column;
-  if constexpr (std::is_same_v<Key, uint32_t>) {
-    column.Clear(PhysicalType::kU32);
-    column.AppendU32(key);
-  } else if constexpr (std::is_same_v<Key, uint64_t>) {
-    column.Clear(PhysicalType::kU64);
-    column.AppendU64(key);
-  } else {
-    column.Clear(PhysicalType::kBytes);
-    column.AppendBytes(key);
-  }
+  EncodedKeys column(kKindOf<Key>);
+  AppendKey(key, &column);
   return column;
 }
 
 template <typename Key>
 bool Holds(const EncodedKeys& column, const Key& key) {
-  if (column.empty()) return false;
-  if constexpr (std::is_same_v<Key, uint32_t>) return column.u32(0) == key;
-  if constexpr (std::is_same_v<Key, uint64_t>) return column.u64(0) == key;
-  if constexpr (std::is_same_v<Key, std::string_view>) return column.bytes(0) == key;
+  return !column.empty() && KeyAt<Key>(column, 0) == key;
 }
 
 }  // namespace

@@ -1,18 +1,29 @@
 #include "engine/delta/delta_writer.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <new>
+#include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
 #include "absl/strings/str_format.h"
+#include "absl/types/span.h"
+#include "cairn/types.h"
+#include "cpu_fast/simd/key_filter.h"
 #include "engine/delta/change_log.h"
 #include "engine/delta/compact_delta.h"
-#include "engine/delta/delta_parts.h"
+#include "engine/delta/delta.h"
+#include "engine/delta/delta_rows.h"
+#include "engine/delta/delta_segment.h"
 #include "engine/delta/new_row_order.h"
 #include "engine/delta/renumbered_delta.h"
-#include "engine/delta/row_keys.h"
 #include "engine/delta/update_rows.h"
 #include "engine/util/make_room.h"
 #include "engine/util/sorted_order.h"
@@ -24,6 +35,84 @@
 
 namespace cairn {
 namespace {
+
+// Removes entries from the parts of *next that have them. Internal where one is in none. Key is
+// uint32_t, uint64_t or std::string_view.
+template <typename Key>
+absl::Status TakeEntries(std::vector<DeltaEntry<Key>> taken, const DeltaRows& rows, Delta* next) {
+  std::vector<Key> keys;
+  std::vector<uint64_t> hashes;
+  std::vector<Position> first, removed;
+  for (size_t i = next->parts.size(); i-- > 0 && !taken.empty();) {
+    DeltaPart& part = next->parts[i];
+    const DeltaSegment& segment = *part.segment;
+    const auto column = ColumnOf<Key>(segment.run());
+    keys.resize(taken.size());
+    hashes.resize(taken.size());
+    for (size_t k = 0; k < keys.size(); ++k) {
+      keys[k] = taken[k].key;
+      hashes[k] = KeyFilter::Hash(keys[k]);
+    }
+    first.resize(taken.size());
+    segment.Prefetch(hashes);
+    RETURN_IF_ERROR(segment.FindFirst<Key>(keys, hashes, absl::MakeSpan(first)));
+    removed.clear();
+    size_t left = 0;
+    for (size_t k = 0; k < taken.size(); ++k) {
+      const auto& [key, row, place] = taken[k];
+      size_t p = segment.size();
+      if (first[k] != DeltaSegment::kNone) {
+        p = Gallop(first[k], segment.size(), [&, key = key, row = row](size_t at) {
+          return column[at] == key && rows.Less(segment.rows()[at], row);
+        });
+      }
+      if (p < segment.size() && column[p] == key && segment.rows()[p] == row &&
+          !part.removed.Contains(p)) {
+        removed.push_back(static_cast<Position>(p));
+      } else {
+        taken[left++] = taken[k];
+      }
+    }
+    taken.resize(left);
+    part.removed = part.removed.With(removed, {});
+  }
+  if (taken.empty()) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrFormat("%d entries of a delta are in none of its segments", taken.size()));
+}
+
+// Row id -> the keys of the entries that the row has in a delta; rows without any take nothing. Key
+// is uint32_t, uint64_t or std::string_view. Not thread-safe; what allocates throws std::bad_alloc.
+template <typename Key>
+class RowKeys {
+ public:
+  // A key that owns its bytes.
+  using Owned = std::conditional_t<std::is_same_v<Key, std::string_view>, std::string, Key>;
+
+  // The row's keys, valid until the next change.
+  absl::Span<const Owned> Find(RowId row) const {
+    const auto found = keys_.find(row);
+    return found == keys_.end() ? absl::Span<const Owned>() : absl::MakeConstSpan(found->second);
+  }
+  void Prefetch(RowId row) const { keys_.prefetch(row); }
+
+  void Set(RowId row, absl::Span<const Key> keys) {
+    if (keys.empty()) {
+      keys_.erase(row);
+    } else {
+      MakeRoomForOne(&keys_);
+      keys_[row].assign(keys.begin(), keys.end());
+    }
+  }
+  void Add(RowId row, Key key) {
+    MakeRoomForOne(&keys_);
+    keys_[row].emplace_back(key);
+  }
+  void Clear() { keys_.clear(); }
+
+ private:
+  absl::flat_hash_map<RowId, absl::InlinedVector<Owned, 1>> keys_;
+};
 
 // A segment is merged with what comes after it unless it has so many times as many entries.
 constexpr uint64_t kSegmentRatio = 4;

@@ -17,13 +17,6 @@ void AppendRanges(const RowUpdates& from, RowUpdates* to) {
   }
 }
 
-// Whether a source's row comes behind another's, as std::push_heap takes it.
-template <typename Source>
-bool IsBehind(const Source* a, const Source* b) {
-  const int order = a->primary_key.compare(b->primary_key);
-  return order != 0 ? order > 0 : a->age < b->age;
-}
-
 }  // namespace
 
 void UpdateMerge::Add(const DeltaFile& file) {
@@ -46,9 +39,7 @@ void UpdateMerge::Begin() {
     AppendRanges(source->slice, &source->deleted);
     source->ranges = DeletedRanges(source->deleted);
     has_ranges_ |= !source->ranges.empty();
-    if (!Load(source.get())) continue;
-    heap_.push_back(source.get());
-    std::push_heap(heap_.begin(), heap_.end(), IsBehind<Source>);
+    if (Load(source.get())) heap_.push(source.get());
   }
 }
 
@@ -88,7 +79,7 @@ bool UpdateMerge::Next(size_t rows, RowUpdates* updates) {
     for (const auto& source : sources_) AppendRanges(source->deleted, updates);
   }
   while (updates->rows() < rows && !heap_.empty()) {
-    const Source& latest = *heap_.front();
+    const Source& latest = *heap_.top();
     at_ = latest.primary_key;
     if (!IsDeleted(at_, latest.age)) {
       const uint64_t begin = latest.row == 0 ? 0 : latest.slice.row_ends[latest.row - 1];
@@ -102,14 +93,11 @@ bool UpdateMerge::Next(size_t rows, RowUpdates* updates) {
       if (!latest.slice.tuples.empty()) updates->tuples.Append(latest.slice.tuples[latest.row]);
     }
     // The row itself, and what was said of it before.
-    while (!heap_.empty() && heap_.front()->primary_key == at_) {
-      std::pop_heap(heap_.begin(), heap_.end(), IsBehind<Source>);
-      ++heap_.back()->row;
-      if (Load(heap_.back())) {
-        std::push_heap(heap_.begin(), heap_.end(), IsBehind<Source>);
-      } else {
-        heap_.pop_back();
-      }
+    while (!heap_.empty() && heap_.top()->primary_key == at_) {
+      Source* const source = heap_.top();
+      heap_.pop();
+      ++source->row;
+      if (Load(source)) heap_.push(source);
     }
   }
   return true;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <queue>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +43,13 @@ class UpdateMerge {
     size_t range = 0;              // the first one that does not end before what has been read
   };
 
+  struct IsBehind {
+    bool operator()(const Source* a, const Source* b) const {
+      const int order = a->primary_key.compare(b->primary_key);
+      return order != 0 ? order > 0 : a->age < b->age;
+    }
+  };
+
   void Begin();
   // Moves on to the row at `row`; false behind the last one.
   bool Load(Source* source) const;
@@ -50,7 +58,8 @@ class UpdateMerge {
 
   const PhysicalType kind_;
   std::vector<std::unique_ptr<Source>> sources_;  // by age
-  std::vector<Source*> heap_;  // those with rows left: on top the least row, of it the latest
+  // Those with rows left: on top the least row, of it the latest.
+  std::priority_queue<Source*, std::vector<Source*>, IsBehind> heap_;
   bool begun_ = false;
   bool has_ranges_ = false;
   std::string at_;  // the row that is being read

@@ -1,25 +1,181 @@
 // IndexGroup::GroupBy: for every kind of group, by way of what else it answers.
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/types/span.h"
+#include "cairn/column.h"
 #include "cairn/index_group.h"
+#include "cairn/query.h"
 #include "engine/aggregates/aggregate_values.h"
 #include "engine/groups/group_accumulator.h"
-#include "engine/groups/group_order.h"
-#include "engine/groups/row_groups.h"
+#include "engine/groups/value_codes.h"
 #include "engine/util/cursor_tag.h"
+#include "engine/util/make_room.h"
+#include "index/keys/escaped_text.h"
+#include "index/keys/key_encoding.h"
+#include "index/keys/key_number.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 #include "index/machine/stop_flag.h"
 
 namespace cairn {
 namespace {
+
+// Numbers groups of rows with equal values in some columns, from 0 on, as their first rows come; of
+// no columns there is one group, with or without rows. Values are equal as in ValueCodes. Throws
+// std::bad_alloc, and is of no use then.
+class RowGrouper {
+ public:
+  explicit RowGrouper(absl::Span<const DataType> types);
+
+  // Sets groups[i] to the group of row i, which has value i of each of these columns.
+  void Add(absl::Span<const ColumnValues> columns, absl::Span<uint32_t> groups);
+
+  size_t groups() const { return groups_; }
+  // Each group's value in a column.
+  ColumnValues KeysOf(size_t column) const;
+  // "group 'ASIA',1997", or "all rows".
+  std::string Described(size_t group) const;
+
+ private:
+  uint32_t CodeOf(size_t group, size_t column) const {
+    return codes_[group * values_.size() + column];
+  }
+
+  std::vector<ValueCodes> values_;  // of each column
+  // [c]: from a number for the values of columns up to c, and that of column c + 1, to one for
+  // both; the last one's are the groups.
+  std::vector<absl::flat_hash_map<uint64_t, uint32_t>> pairs_;
+  size_t groups_ = 0;
+  std::vector<uint32_t> codes_;  // of each group, one a column
+  std::vector<uint32_t> added_;  // scratch: of each column, one a row
+};
+
+RowGrouper::RowGrouper(absl::Span<const DataType> types)
+    : pairs_(types.size() < 2 ? 0 : types.size() - 1), groups_(types.empty() ? 1 : 0) {
+  for (const DataType type : types) values_.emplace_back(type);
+}
+
+void RowGrouper::Add(absl::Span<const ColumnValues> columns, absl::Span<uint32_t> groups) {
+  const size_t rows = groups.size();
+  if (values_.empty()) {
+    std::fill(groups.begin(), groups.end(), 0);
+    return;
+  }
+  added_.resize(values_.size() * rows);
+  for (size_t c = 0; c < values_.size(); ++c) {
+    values_[c].Add(columns[c], absl::MakeSpan(added_).subspan(c * rows, rows));
+  }
+  std::copy_n(added_.begin(), rows, groups.begin());
+  for (size_t c = 0; c < pairs_.size(); ++c) {
+    absl::flat_hash_map<uint64_t, uint32_t>& pairs = pairs_[c];
+    const uint32_t* const code = added_.data() + (c + 1) * rows;
+    for (size_t i = 0; i < rows; ++i) {
+      const uint64_t pair = uint64_t{groups[i]} << 32 | code[i];
+      const auto found = pairs.find(pair);
+      if (found != pairs.end()) {
+        groups[i] = found->second;
+      } else {
+        groups[i] = static_cast<uint32_t>(pairs.size());
+        MakeRoomForOne(&pairs);
+        pairs.emplace(pair, groups[i]);
+      }
+    }
+  }
+  for (size_t i = 0; i < rows; ++i) {
+    if (groups[i] < groups_) continue;
+    ++groups_;
+    for (size_t c = 0; c < values_.size(); ++c) codes_.push_back(added_[c * rows + i]);
+  }
+}
+
+ColumnValues RowGrouper::KeysOf(size_t column) const {
+  const ColumnValues& values = values_[column].values();
+  ColumnValues keys(values.type());
+  for (size_t g = 0; g < groups_; ++g) keys.AppendFrom(values, CodeOf(g, column), 1);
+  return keys;
+}
+
+std::string RowGrouper::Described(size_t group) const {
+  if (values_.empty()) return "all rows";
+  std::string text = "group ";
+  for (size_t c = 0; c < values_.size(); ++c) {
+    absl::StrAppend(&text, c == 0 ? "" : ",",
+                    cairn::Described(values_[c].values().value(CodeOf(group, c))));
+  }
+  return text;
+}
+
+// Puts groups in order, a page of them: each has bytes that compare as the groups do, and a
+// cursor is these. Throws std::bad_alloc.
+class GroupSorter {
+ public:
+  explicit GroupSorter(size_t groups) : keys_(groups) {}
+
+  // AggregateGroupsResult that were equal so far are ordered by this column, which has a value of
+  // each. Null is less than all others. InvalidArgument for a text beyond what a key may have.
+  absl::Status Then(const ColumnValues& column, Order order);
+
+  // Sets *groups to the first `limit` behind `after`, a cursor or empty, in order, and *cursor to
+  // the last one's, or "" where no more come. InvalidArgument for what is no cursor.
+  absl::Status Page(uint64_t limit, std::string_view after, std::vector<size_t>* groups,
+                    std::string* cursor) const;
+
+ private:
+  std::vector<std::string> keys_;
+};
+
+// What a cursor of groups begins with.
+constexpr char kOfGroup = 'g';
+
+absl::Status GroupSorter::Then(const ColumnValues& column, Order order) {
+  // Encodings of parts that are not the last have ends of their own.
+  const PartLayout layout = {column.type(), NullPolicy::kFirst, /*last=*/false};
+  for (size_t i = 0; i < keys_.size(); ++i) {
+    std::string& key = keys_[i];
+    const size_t begin = key.size();
+    RETURN_IF_ERROR(AppendPart(layout, column.value(i), &key));
+    if (order == Order::kAscending) continue;
+    for (size_t b = begin; b < key.size(); ++b) key[b] = static_cast<char>(~key[b]);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GroupSorter::Page(uint64_t limit, std::string_view after, std::vector<size_t>* groups,
+                               std::string* cursor) const {
+  cursor->clear();
+  groups->clear();
+  if (!after.empty() && after[0] != kOfGroup) {
+    return absl::InvalidArgumentError("GroupByOptions::after: not a cursor of groups");
+  }
+  for (size_t i = 0; i < keys_.size(); ++i) {
+    if (after.empty() || keys_[i] > after.substr(1)) groups->push_back(i);
+  }
+  const auto less = [&](size_t a, size_t b) { return keys_[a] < keys_[b]; };
+  const bool more = groups->size() > limit && limit > 0;
+  if (limit == 0) groups->clear();
+  if (more) {
+    const auto end = groups->begin() + static_cast<std::ptrdiff_t>(limit);
+    std::nth_element(groups->begin(), end, groups->end(), less);
+    groups->erase(end, groups->end());
+  }
+  std::sort(groups->begin(), groups->end(), less);
+  if (more) *cursor = std::string(1, kOfGroup).append(keys_[groups->back()]);
+  return absl::OkStatus();
+}
 
 // Rows whose columns are in memory at a time.
 constexpr size_t kRowsTogether = size_t{1} << 16;
@@ -189,6 +345,34 @@ class RowAggregation {
 };
 
 }  // namespace
+
+absl::StatusOr<std::vector<GroupOrder>> ParseGroupOrder(absl::Span<const std::string> texts,
+                                                        absl::Span<const std::string> columns) {
+  return Guarded("reading an order", [&]() -> absl::StatusOr<std::vector<GroupOrder>> {
+    std::vector<GroupOrder> order;
+    for (const std::string& text : texts) {
+      std::string name = text;
+      absl::StripAsciiWhitespace(&name);
+      GroupOrder by;
+      if (absl::EndsWithIgnoreCase(name, " desc")) {
+        by.order = Order::kDescending;
+        name.resize(name.size() - 5);
+      } else if (absl::EndsWithIgnoreCase(name, " asc")) {
+        name.resize(name.size() - 4);
+      }
+      absl::StripAsciiWhitespace(&name);
+      const auto found = std::find(columns.begin(), columns.end(), name);
+      if (found == columns.end()) {
+        return absl::InvalidArgumentError(
+            absl::StrFormat("there is no column %s to order by, only %s", Quoted(name),
+                            absl::StrJoin(columns, ", ")));
+      }
+      by.column = static_cast<size_t>(found - columns.begin());
+      order.push_back(by);
+    }
+    return order;
+  });
+}
 
 absl::Status IndexGroup::GroupBy(const Predicate& where, absl::Span<const Aggregate> aggregates,
                                  const GroupByOptions& options, GroupByResult* groups) const {

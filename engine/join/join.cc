@@ -1,20 +1,211 @@
 #include "cairn/join.h"
 
 #include <algorithm>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
+#include "absl/types/span.h"
 #include "cairn/column.h"
-#include "engine/join/join_cursor.h"
-#include "engine/join/key_groups.h"
+#include "cairn/key_codec.h"
+#include "cairn/query.h"
+#include "cairn/secondary_index.h"
+#include "cairn/types.h"
+#include "engine/util/scan_cursor.h"
+#include "index/keys/key_nulls.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 #include "index/machine/stop_flag.h"
+#include "index/query/physical_key.h"
 
 namespace cairn {
 namespace {
+
+// The keys of an index in order, each once, a page of them at a time, without those that have a
+// null in any part. What drives a join. Not thread-safe.
+class KeyGroups {
+ public:
+  // From the first key on, or, where `from` has one, from that. `index` must stay what it is.
+  // `with_rows`: whether rows() is wanted.
+  KeyGroups(const SecondaryIndex& index, EncodedKeys from, bool with_rows);
+
+  // Reads the next page; false where there are no more keys. Errors of the index's queries.
+  absl::StatusOr<bool> Next();
+
+  EncodedKeys& keys() { return keys_; }
+  size_t size() const { return counts_.size(); }
+  // The number of entries with key i, and their rows in the index's order.
+  uint64_t count(size_t i) const { return counts_[i]; }
+  absl::Span<const GlobalRowId> rows(size_t i) const {
+    return absl::MakeConstSpan(rows_).subspan(first_[i], counts_[i]);
+  }
+
+ private:
+  absl::Status ReadLast();
+
+  const SecondaryIndex& index_;
+  const bool with_rows_;
+  EncodedKeys from_;  // where the next page begins; empty: at the first key
+  Bound bound_;       // what it does with that key
+  bool exhausted_ = false;
+
+  FindResult page_;
+  EncodedKeys keys_;
+  std::vector<uint64_t> counts_;
+  std::vector<size_t> first_;  // in rows_
+  std::vector<GlobalRowId> rows_;
+};
+
+// Entries that are read at a time: as many as a batch of lookups needs to be at its fastest.
+constexpr uint64_t kEntriesOfPage = uint64_t{1} << 16;
+
+// Whether keys i and j are equal.
+bool SameKey(const EncodedKeys& keys, size_t i, size_t j) {
+  return WithPhysicalKey(keys.kind(), [&](auto type) {
+    using Key = typename decltype(type)::type;
+    return KeyAt<Key>(keys, i) == KeyAt<Key>(keys, j);
+  });
+}
+
+// Appends key i of `keys`, whichever kind they are of, to `to`, which is of the same.
+void AppendKeyOf(const EncodedKeys& keys, size_t i, EncodedKeys* to) {
+  WithPhysicalKey(keys.kind(), [&](auto type) {
+    using Key = typename decltype(type)::type;
+    AppendKey<Key>(KeyAt<Key>(keys, i), to);
+  });
+}
+
+KeyGroups::KeyGroups(const SecondaryIndex& index, EncodedKeys from, bool with_rows)
+    : index_(index),
+      with_rows_(with_rows),
+      from_(std::move(from)),
+      bound_(from_.empty() ? Bound::kOpen : Bound::kInclusive),
+      keys_(index.kind()) {}
+
+absl::StatusOr<bool> KeyGroups::Next() {
+  keys_.Clear(index_.kind());
+  counts_.clear();
+  first_.clear();
+  rows_.clear();
+  while (counts_.empty()) {
+    if (exhausted_) return false;
+    RangeBatch range = RangeBatch::Everything(index_.kind());
+    if (!from_.empty()) {
+      range.lower = from_.Batch();
+      range.lower_bound = bound_;
+    }
+    QueryOptions options;
+    options.with_keys = true;
+    options.limit = kEntriesOfPage;
+    RETURN_IF_ERROR(index_.Scan(range, &page_, options));
+    exhausted_ = page_.cursors[0].empty();
+    const size_t entries = page_.row_ids.size();
+    for (size_t begin = 0, end = 0; begin < entries; begin = end) {
+      for (end = begin + 1; end < entries && SameKey(page_.keys, begin, end);) ++end;
+      ASSIGN_OR_RETURN(const bool has_null, HasNull(index_.codec(), page_.keys, begin));
+      const bool is_last = end == entries && !exhausted_;
+      if (is_last) {
+        from_.Clear(index_.kind());
+        AppendKeyOf(page_.keys, begin, &from_);
+        bound_ = Bound::kExclusive;
+      }
+      if (has_null) continue;
+      AppendKeyOf(page_.keys, begin, &keys_);
+      counts_.push_back(end - begin);
+      first_.push_back(rows_.size());
+      if (is_last) {
+        RETURN_IF_ERROR(ReadLast());
+      } else if (with_rows_) {
+        for (size_t j = begin; j < end; ++j) rows_.push_back(page_.global_row(j));
+      }
+    }
+  }
+  return true;
+}
+
+// The last key's entries may go on behind the page: they are found by the key.
+absl::Status KeyGroups::ReadLast() {
+  if (!with_rows_) {
+    return index_.Count(RangeBatch::Equal(from_.Batch()), absl::MakeSpan(&counts_.back(), 1));
+  }
+  FindResult found;
+  RETURN_IF_ERROR(index_.Find(from_.Batch(), &found));
+  counts_.back() = found.row_ids.size();
+  for (size_t j = 0; j < found.row_ids.size(); ++j) rows_.push_back(found.global_row(j));
+  return absl::OkStatus();
+}
+
+// A row among those of its key, named by what outlives a merge: an index has the rows of a key in
+// this order.
+struct JoinRow {
+  uint32_t shard = 0;
+  std::string_view primary_key;
+
+  auto operator<=>(const JoinRow&) const = default;
+};
+
+// The place behind one pair of a join. Travels as an opaque string (JoinResult::cursor).
+//
+// Bytes, little-endian: the shards of the left and of the right row (4 each), the length of what
+// follows (4), a ScanCursor of the key and the left row's primary key, the right row's primary key.
+struct JoinCursor {
+  ScanCursor key;  // as the left index encodes it; without a primary key
+  JoinRow left;
+  JoinRow right;
+
+  std::string Encode() const;
+  // The views point into `text`. InvalidArgument unless it is the encoding of a cursor over keys of
+  // `kind`.
+  static absl::StatusOr<JoinCursor> Decode(std::string_view text, PhysicalType kind);
+};
+
+constexpr size_t kHeaderBytes = 12;
+
+void AppendU32(uint32_t number, std::string* text) {
+  for (int shift = 0; shift < 32; shift += 8) text->push_back(static_cast<char>(number >> shift));
+}
+
+uint32_t U32At(std::string_view text, size_t at) {
+  uint32_t number = 0;
+  for (size_t i = 0; i < 4; ++i) {
+    number |= uint32_t{static_cast<unsigned char>(text[at + i])} << (8 * i);
+  }
+  return number;
+}
+
+std::string JoinCursor::Encode() const {
+  ScanCursor scan = key;
+  scan.primary_key = left.primary_key;
+  const std::string place = scan.Encode();
+  std::string text;
+  AppendU32(left.shard, &text);
+  AppendU32(right.shard, &text);
+  AppendU32(static_cast<uint32_t>(place.size()), &text);
+  text.append(place).append(right.primary_key);
+  return text;
+}
+
+absl::StatusOr<JoinCursor> JoinCursor::Decode(std::string_view text, PhysicalType kind) {
+  if (text.size() < kHeaderBytes || U32At(text, 8) > text.size() - kHeaderBytes) {
+    return absl::InvalidArgumentError("expected the cursor of a join, found something else");
+  }
+  const size_t place_bytes = U32At(text, 8);
+  JoinCursor cursor;
+  ASSIGN_OR_RETURN(cursor.key, ScanCursor::Decode(text.substr(kHeaderBytes, place_bytes), kind));
+  cursor.left = {U32At(text, 0), cursor.key.primary_key};
+  cursor.right = {U32At(text, 4), text.substr(kHeaderBytes + place_bytes)};
+  cursor.key.primary_key = {};
+  return cursor;
+}
 
 std::string TypesText(const KeyCodec& codec) {
   std::string text;

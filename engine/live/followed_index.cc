@@ -309,7 +309,7 @@ absl::Status FollowedIndex::OpenWriter(rocksdb::DB* db, const OpenOptions& optio
   const auto recorder = std::make_shared<TableFilesRecorder>(db, column_family());
   writer->set_database([db] { return SyncLog(db, /*read_only=*/false); },
                        [recorder](Anchor* anchor) { return recorder->Record(&anchor->tables); });
-  std::shared_ptr<SecondaryIndex> index = OverWriter(writer, options);
+  std::shared_ptr<SecondaryIndex> index = OverWriter(writer);
   const MutexLock lock(&mutex_);
   writer_.swap(writer);
   index_.swap(index);

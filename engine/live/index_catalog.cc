@@ -11,6 +11,7 @@
 #include "index/files/checksum.h"
 #include "index/files/index_directory.h"
 #include "index/files/manifest.h"
+#include "index/files/manifest_text.h"
 #include "index/keys/escaped_text.h"
 #include "index/machine/status_macros.h"
 
@@ -34,15 +35,6 @@ std::string FormatMark(const IndexMark& mark) {
                                      kKinds[static_cast<size_t>(mark.kind)], why, mark.spec);
   absl::StrAppendFormat(&text, "%016x\n", Checksum(text.data(), text.size()));
   return text;
-}
-
-// Takes a line off the text; false where there is none.
-bool TakeLine(std::string_view* text, std::string_view* line) {
-  const size_t end = text->find('\n');
-  if (end == std::string_view::npos) return false;
-  *line = text->substr(0, end);
-  text->remove_prefix(end + 1);
-  return true;
 }
 
 // Nothing for any text that FormatMark does not write.

@@ -394,7 +394,7 @@ absl::StatusOr<std::shared_ptr<const SecondaryIndex>> IndexSet::Pin(const std::s
 absl::StatusOr<std::shared_ptr<const SecondaryIndex>> IndexSet::Pin(
     const FollowedIndex& index) const {
   RETURN_IF_ERROR(follower_->Current(index).status());
-  return OverVersion(index.writer()->version(), options_.open);
+  return OverVersion(index.writer()->version());
 }
 
 absl::StatusOr<std::shared_ptr<const IndexGroup>> IndexSet::PinGroup(
@@ -407,8 +407,7 @@ absl::StatusOr<std::shared_ptr<const IndexGroup>> IndexSet::PinGroup(
   if (indexes.empty()) return absl::InvalidArgumentError("a group of no indexes");
   ASSIGN_OR_RETURN(auto versions, follower_->CurrentTogether(indexes));
   std::vector<IndexGroup::Member> members;
-  for (auto& version : versions)
-    members.push_back({OverVersion(std::move(version), options_.open)});
+  for (auto& version : versions) members.push_back({OverVersion(std::move(version))});
   return groups_.Create(names, std::move(members));
 }
 
@@ -424,8 +423,7 @@ absl::StatusOr<FoundRows> IndexSet::LookupRows(const std::string& name, const Ke
   RETURN_IF_ERROR(index->Ready().status());
   const auto column_family = index->HoldColumnFamily();
   ASSIGN_OR_RETURN(LogFollower::State state, follower_->CurrentState(*index));
-  const std::unique_ptr<SecondaryIndex> version =
-      OverVersion(std::move(state.version), options_.open);
+  const std::unique_ptr<SecondaryIndex> version = OverVersion(std::move(state.version));
   const absl::StatusOr<std::unique_ptr<SnapshotSource>> rows =
       SourceAt(db_, index->column_family(), state.snapshot, Trial::kNone);
   return rows.ok() ? LookUpRows(*version, **rows, keys, options) : rows.status();
@@ -438,7 +436,7 @@ absl::StatusOr<std::shared_ptr<const SecondaryIndex>> IndexSet::PinStale(
   if (writer == nullptr) {
     return absl::UnavailableError(absl::StrFormat("index %s has not been built yet", Quoted(name)));
   }
-  return OverVersion(writer->version(), options_.open);
+  return OverVersion(writer->version());
 }
 
 void IndexSet::ListIndexes(std::vector<IndexInfo>* infos) const {

@@ -21,7 +21,6 @@ constexpr size_t kMaxBytesOfKeys = size_t{4} << 20;
 // More files are not remembered.
 constexpr size_t kMaxFiles = 100'000;
 constexpr int kFields = 8;
-constexpr char kHex[] = "0123456789abcdef";
 
 // Bytes other than printable ones without '%' and ':' are %hh.
 std::string EscapeKey(std::string_view key) {
@@ -31,7 +30,7 @@ std::string EscapeKey(std::string_view key) {
     if (byte > ' ' && byte <= '~' && c != '%' && c != ':') {
       text += c;
     } else {
-      text += {'%', kHex[byte >> 4], kHex[byte & 15]};
+      absl::StrAppendFormat(&text, "%%%02x", byte);
     }
   }
   return text;
@@ -39,14 +38,10 @@ std::string EscapeKey(std::string_view key) {
 
 std::string UnescapeKey(std::string_view text) {
   std::string key;
-  const std::string_view digits = kHex;
   for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%' || text.size() - i < 3) {
-      key += text[i];
-      continue;
-    }
-    key += static_cast<char>(digits.find(text[i + 1]) << 4 | (digits.find(text[i + 2]) & 15));
-    i += 2;
+    char byte = text[i];
+    if (byte == '%' && ReadHexEscape(text.substr(i + 1), &byte)) i += 2;
+    key += byte;
   }
   return key;
 }

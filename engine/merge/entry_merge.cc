@@ -97,17 +97,11 @@ class TypedEntryMerge final : public EntryMerge {
     if (base_left + added_left == 0 || pace_->stopped()) return false;
     Piece* const piece = &pieces_[slot];
     const uint64_t size = std::min(kPieceEntries, base_left + added_left);
-    // How many of the next `size` entries are the base's: the first `low` are, the most is `high`.
-    uint64_t low = size - std::min(size, added_left);
-    uint64_t high = std::min(size, base_left);
-    while (low < high) {
-      const uint64_t middle = (low + high) / 2;
-      if (BaseFirst(next_.base + middle, added_[next_.added + size - middle - 1])) {
-        low = middle + 1;
-      } else {
-        high = middle;
-      }
-    }
+    // How many of the next `size` entries are the base's.
+    const uint64_t low = PartitionPoint(
+        size - std::min(size, added_left), std::min(size, base_left), [&](uint64_t count) {
+          return BaseFirst(next_.base + count, added_[next_.added + size - count - 1]);
+        });
     piece->begin = next_;
     next_ = {next_.base + low, next_.added + size - low};
     piece->end = next_;

@@ -32,7 +32,6 @@ class MergedRowIds {
   RowId operator[](RowId row) const { return ids_[row]; }
 
   // The later rows that stay, by primary key.
-  absl::Span<const RowId> later_rows() const { return later_rows_; }
   // Which of them stand among the base's rows [begin, end): those before one of these and behind
   // the base's row before it, and with end = base_rows also those behind all.
   absl::Span<const RowId> LaterRowsAmong(RowId begin, RowId end) const;

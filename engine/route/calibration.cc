@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <utility>
 
 #include "engine/route/calibration_ladder.h"
 #include "engine/route/calibration_trials.h"
 #include "engine/route/curve_fit.h"
+#include "engine/route/router.h"
 #include "index/machine/guard.h"
 #include "index/machine/topology.h"
 
@@ -291,19 +291,13 @@ CostCurves Calibrator::Fit(size_t route) const {
   return curves;
 }
 
-int64_t SteadyNanoseconds() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<absl::StatusOr<CostCurves>>> Calibrate(
     absl::Span<const Route* const> routes, const SortedRun& run,
     const CalibrationOptions& options) {
   CalibrationOptions with_clock = options;
-  if (with_clock.now_ns == nullptr) with_clock.now_ns = SteadyNanoseconds;
+  if (with_clock.now_ns == nullptr) with_clock.now_ns = Router::SteadyNanoseconds;
   return Guarded("trying routes", [&]() -> absl::StatusOr<std::vector<absl::StatusOr<CostCurves>>> {
     return Calibrator(routes, run, with_clock).Run();
   });

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
@@ -14,7 +13,7 @@
 #include "absl/strings/charconv.h"
 #include "absl/strings/str_format.h"
 #include "cairn/device.h"
-#include "index/files/checksum.h"
+#include "index/files/manifest_text.h"
 #include "index/keys/escaped_text.h"
 #include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
@@ -30,12 +29,6 @@ constexpr std::string_view kCurveNames[CostCurves::kCurves] = {"point", "sorted_
                                                                "count"};
 // Times are stored with so many digits, which is more than trials can tell.
 constexpr int kDigits = 6;
-// "checksum ", 16 digits, line end
-constexpr size_t kChecksumLineBytes = 9 + 16 + 1;
-
-std::string ChecksumLine(std::string_view body) {
-  return absl::StrFormat("checksum %016x\n", Checksum(body.data(), body.size()));
-}
 
 bool IsPrintable(char c) {
   return c >= ' ' && c <= '~';
@@ -63,19 +56,6 @@ bool IsCurve(const CostCurves::Knots& knots) {
 bool AreCurves(const CostCurves& curves) {
   return IsAmount(curves.rows_per_query) && IsAmount(curves.ns_per_row) &&
          std::all_of(curves.ns.begin(), curves.ns.end(), IsCurve);
-}
-
-std::string_view TakeWord(std::string_view* text) {
-  const size_t space = std::min(text->find(' '), text->size());
-  const std::string_view word = text->substr(0, space);
-  text->remove_prefix(std::min(space + 1, text->size()));
-  return word;
-}
-
-bool ParseNumber(std::string_view text, uint64_t* number) {
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, *number);
-  return error == std::errc() && stop == end;
 }
 
 bool TakeAmount(std::string_view* text, double* amount) {
@@ -129,7 +109,7 @@ bool ReadRecord(LineReader* lines, CalibrationRecord* record) {
   std::string_view value;
   if (!lines->Take("machine", &value)) return false;
   record->key.machine = value;
-  if (!lines->Take("version", &value) || !ParseNumber(value, &record->key.version)) return false;
+  if (!lines->Take("version", &value) || !ParseDecimal(value, &record->key.version)) return false;
   if (!lines->Take("structure", &value)) return false;
   record->key.structure = value;
   while (lines->Take("rows", &value)) {
@@ -229,7 +209,7 @@ absl::StatusOr<std::string> FormatCalibration(absl::Span<const CalibrationRecord
       }
     }
   }
-  text += ChecksumLine(text);
+  AppendChecksumLine(&text);
   if (text.size() > kMaxCalibrationBytes) {
     return absl::InvalidArgumentError(absl::StrFormat("calibrations of %d bytes, of at most %d",
                                                       text.size(), kMaxCalibrationBytes));
@@ -239,18 +219,8 @@ absl::StatusOr<std::string> FormatCalibration(absl::Span<const CalibrationRecord
 
 absl::StatusOr<std::vector<CalibrationRecord>> ParseCalibration(std::string_view text,
                                                                 std::string_view path) {
-  if (text.size() > kMaxCalibrationBytes || text.size() < kChecksumLineBytes) {
-    return absl::DataLossError(
-        absl::StrFormat("calibration '%s' is damaged: it has %d bytes, expected %d to %d", path,
-                        text.size(), kChecksumLineBytes, kMaxCalibrationBytes));
-  }
-  const std::string_view body = text.substr(0, text.size() - kChecksumLineBytes);
-  const std::string checksum = ChecksumLine(body);
-  if (text.substr(body.size()) != checksum) {
-    return absl::DataLossError(absl::StrFormat(
-        "calibration '%s' is damaged: its last line, at offset %d, is %s, expected %s", path,
-        body.size(), Quoted(text.substr(body.size())), Quoted(checksum)));
-  }
+  std::string_view body;
+  RETURN_IF_ERROR(TakeChecksumLine(text, path, kMaxCalibrationBytes, &body));
   LineReader lines(body);
   const auto damaged = [&](std::string_view what) {
     return absl::DataLossError(
@@ -258,7 +228,7 @@ absl::StatusOr<std::vector<CalibrationRecord>> ParseCalibration(std::string_view
   };
   std::string_view value;
   uint64_t version = 0;
-  if (!lines.Take(kFirstKey, &value) || !ParseNumber(value, &version)) {
+  if (!lines.Take(kFirstKey, &value) || !ParseDecimal(value, &version)) {
     return damaged("expected 'cairn-calibration' and a format version");
   }
   if (version != kVersion) {

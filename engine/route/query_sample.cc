@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "absl/functional/function_ref.h"
+#include "index/machine/splitmix.h"
+#include "index/query/physical_key.h"
 #include "index/run/run_columns.h"
 
 namespace cairn {
@@ -23,17 +25,7 @@ void AppendKeys(const SortedRun& run, absl::Span<const Position> positions, Enco
     });
   }
   for (size_t i = 0; i < positions.size(); ++i) {
-    switch (run.kind()) {
-      case PhysicalType::kU32:
-        to->AppendU32(0);
-        break;
-      case PhysicalType::kU64:
-        to->AppendU64(0);
-        break;
-      case PhysicalType::kBytes:
-        to->AppendBytes("");
-        break;
-    }
+    WithPhysicalKey(run.kind(), [&](auto type) { AppendKey(typename decltype(type)::type(), to); });
   }
 }
 
@@ -107,12 +99,8 @@ void QuerySample::Column::Repeat(size_t count) {
 }
 
 size_t QuerySample::Below(size_t n) {
-  // splitmix64
-  uint64_t z = (random_ += 0x9E3779B97F4A7C15);
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
-  z ^= z >> 31;
-  return static_cast<size_t>((z >> 32) * uint64_t{n} >> 32);  // positions take 32 bits
+  return static_cast<size_t>((NextRandom(&random_) >> 32) * uint64_t{n} >>
+                             32);  // positions take 32 bits
 }
 
 KeyBatch QuerySample::Next(size_t count) {

@@ -5,20 +5,16 @@
 #include "engine/log/settled_changes.h"
 #include "engine/serve/change_extractor.h"
 #include "index/machine/status_macros.h"
+#include "index/query/physical_key.h"
 
 namespace cairn {
 namespace {
 
 bool SameKey(const EncodedKeys& a, size_t i, const EncodedKeys& b, size_t j) {
-  switch (a.kind()) {
-    case PhysicalType::kU32:
-      return a.u32(i) == b.u32(j);
-    case PhysicalType::kU64:
-      return a.u64(i) == b.u64(j);
-    case PhysicalType::kBytes:
-      return a.bytes(i) == b.bytes(j);
-  }
-  return false;
+  return WithPhysicalKey(a.kind(), [&](auto type) {
+    using Key = typename decltype(type)::type;
+    return KeyAt<Key>(a, i) == KeyAt<Key>(b, j);
+  });
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <memory>
 
-#include "cairn/options.h"
 #include "cairn/secondary_index.h"
 #include "engine/version/index_version.h"
 #include "engine/version/index_writer.h"
@@ -10,12 +9,10 @@
 namespace cairn {
 
 // A SecondaryIndex over the versions that `writer` makes: what SecondaryIndex::Open returns.
-std::unique_ptr<SecondaryIndex> OverWriter(std::shared_ptr<IndexWriter> writer,
-                                           const OpenOptions& options);
+std::unique_ptr<SecondaryIndex> OverWriter(std::shared_ptr<IndexWriter> writer);
 
 // A SecondaryIndex over one version, which it stays. CatchUp and Merge are FailedPrecondition.
-std::unique_ptr<SecondaryIndex> OverVersion(std::shared_ptr<const IndexVersion> version,
-                                            const OpenOptions& options);
+std::unique_ptr<SecondaryIndex> OverVersion(std::shared_ptr<const IndexVersion> version);
 
 // The version that answers now, of an index of one of these; null of any other.
 std::shared_ptr<const IndexVersion> VersionOf(const SecondaryIndex& index);

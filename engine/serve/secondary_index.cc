@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,23 +38,24 @@ namespace {
 // answers from that: from the base alone, or from base and delta where something has come since.
 class OpenIndex final : public SecondaryIndex {
  public:
-  // One of `writer` and `pinned` is null.
-  OpenIndex(std::shared_ptr<IndexWriter> writer, std::shared_ptr<const IndexVersion> pinned,
-            const OpenOptions& options)
+  explicit OpenIndex(std::shared_ptr<const IndexVersion> pinned) : pinned_(std::move(pinned)) {}
+  explicit OpenIndex(std::shared_ptr<IndexWriter> writer)
       : writer_(std::move(writer)),
-        pinned_(std::move(pinned)),
-        options_(options),
-        spec_(version()->spec()),
-        codec_(version()->base->codec) {}
+        spec_(writer_->version()->spec()),
+        codec_(writer_->version()->base->codec) {}
 
-  const IndexSpec& spec() const override { return spec_; }
-  const KeyCodec& codec() const override { return codec_; }
+  const IndexSpec& spec() const override { return pinned_ != nullptr ? pinned_->spec() : *spec_; }
+  const KeyCodec& codec() const override {
+    return pinned_ != nullptr ? pinned_->base->codec : *codec_;
+  }
   SequenceNumber sequence() const override { return version()->sequence; }
 
   absl::Status Execute(const Batch& batch) const override {
     std::fill(batch.shards.begin(), batch.shards.end(), 0);
-    return Guarded("answering a batch",
-                   [&] { return version()->Execute(batch, options_.threads); });
+    return Guarded("answering a batch", [&] {
+      const auto at = version();
+      return at->Execute(batch, at->base->options.threads);
+    });
   }
   absl::Duration PredictedTime(Operation operation, size_t queries) const override {
     return version()->base->router->router().PredictedTime(operation, queries);
@@ -65,7 +67,7 @@ class OpenIndex final : public SecondaryIndex {
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin() const override {
     return Guarded("pinning an index",
                    [&]() -> absl::StatusOr<std::shared_ptr<const SecondaryIndex>> {
-                     return OverVersion(version(), options_);
+                     return OverVersion(version());
                    });
   }
   absl::Status PrimaryKeys(absl::Span<const RowId> row_ids,
@@ -83,7 +85,7 @@ class OpenIndex final : public SecondaryIndex {
   absl::Status AggregateRanges(const RangeBatch& ranges, absl::Span<const Aggregate> aggregates,
                                std::vector<ColumnValues>* values) const override {
     return Guarded("computing aggregates", [&] {
-      return version()->AggregateRanges(ranges, aggregates, options_.threads, values);
+      return version()->AggregateRanges(ranges, aggregates, threads(), values);
     });
   }
   absl::Status AggregateGroups(const RangeBatch& ranges, size_t leading_parts,
@@ -91,8 +93,8 @@ class OpenIndex final : public SecondaryIndex {
                                const AggregateGroupsOptions& options,
                                AggregateGroupsResult* groups) const override {
     return Guarded("computing aggregates of groups", [&] {
-      return version()->AggregateGroups(ranges, leading_parts, aggregates, options,
-                                        options_.threads, groups);
+      return version()->AggregateGroups(ranges, leading_parts, aggregates, options, threads(),
+                                        groups);
     });
   }
   absl::Status Fetch(const SnapshotSource& source, const RangeBatch& ranges,
@@ -113,7 +115,7 @@ class OpenIndex final : public SecondaryIndex {
   }
   bool ShouldCompact() const override { return writer_ != nullptr && writer_->ShouldCompact(); }
 
-  int threads() const { return options_.threads; }
+  int threads() const { return version()->base->options.threads; }
   std::shared_ptr<const IndexVersion> version() const {
     return pinned_ != nullptr ? pinned_ : writer_->version();
   }
@@ -125,9 +127,9 @@ class OpenIndex final : public SecondaryIndex {
 
   const std::shared_ptr<IndexWriter> writer_;
   const std::shared_ptr<const IndexVersion> pinned_;
-  const OpenOptions options_;
-  const IndexSpec spec_;  // of every version
-  const KeyCodec codec_;
+  // Of every version. Only over a writer, whose versions are freed meanwhile.
+  const std::optional<IndexSpec> spec_;
+  const std::optional<KeyCodec> codec_;
 };
 
 absl::Status OpenIndex::Fetch(const SnapshotSource& source, const RangeBatch& ranges,
@@ -137,8 +139,8 @@ absl::Status OpenIndex::Fetch(const SnapshotSource& source, const RangeBatch& ra
   FindResult matches;
   RETURN_IF_ERROR(ScanDistinctRows(
       absl::MakeConstSpan(&at, 1),
-      [&](const Batch& batch) { return at->Execute(batch, options_.threads); }, ranges, options,
-      &matches));
+      [&](const Batch& batch) { return at->Execute(batch, at->base->options.threads); }, ranges,
+      options, &matches));
   RETURN_IF_ERROR(FetchRows(*at, source, ranges, matches, rows));
   rows->cursors = std::move(matches.cursors);
   return absl::OkStatus();
@@ -148,10 +150,11 @@ absl::Status OpenIndex::Fetch(const SnapshotSource& source, const RangeBatch& ra
 
 absl::Status OpenIndex::Verify() const try {
   // Once more from the disk: what is mapped was perhaps opened without looking at the checksums.
-  OpenOptions options = options_;
+  const auto at = version();
+  OpenOptions options = at->base->options;
   options.verify = VerifyLevel::kFull;
   ASSIGN_OR_RETURN(std::unique_ptr<IndexWriter> opened,
-                   IndexWriter::Open(version()->base->directory, options));
+                   IndexWriter::Open(at->base->directory, options));
   return VerifyStructure(*opened->version()->base);
 } catch (...) {
   return StatusOfException("verifying an index");
@@ -161,8 +164,8 @@ absl::Status OpenIndex::VerifyAgainst(const SnapshotSource& source, size_t max_d
                                       std::vector<std::string>* differences) const try {
   const auto at = version();
   RETURN_IF_ERROR(CheckSameDatabase(*at->base, source));
-  return VerifyAgainstSource(*at, source, Topology::Get().Threads(options_.threads),
-                             max_differences, differences);
+  return VerifyAgainstSource(*at, source, Topology::Get().Threads(threads()), max_differences,
+                             differences);
 } catch (...) {
   return StatusOfException("comparing an index with its database");
 }
@@ -250,14 +253,12 @@ int ThreadsOf(const SecondaryIndex& index) {
   return open == nullptr ? 0 : open->threads();
 }
 
-std::unique_ptr<SecondaryIndex> OverWriter(std::shared_ptr<IndexWriter> writer,
-                                           const OpenOptions& options) {
-  return std::make_unique<OpenIndex>(std::move(writer), nullptr, options);
+std::unique_ptr<SecondaryIndex> OverWriter(std::shared_ptr<IndexWriter> writer) {
+  return std::make_unique<OpenIndex>(std::move(writer));
 }
 
-std::unique_ptr<SecondaryIndex> OverVersion(std::shared_ptr<const IndexVersion> version,
-                                            const OpenOptions& options) {
-  return std::make_unique<OpenIndex>(nullptr, std::move(version), options);
+std::unique_ptr<SecondaryIndex> OverVersion(std::shared_ptr<const IndexVersion> version) {
+  return std::make_unique<OpenIndex>(std::move(version));
 }
 
 absl::StatusOr<std::vector<BuildReport>> SecondaryIndex::BuildAll(

@@ -12,6 +12,7 @@
 #include "index/keys/escaped_text.h"
 #include "index/machine/status_macros.h"
 #include "index/query/physical_key.h"
+#include "index/run/gallop.h"
 
 namespace cairn {
 namespace {
@@ -100,17 +101,10 @@ absl::Status CheckRowOrder(const Segment& before, const Segment& after) {
 template <typename Key>
 uint64_t Behind(const SortedRun& run, const Key& key, bool or_equal) {
   const auto column = ColumnOf<Key>(run);
-  uint64_t begin = 0;
-  for (uint64_t end = run.size(); begin < end;) {
-    const uint64_t middle = begin + (end - begin) / 2;
-    const Key at = column[middle];
-    if (at < key || (or_equal && at == key)) {
-      begin = middle + 1;
-    } else {
-      end = middle;
-    }
-  }
-  return begin;
+  return PartitionPoint(uint64_t{0}, uint64_t{run.size()}, [&](uint64_t i) {
+    const Key at = column[i];
+    return at < key || (or_equal && at == key);
+  });
 }
 
 // By halving the segment that has most places left, as a selection from sorted columns does.

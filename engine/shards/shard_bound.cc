@@ -4,6 +4,7 @@
 #include "engine/build/run_keys.h"
 #include "index/keys/escaped_text.h"
 #include "index/keys/key_encoding.h"
+#include "index/query/physical_key.h"
 
 namespace cairn {
 
@@ -24,15 +25,9 @@ std::string OrderedKeyBytes(std::string_view key) {
 }
 
 std::string OrderedKeyBytes(const EncodedKeys& keys, size_t i) {
-  switch (keys.kind()) {
-    case PhysicalType::kU32:
-      return OrderedKeyBytes(keys.u32(i));
-    case PhysicalType::kU64:
-      return OrderedKeyBytes(keys.u64(i));
-    case PhysicalType::kBytes:
-      break;
-  }
-  return OrderedKeyBytes(keys.bytes(i));
+  return WithPhysicalKey(keys.kind(), [&](auto type) {
+    return OrderedKeyBytes(KeyAt<typename decltype(type)::type>(keys, i));
+  });
 }
 
 bool AppendOrderedKey(std::string_view bytes, EncodedKeys* keys) {

@@ -6,6 +6,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_format.h"
 #include "index/files/manifest_text.h"
+#include "index/keys/escaped_text.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn {
@@ -14,19 +15,14 @@ namespace {
 constexpr uint64_t kMajorVersion = 1;
 constexpr uint64_t kMinorVersion = 0;
 constexpr std::string_view kFirstKey = "cairn-shards";
-constexpr std::string_view kHexDigits = "0123456789abcdef";
 
-// Lower-case digits, two a byte.
+// Digits, two a byte.
 bool ParseHex(std::string_view text, std::string* bytes) {
-  bytes->clear();
-  if (text.size() % 2 != 0) return false;
-  for (size_t i = 0; i < text.size(); i += 2) {
-    const size_t high = kHexDigits.find(text[i]);
-    const size_t low = kHexDigits.find(text[i + 1]);
-    if (high == std::string_view::npos || low == std::string_view::npos) return false;
-    *bytes += static_cast<char>(high << 4 | low);
+  bytes->resize(text.size() / 2);
+  for (size_t i = 0; i < bytes->size(); ++i) {
+    if (!ReadHexEscape(text.substr(2 * i), &(*bytes)[i])) return false;
   }
-  return true;
+  return text.size() % 2 == 0;
 }
 
 bool IsNameCharacter(char c) {

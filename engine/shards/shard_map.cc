@@ -131,7 +131,7 @@ absl::StatusOr<std::unique_ptr<SecondaryIndex>> PublishedShards::OpenShard(
   }
   absl::StatusOr<std::unique_ptr<IndexWriter>> writer =
       OpenPublishedShard(directory_, manifest_, shard, options);
-  if (writer.ok()) return OverWriter(*std::move(writer), options);
+  if (writer.ok()) return OverWriter(*std::move(writer));
   const absl::StatusOr<ShardManifest> now =
       ReadShardManifest(directory_, FileSystemOf(options.file_system).get());
   if (!now.ok() || now->generation == manifest_.generation) return writer.status();

@@ -1,10 +1,18 @@
 #include "engine/shards/shard_scan.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
+#include <queue>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
-#include "engine/shards/shard_cursor.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_format.h"
+#include "cairn/types.h"
+#include "engine/util/scan_cursor.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 #include "index/query/match_rows.h"
@@ -12,6 +20,42 @@
 
 namespace cairn {
 namespace {
+
+// The place behind one entry of an index whose shards are by source: the shard's number (4 bytes,
+// little-endian), then its ScanCursor. By key range a cursor is a plain ScanCursor, which stays
+// good however the next generation is cut.
+struct SourceCursor {
+  uint32_t shard = 0;
+  ScanCursor entry;
+
+  std::string Encode() const;
+  // As ScanCursor::Decode; InvalidArgument for a shard that is not below `shards`, too.
+  static absl::StatusOr<SourceCursor> Decode(std::string_view text, PhysicalType kind,
+                                             size_t shards);
+};
+
+std::string SourceCursor::Encode() const {
+  std::string text;
+  for (int shift = 0; shift < 32; shift += 8) text.push_back(static_cast<char>(shard >> shift));
+  return text + entry.Encode();
+}
+
+absl::StatusOr<SourceCursor> SourceCursor::Decode(std::string_view text, PhysicalType kind,
+                                                  size_t shards) {
+  SourceCursor cursor;
+  if (text.size() < sizeof cursor.shard) {
+    return absl::InvalidArgumentError("not a cursor of an index in shards by source");
+  }
+  for (size_t i = 0; i < sizeof cursor.shard; ++i) {
+    cursor.shard |= static_cast<uint32_t>(static_cast<uint8_t>(text[i])) << (8 * i);
+  }
+  if (cursor.shard >= shards) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("a cursor in shard %d, of %d", cursor.shard, shards));
+  }
+  ASSIGN_OR_RETURN(cursor.entry, ScanCursor::Decode(text.substr(sizeof cursor.shard), kind));
+  return cursor;
+}
 
 constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
 constexpr ShardInterval kNone = {1, 0};
@@ -288,8 +332,6 @@ ShardScan::Place ShardScan::Merge(const RangeState& range) {
     const ScanPiece* piece;
     uint64_t at;
   };
-  std::vector<Head> heads;
-  for (const ScanPiece& piece : range.pieces) heads.push_back({&piece, piece.begin});
   // Whether b comes first: the heap's top is the first of all.
   const auto later = [&](const Head& a, const Head& b) {
     const Key x = KeyAt<Key>(a.piece->matches->keys, a.at);
@@ -297,18 +339,15 @@ ShardScan::Place ShardScan::Merge(const RangeState& range) {
     if (x != y) return ascending() ? y < x : x < y;
     return ascending() ? b.piece->shard < a.piece->shard : a.piece->shard < b.piece->shard;
   };
-  std::make_heap(heads.begin(), heads.end(), later);
+  std::priority_queue heads(later, std::vector<Head>());
+  for (const ScanPiece& piece : range.pieces) heads.push({&piece, piece.begin});
   Place last;
   for (uint64_t left = range.left; left > 0 && !heads.empty(); --left) {
-    std::pop_heap(heads.begin(), heads.end(), later);
-    Head& head = heads.back();
+    Head head = heads.top();
+    heads.pop();
     AppendEntries(*head.piece, head.at, head.at + 1);
     last = {head.piece, head.at};
-    if (++head.at == head.piece->end) {
-      heads.pop_back();
-    } else {
-      std::push_heap(heads.begin(), heads.end(), later);
-    }
+    if (++head.at < head.piece->end) heads.push(head);
   }
   return last;
 }

@@ -1,35 +1,230 @@
 #include "engine/shards/sharded_index.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/strings/str_format.h"
+#include "absl/types/span.h"
 #include "cairn/aggregate.h"
+#include "cairn/column.h"
 #include "cairn/options.h"
 #include "cairn/query.h"
 #include "cairn/secondary_index.h"
 #include "cairn/sharding.h"
+#include "cairn/snapshot_source.h"
+#include "engine/aggregates/aggregate_plan.h"
+#include "engine/aggregates/aggregate_results.h"
+#include "engine/aggregates/shared_keys.h"
 #include "engine/serve/catch_up.h"
 #include "engine/serve/open_index.h"
-#include "engine/shards/shard_aggregates.h"
 #include "engine/shards/shard_batch.h"
 #include "engine/shards/shard_directory.h"
-#include "engine/shards/shard_fetch.h"
 #include "engine/shards/shard_rows.h"
 #include "engine/shards/shard_set.h"
 #include "engine/shards/shard_stats.h"
 #include "engine/util/rocksdb_file_system.h"
 #include "engine/version/distinct_rows.h"
+#include "engine/version/fetch.h"
 #include "engine/version/verify.h"
 #include "engine/version/verify_source.h"
 #include "index/machine/guard.h"
+#include "index/machine/mutex.h"
 #include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
 #include "index/query/batch_check.h"
 
 namespace cairn {
 namespace {
+
+// The rows of `matches` that were not returned for their ranges, each once for a range, however
+// many shards have it.
+absl::Status CountStale(const ShardVersions& versions, const FindResult& matches,
+                        FetchResult* rows) {
+  StringList primary_keys;
+  RETURN_IF_ERROR(ShardedPrimaryKeys(versions, matches.shards, matches.row_ids, &primary_keys));
+  std::unordered_set<std::string_view> distinct;  // of the range at hand
+  rows->stale = 0;
+  for (size_t i = 0; i < matches.size(); ++i) {
+    distinct.clear();
+    for (uint64_t j = matches.offsets[i]; j < matches.offsets[i + 1]; ++j) {
+      distinct.insert(primary_keys[j]);
+    }
+    rows->stale += distinct.size() - (rows->offsets[i + 1] - rows->offsets[i]);
+  }
+  return absl::OkStatus();
+}
+
+// Reads the rows of `matches`, which answer `ranges` at those versions, from `source`, as FetchRows
+// does. Throws std::bad_alloc.
+absl::Status FetchShardedRows(const ShardVersions& versions, const SnapshotSource& source,
+                              const RangeBatch& ranges, const FindResult& matches,
+                              FetchResult* rows) {
+  std::vector<FetchResult> of_shard(versions.size());
+  rows->stale = 0;
+  for (uint32_t s = 0; s < versions.size(); ++s) {
+    FindResult part;
+    part.offsets.assign(1, 0);
+    for (size_t i = 0; i < matches.size(); ++i) {
+      for (uint64_t j = matches.offsets[i]; j < matches.offsets[i + 1]; ++j) {
+        if (matches.shards[j] == s) part.row_ids.push_back(matches.row_ids[j]);
+      }
+      part.offsets.push_back(part.row_ids.size());
+    }
+    RETURN_IF_ERROR(FetchRows(*versions[s], source, ranges, part, &of_shard[s]));
+    rows->stale += of_shard[s].stale;
+  }
+
+  rows->offsets.assign(1, 0);
+  rows->row_ids.clear();
+  rows->shards.clear();
+  rows->primary_keys.Clear();
+  rows->values.Clear();
+  std::vector<uint64_t> next(versions.size());
+  std::unordered_set<std::string_view> returned;  // for the range at hand
+  for (size_t i = 0; i < matches.size(); ++i) {
+    returned.clear();
+    for (uint64_t j = matches.offsets[i]; j < matches.offsets[i + 1]; ++j) {
+      const uint32_t s = matches.shards[j];
+      const FetchResult& from = of_shard[s];
+      uint64_t& at = next[s];
+      // Those that did not come are stale, or came for the range before.
+      if (at == from.offsets[i + 1] || from.row_ids[at] != matches.row_ids[j]) continue;
+      const uint64_t row = at++;
+      // A row with several keys may be in several shards.
+      if (!returned.insert(from.primary_keys[row]).second) continue;
+      rows->row_ids.push_back(from.row_ids[row]);
+      rows->shards.push_back(s);
+      rows->primary_keys.Append(from.primary_keys[row]);
+      rows->values.Append(from.values[row]);
+    }
+    rows->offsets.push_back(rows->row_ids.size());
+  }
+  return rows->stale == 0 ? absl::OkStatus() : CountStale(versions, matches, rows);
+}
+
+// Aggregates over the shards of one generation: each shard's exact results, put together before
+// values are made of them. Thread-safe. Everything throws std::bad_alloc.
+class ShardAggregates {
+ public:
+  // SecondaryIndex's methods AggregateRanges and AggregateGroups.
+  absl::Status Ranges(const ShardedState& state, const RangeBatch& ranges,
+                      absl::Span<const Aggregate> aggregates, std::vector<ColumnValues>* values);
+  absl::Status AggregateGroupsResult(const ShardedState& state, const RangeBatch& ranges,
+                                     size_t leading_parts, absl::Span<const Aggregate> aggregates,
+                                     const AggregateGroupsOptions& options,
+                                     cairn::AggregateGroupsResult* groups);
+
+  // What is kept for counts of different keys.
+  uint64_t memory_bytes() const;
+
+ private:
+  // The keys that several shards have in these versions. Made for the last versions asked about.
+  std::shared_ptr<const SharedKeys> SharedOf(const ShardedState& state);
+
+  mutable Mutex mutex_;
+  std::vector<std::weak_ptr<const IndexVersion>> versions_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const SharedKeys> shared_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Ranges whose results are held at a time.
+constexpr size_t kRangesAtOnce = size_t{1} << 16;
+
+bool CountsKeys(absl::Span<const Aggregate> aggregates) {
+  return std::any_of(aggregates.begin(), aggregates.end(), [](const Aggregate& aggregate) {
+    return aggregate.function == AggregateFunction::kCountDistinct;
+  });
+}
+
+// Appends the values of some ranges, of which the first is number `at` of the caller's.
+absl::Status AppendValues(const ShardedState& state, const RangeBatch& ranges, size_t at,
+                          const AggregatePlan& plan, const SharedKeys* shared,
+                          std::vector<ColumnValues>* values) {
+  std::vector<ShardInterval> intervals(ranges.size());
+  state.routing.RouteRanges(ranges, absl::MakeSpan(intervals));
+  const ShardAssignment assignment = Assign(intervals, state.routing.shards());
+  std::vector<PartialResults> parts(state.routing.shards(), {AggregateResults(plan), {}});
+  RETURN_IF_ERROR(ForEachAskedShard(state, assignment, [&](size_t s) {
+    return Guarded("computing aggregates of a shard", [&] {
+      const absl::Span<const uint32_t> queries = assignment.queries(s);
+      GatheredRanges of_shard;
+      of_shard.Gather(ranges, queries);
+      parts[s].ranges.assign(queries.begin(), queries.end());
+      return state.versions[s]->AggregateRanges(of_shard.Batch(), plan, state.threads,
+                                                &parts[s].results);
+    });
+  }));
+  AggregateResults results = CombineResults(plan, parts, ranges.size());
+  for (size_t i = 0; i < results.keys.size(); ++i) {
+    results.keys[i] -= shared->Repeats(shared->Find(ranges, i));
+  }
+  return results.Output(
+      plan, ranges.size(), [&](size_t i) { return absl::StrFormat("range %d", at + i); },
+      absl::MakeSpan(*values));
+}
+
+std::shared_ptr<const SharedKeys> ShardAggregates::SharedOf(const ShardedState& state) {
+  const MutexLock lock(&mutex_);
+  const bool there = shared_ != nullptr &&
+                     std::equal(versions_.begin(), versions_.end(), state.versions.begin(),
+                                state.versions.end(), [](const auto& made_of, const auto& version) {
+                                  return made_of.lock() == version;
+                                });
+  if (there) return shared_;
+  std::vector<const Delta*> deltas;
+  for (const auto& version : state.versions) deltas.push_back(version->delta.get());
+  std::vector<std::weak_ptr<const IndexVersion>> versions(state.versions.begin(),
+                                                          state.versions.end());
+  shared_ = state.routing.asks_all() ? SharedKeys::Of(deltas) : SharedKeys::OfNeighbours(deltas);
+  versions_ = std::move(versions);
+  return shared_;
+}
+
+uint64_t ShardAggregates::memory_bytes() const {
+  const MutexLock lock(&mutex_);
+  return shared_ == nullptr ? 0 : shared_->memory_bytes();
+}
+
+absl::Status ShardAggregates::Ranges(const ShardedState& state, const RangeBatch& ranges,
+                                     absl::Span<const Aggregate> aggregates,
+                                     std::vector<ColumnValues>* values) {
+  const IndexVersion& first = *state.versions[0];
+  if (state.versions.size() == 1) {
+    return first.AggregateRanges(ranges, aggregates, state.threads, values);
+  }
+  if (!ranges.after.empty()) {
+    return absl::InvalidArgumentError("a range's aggregates are of all of it: expected no cursors");
+  }
+  ASSIGN_OR_RETURN(const AggregatePlan plan,
+                   AggregatePlan::Make(first.delta->base_columns.columns(), aggregates));
+  RETURN_IF_ERROR(CheckQueries(first.base->codec.kind(), Batch::Count(ranges, {})));
+  *values = plan.Columns();
+  const auto shared = plan.counts_keys ? SharedOf(state) : nullptr;
+  for (size_t at = 0; at < ranges.size(); at += kRangesAtOnce) {
+    const RangeBatch some = ranges.Slice(at, std::min(kRangesAtOnce, ranges.size() - at));
+    RETURN_IF_ERROR(AppendValues(state, some, at, plan, shared.get(), values));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ShardAggregates::AggregateGroupsResult(const ShardedState& state,
+                                                    const RangeBatch& ranges, size_t leading_parts,
+                                                    absl::Span<const Aggregate> aggregates,
+                                                    const AggregateGroupsOptions& options,
+                                                    cairn::AggregateGroupsResult* groups) {
+  std::vector<const IndexVersion*> versions;
+  for (const auto& version : state.versions) versions.push_back(version.get());
+  const auto shared = versions.size() > 1 && CountsKeys(aggregates) ? SharedOf(state) : nullptr;
+  return AggregateGroupsOf(versions, shared.get(), ranges, leading_parts, aggregates, options,
+                           state.threads, groups);
+}
 
 // One generation, as it was opened.
 class ShardedIndex final : public SecondaryIndex {
@@ -368,7 +563,7 @@ absl::StatusOr<std::unique_ptr<SecondaryIndex>> SecondaryIndex::Open(
                    IsSharded(directory, FileSystemOf(options.file_system).get()));
   if (sharded) return OpenSharded(directory, options);
   ASSIGN_OR_RETURN(std::unique_ptr<IndexWriter> writer, IndexWriter::Open(directory, options));
-  return OverWriter(std::move(writer), options);
+  return OverWriter(std::move(writer));
 } catch (...) {
   return StatusOfException("opening an index");
 }

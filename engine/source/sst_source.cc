@@ -1,7 +1,10 @@
 // SnapshotSource::FromSstFiles: loose SST files, read by RocksDB itself. A scratch directory gets a
 // symbolic link to each file and a MANIFEST that arranges them in levels, and is opened read-only:
 // nothing is copied, ingested or written to.
+#include <stdlib.h>
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -10,11 +13,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
 #include "engine/source/db_source.h"
 #include "engine/source/read_only_database.h"
 #include "engine/source/rocksdb_manifest.h"
-#include "engine/source/scratch_directory.h"
 #include "engine/source/sst_file.h"
 #include "engine/source/sst_levels.h"
 #include "engine/util/rocksdb_compat.h"
@@ -25,6 +28,47 @@
 
 namespace cairn {
 namespace {
+
+// A new directory that is removed, with all that is in it, when this goes out of scope. Symbolic
+// links in it are removed, never what they point to. It is for RocksDB to find a database's files
+// in, not for files of an index, and so in the local file system, where those are.
+class ScratchDirectory {
+ public:
+  // Made in `parent`, under a name that starts with ".cairn-".
+  static absl::StatusOr<std::unique_ptr<ScratchDirectory>> Make(const std::string& parent);
+  ~ScratchDirectory();
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  explicit ScratchDirectory(std::string path) : path_(std::move(path)) {}
+
+  const std::string path_;
+};
+
+absl::StatusOr<std::unique_ptr<ScratchDirectory>> ScratchDirectory::Make(
+    const std::string& parent) {
+  std::string path = (std::filesystem::path(parent) / ".cairn-XXXXXX").string();
+  if (mkdtemp(path.data()) == nullptr) {
+    const int error = errno;
+    const std::string message = absl::StrFormat("cannot make a scratch directory in '%s': %s",
+                                                parent, std::strerror(error));
+    if (error == ENOENT) return absl::NotFoundError(message);
+    if (error == EACCES || error == EPERM || error == EROFS) {
+      return absl::PermissionDeniedError(message);
+    }
+    if (error == ENOSPC) return absl::ResourceExhaustedError(message);
+    return absl::InternalError(message);
+  }
+  return std::unique_ptr<ScratchDirectory>(new ScratchDirectory(std::move(path)));
+}
+
+ScratchDirectory::~ScratchDirectory() {
+  std::error_code error;  // a leftover harms nobody
+  std::filesystem::remove_all(path_, error);
+}
 
 namespace fs = std::filesystem;
 

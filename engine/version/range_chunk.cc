@@ -142,21 +142,15 @@ void RangeChunk<Key>::GoOn(const RangeCursors& cursors, Order order) {
       Position& from = begin(r)[*at - first_];
       Position& to = end(r)[*at - first_];
       // The first entry that is not before, or if ascending that is behind, the cursor's.
-      Position first = from;
-      for (Position last = to; first < last;) {
-        const Position middle = first + (last - first) / 2;
-        const Key at_middle = column[middle];
-        const auto by_row = [&] {
-          const RowId row = runs_[r].rows[middle];
-          // Entries that nobody has read may name any row.
-          if (row >= delta_.end_row) return std::strong_ordering::greater;
-          return delta_.rows->Compare(row, cursors.places[c]);
-        };
-        const bool before = at_middle != key             ? at_middle < key
-                            : order == Order::kAscending ? by_row() <= 0
-                                                         : by_row() < 0;
-        (before ? first : last) = before ? middle + 1 : middle;
-      }
+      const Position first = PartitionPoint(from, to, [&](Position p) {
+        const Key at = column[p];
+        if (at != key) return at < key;
+        const RowId row = runs_[r].rows[p];
+        // Entries that nobody has read may name any row.
+        if (row >= delta_.end_row) return false;
+        const std::strong_ordering by_row = delta_.rows->Compare(row, cursors.places[c]);
+        return order == Order::kAscending ? by_row <= 0 : by_row < 0;
+      });
       (order == Order::kAscending ? from : to) = first;
     }
     if (delta_.removed_positions != nullptr) FindRemoved(*at - first_, 1);

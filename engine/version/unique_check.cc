@@ -21,15 +21,10 @@ namespace {
 constexpr size_t kChangesAtATime = size_t{1} << 16;
 
 bool KeyLess(const EncodedKeys& keys, size_t a, size_t b) {
-  switch (keys.kind()) {
-    case PhysicalType::kU32:
-      return keys.u32(a) < keys.u32(b);
-    case PhysicalType::kU64:
-      return keys.u64(a) < keys.u64(b);
-    case PhysicalType::kBytes:
-      return keys.bytes(a) < keys.bytes(b);
-  }
-  return false;
+  return WithPhysicalKey(keys.kind(), [&](auto type) {
+    using Key = typename decltype(type)::type;
+    return KeyAt<Key>(keys, a) < KeyAt<Key>(keys, b);
+  });
 }
 
 // The rows that updates touch: what an index had of them is gone.

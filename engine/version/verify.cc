@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "engine/build/run_keys.h"
 #include "index/machine/status_macros.h"
+#include "index/run/run_columns.h"
 
 namespace cairn {
 namespace {
@@ -14,15 +15,7 @@ namespace {
 constexpr size_t kKeysAtATime = 4096;
 
 bool SameKey(const SortedRun& run, size_t i, size_t j) {
-  switch (run.kind()) {
-    case PhysicalType::kU32:
-      return run.u32()[i] == run.u32()[j];
-    case PhysicalType::kU64:
-      return run.u64()[i] == run.u64()[j];
-    case PhysicalType::kBytes:
-      return run.bytes()[i] == run.bytes()[j];
-  }
-  return false;
+  return WithColumn(run, [&](const auto& column) { return column[i] == column[j]; });
 }
 
 // Every distinct key's lower and upper bound.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <queue>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -134,17 +135,16 @@ class GroupWalk {
     RunSpans spans;  // of groups that are not evaluated yet
   };
 
-  static bool IsLater(const OfVersion* a, const OfVersion* b) { return b->least < a->least; }
+  struct IsLater {
+    bool operator()(const OfVersion* a, const OfVersion* b) const { return b->least < a->least; }
+  };
   // Puts a version to those that have something left, if it has.
   void Push(OfVersion* version) {
-    if (!version->FindLeast()) return;
-    heap_.push_back(version);
-    std::push_heap(heap_.begin(), heap_.end(), IsLater);
+    if (version->FindLeast()) heap_.push(version);
   }
   OfVersion* Pop() {
-    std::pop_heap(heap_.begin(), heap_.end(), IsLater);
-    OfVersion* const version = heap_.back();
-    heap_.pop_back();
+    OfVersion* const version = heap_.top();
+    heap_.pop();
     return version;
   }
 
@@ -155,20 +155,20 @@ class GroupWalk {
       for (const auto& version : versions_) {
         for (RunRange& run : version->runs) {
           const auto column = ColumnOf<Key>(*run.run);
-          run.begin = FirstBehind(run.begin, run.end, [&](uint64_t p) {
+          run.begin = PartitionPoint(run.begin, run.end, [&](uint64_t p) {
             return prefixes_.HasOrIsBefore(prefix, column[p]);
           });
         }
       }
     }
     if (shared_ != nullptr) shared_left_ = shared_->Find(ranges_, range);
-    heap_.clear();
+    heap_ = {};
     if (options_.limit != 0) {
       for (const auto& version : versions_) Push(version.get());
     }
     Prefix last = {};
     for (uint64_t count = 0; !heap_.empty() && count < options_.limit; ++count) {
-      ASSIGN_OR_RETURN(last, prefixes_.Of(heap_.front()->least));
+      ASSIGN_OR_RETURN(last, prefixes_.Of(heap_.top()->least));
       RETURN_IF_ERROR(TakeGroup(last));
     }
     if (results_ != nullptr) {
@@ -190,7 +190,7 @@ class GroupWalk {
     } else {
       RETURN_IF_ERROR(prefixes_.AppendValues(prefix, &groups_->keys));
     }
-    while (!heap_.empty() && prefixes_.Has(prefix, heap_.front()->least)) {
+    while (!heap_.empty() && prefixes_.Has(prefix, heap_.top()->least)) {
       OfVersion* const version = Pop();
       Runs group = version->runs;
       for (size_t r = 0; r < group.size(); ++r) {
@@ -215,7 +215,7 @@ class GroupWalk {
   uint64_t TakeShared(const Prefix& prefix) {
     const EncodedKeys& keys = shared_->keys();
     SharedKeys::Stretch group = shared_left_;
-    group.begin = FirstBehind(group.begin, group.end, [&](uint64_t i) {
+    group.begin = PartitionPoint(group.begin, group.end, [&](uint64_t i) {
       const Key key = KeyAt<Key>(keys, i);
       return prefixes_.HasOrIsBefore(prefix, key) && !prefixes_.Has(prefix, key);
     });
@@ -223,20 +223,6 @@ class GroupWalk {
                        [&](size_t i) { return prefixes_.Has(prefix, KeyAt<Key>(keys, i)); });
     shared_left_.begin = group.end;
     return shared_->Repeats(group);
-  }
-
-  // The first of [first, last) that is not `before`.
-  template <typename Before>
-  static uint64_t FirstBehind(uint64_t first, uint64_t last, Before before) {
-    while (first < last) {
-      const uint64_t middle = first + (last - first) / 2;
-      if (before(middle)) {
-        first = middle + 1;
-      } else {
-        last = middle;
-      }
-    }
-    return first;
   }
 
   // Of the groups that are pending.
@@ -280,7 +266,8 @@ class GroupWalk {
   const SharedKeys* const shared_;
   SharedKeys::Stretch shared_left_;  // of the range
   std::vector<std::unique_ptr<OfVersion>> versions_;
-  std::vector<OfVersion*> heap_;         // versions with something left; the top has the least key
+  // Versions with something left; the top has the least key.
+  std::priority_queue<OfVersion*, std::vector<OfVersion*>, IsLater> heap_;
   std::vector<PartialResults> partial_;  // of each version, where there are several
   std::vector<uint64_t> repeats_;        // of the groups that are pending
   size_t pending_ = 0;                   // groups that are not evaluated yet

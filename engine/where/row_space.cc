@@ -1,8 +1,10 @@
 #include "engine/where/row_space.h"
 
 #include <algorithm>
+#include <queue>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "engine/util/make_room.h"
@@ -97,29 +99,24 @@ absl::StatusOr<std::shared_ptr<const RowSpace::Bases>> RowSpace::MergeBases(
     RETURN_IF_ERROR(cursors.back().Start());
   }
   // Tables with rows left; the heap's top has the least primary key.
-  std::vector<size_t> heap;
   const auto later = [&](size_t a, size_t b) {
     return cursors[b].primary_key() < cursors[a].primary_key();
   };
+  std::priority_queue heap(later, std::vector<size_t>());
   for (size_t t = 0; t < tables.size(); ++t) {
-    if (!cursors[t].at_end()) heap.push_back(t);
+    if (!cursors[t].at_end()) heap.push(t);
   }
-  std::make_heap(heap.begin(), heap.end(), later);
   uint64_t row = 0;
   std::string key;
   for (; !heap.empty(); ++row) {
     if (row == kMaxEntries) return TooManyRows();
-    key.assign(cursors[heap.front()].primary_key());
-    while (!heap.empty() && cursors[heap.front()].primary_key() == key) {
-      std::pop_heap(heap.begin(), heap.end(), later);
-      TableCursor& cursor = cursors[heap.back()];
-      (*from[heap.back()])[cursor.row()] = static_cast<RowId>(row);
-      RETURN_IF_ERROR(cursor.Next());
-      if (cursor.at_end()) {
-        heap.pop_back();
-      } else {
-        std::push_heap(heap.begin(), heap.end(), later);
-      }
+    key.assign(cursors[heap.top()].primary_key());
+    while (!heap.empty() && cursors[heap.top()].primary_key() == key) {
+      const size_t t = heap.top();
+      heap.pop();
+      (*from[t])[cursors[t].row()] = static_cast<RowId>(row);
+      RETURN_IF_ERROR(cursors[t].Next());
+      if (!cursors[t].at_end()) heap.push(t);
     }
   }
   merged->rows = static_cast<RowId>(row);

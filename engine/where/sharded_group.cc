@@ -2,6 +2,7 @@
 // own.
 #include <algorithm>
 #include <memory>
+#include <queue>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -311,24 +312,19 @@ class ShardedGroup final : public IndexGroup {
       if (compared != 0) return reversed == (compared < 0);
       return reversed == (a.shard < b.shard);
     };
-    std::vector<Head> heads;
+    std::priority_queue heads(later, std::vector<Head>());
     for (uint32_t s = 0; s < found.size(); ++s) {
-      if (!found[s].rows.empty()) heads.push_back({s, 0});
+      if (!found[s].rows.empty()) heads.push({s, 0});
     }
-    std::make_heap(heads.begin(), heads.end(), later);
     while (!heads.empty() && matches->rows.size() < most) {
       if (matches->rows.size() % kMergedTogether == 0) {
         RETURN_IF_ERROR(CheckNotCancelled(options.cancelled));
       }
-      std::pop_heap(heads.begin(), heads.end(), later);
-      Head& head = heads.back();
+      Head head = heads.top();
+      heads.pop();
       matches->rows.push_back(found[head.shard].rows[head.at]);
       matches->shards.push_back(head.shard);
-      if (++head.at == found[head.shard].rows.size()) {
-        heads.pop_back();
-      } else {
-        std::push_heap(heads.begin(), heads.end(), later);
-      }
+      if (++head.at < found[head.shard].rows.size()) heads.push(head);
     }
     return absl::OkStatus();
   }

@@ -10,6 +10,7 @@
 #include "index/machine/status_macros.h"
 #include "index/machine/stop_flag.h"
 #include "index/query/physical_key.h"
+#include "index/run/gallop.h"
 
 namespace cairn {
 namespace {
@@ -171,16 +172,7 @@ absl::Status WhereOrder::WalkEntries(size_t member, const WhereNode& node, uint6
                               space.FromMember(member, run.rows[position]));
         return descending_ == or_at_ ? compared <= 0 : compared < 0;
       };
-      uint64_t begin = run.begin, end = run.end;
-      while (begin < end) {
-        const uint64_t middle = begin + (end - begin) / 2;
-        if (stays(middle)) {
-          begin = middle + 1;
-        } else {
-          end = middle;
-        }
-      }
-      (descending_ ? run.end : run.begin) = begin;
+      (descending_ ? run.end : run.begin) = PartitionPoint(run.begin, run.end, stays);
     }
     left += run.entries();
   }

@@ -19,11 +19,6 @@ struct FreeCpuSet {
 };
 using CpuSet = std::unique_ptr<hwloc_bitmap_s, FreeCpuSet>;
 
-uint64_t CacheBytes(hwloc_topology_t topology, hwloc_obj_type_t type) {
-  hwloc_obj_t cache = hwloc_get_obj_by_type(topology, type, 0);
-  return cache == nullptr ? 0 : cache->attr->cache.size;
-}
-
 uint64_t MemoryBytes() {
   const uint64_t machine =
       static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
@@ -70,9 +65,6 @@ Topology::Topology() : memory_bytes_(MemoryBytes()) {
   cores_ = std::max(1, hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE));
   hardware_threads_ = std::max(cores_, hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PU));
   numa_nodes_ = std::max(1, hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE));
-  l1_bytes_ = CacheBytes(topology, HWLOC_OBJ_L1CACHE);
-  l2_bytes_ = CacheBytes(topology, HWLOC_OBJ_L2CACHE);
-  l3_bytes_ = CacheBytes(topology, HWLOC_OBJ_L3CACHE);
 }
 
 void Topology::BindThisThread(Binding binding) const {

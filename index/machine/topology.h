@@ -19,10 +19,6 @@ class Topology {
   int cores() const { return cores_; }
   int hardware_threads() const { return hardware_threads_; }
   int numa_nodes() const { return numa_nodes_; }
-  // Bytes of the caches of one core's view; 0 where unknown.
-  uint64_t l1_bytes() const { return l1_bytes_; }
-  uint64_t l2_bytes() const { return l2_bytes_; }
-  uint64_t l3_bytes() const { return l3_bytes_; }
   // Memory that the process may use, in bytes: the machine's, or its cgroup's limit if lower.
   uint64_t memory_bytes() const { return memory_bytes_; }
 
@@ -52,9 +48,6 @@ class Topology {
   int cores_ = 1;
   int hardware_threads_ = 1;
   int numa_nodes_ = 1;
-  uint64_t l1_bytes_ = 0;
-  uint64_t l2_bytes_ = 0;
-  uint64_t l3_bytes_ = 0;
   uint64_t memory_bytes_ = 0;
 };
 

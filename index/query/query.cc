@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "index/query/physical_key.h"
+
 namespace cairn {
 namespace {
 
@@ -33,15 +35,9 @@ std::string_view OperationName(Operation operation) {
 }
 
 KeyBatch KeyBatch::Slice(size_t first, size_t count) const {
-  switch (kind_) {
-    case PhysicalType::kU32:
-      return u32().subspan(first, count);
-    case PhysicalType::kU64:
-      return u64().subspan(first, count);
-    case PhysicalType::kBytes:
-      return bytes().subspan(first, count);
-  }
-  return KeyBatch();
+  return WithPhysicalKey(kind_, [&](auto type) -> KeyBatch {
+    return as<typename decltype(type)::type>().subspan(first, count);
+  });
 }
 
 size_t EncodedKeys::size() const {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "index/query/physical_key.h"
 #include "index/run/gallop.h"
 #include "index/run/run_columns.h"
 
@@ -80,15 +81,10 @@ struct BoundsPresent {
 
 // Whether both batches are views of the same keys.
 bool SameKeys(const KeyBatch& a, const KeyBatch& b) {
-  switch (a.kind()) {
-    case PhysicalType::kU32:
-      return a.u32().data() == b.u32().data();
-    case PhysicalType::kU64:
-      return a.u64().data() == b.u64().data();
-    case PhysicalType::kBytes:
-      return a.bytes().data() == b.bytes().data();
-  }
-  return false;
+  return WithPhysicalKey(a.kind(), [&](auto type) {
+    using Key = typename decltype(type)::type;
+    return a.as<Key>().data() == b.as<Key>().data();
+  });
 }
 
 }  // namespace

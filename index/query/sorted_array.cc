@@ -59,17 +59,10 @@ void SortedArray::LowerBound(KeyBatch keys, Position* positions) const {
   for (size_t first = 0; first < keys.size(); first += kGroup) {
     const size_t count = std::min(kGroup, keys.size() - first);
     Position* out = positions + first;
-    switch (run().kind()) {
-      case PhysicalType::kU32:
-        SearchGroup(run().u32(), keys.u32().subspan(first, count), out);
-        break;
-      case PhysicalType::kU64:
-        SearchGroup(run().u64(), keys.u64().subspan(first, count), out);
-        break;
-      case PhysicalType::kBytes:
-        SearchGroup(run().bytes(), keys.bytes().subspan(first, count), out);
-        break;
-    }
+    WithColumn(run(), [&](const auto& column) {
+      using Column = std::decay_t<decltype(column)>;
+      SearchGroup(column.keys, Column::Queries(keys).subspan(first, count), out);
+    });
   }
 }
 

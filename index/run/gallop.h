@@ -6,6 +6,21 @@
 
 namespace cairn {
 
+// The first position in [first, last) that does not satisfy `holds`, else `last`, by halving. Those
+// that hold come first.
+template <typename Position, typename Holds>
+Position PartitionPoint(Position first, Position last, Holds holds) {
+  while (first < last) {
+    const Position middle = first + (last - first) / 2;
+    if (holds(middle)) {
+      first = middle + 1;
+    } else {
+      last = middle;
+    }
+  }
+  return first;
+}
+
 // The first position in [first, last) whose entry does not satisfy `holds`, else `last`. Entries
 // that hold come first. Doubling steps, then halving: 2 log2(d) probes for an answer d entries
 // away, so short runs of duplicates cost a probe or two.
@@ -18,15 +33,7 @@ size_t Gallop(size_t first, size_t last, Holds holds) {
   }
   // The answer is at most `step` - 1 entries on: the entry that ends the stride does not hold.
   if (first < last) last = std::min(first + step, last) - 1;
-  while (first < last) {
-    const size_t middle = first + (last - first) / 2;
-    if (holds(middle)) {
-      first = middle + 1;
-    } else {
-      last = middle;
-    }
-  }
-  return first;
+  return PartitionPoint(first, last, holds);
 }
 
 inline bool StartsWith(std::string_view key, std::string_view prefix) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "index/machine/parallel.h"
+#include "index/machine/splitmix.h"
 #include "index/sort/bucket_sort.h"
 #include "index/sort/bucket_split.h"
 #include "index/sort/record_sort.h"
@@ -27,7 +28,7 @@ class SpanSource {
   std::vector<Entry> Sample(size_t n) {
     std::vector<Entry> sample(n);
     uint64_t state = 0;
-    for (Entry& entry : sample) entry = entries_[Draw(&state) % entries_.size()];
+    for (Entry& entry : sample) entry = entries_[NextRandom(&state) % entries_.size()];
     return sample;
   }
 
@@ -42,14 +43,6 @@ class SpanSource {
   }
 
  private:
-  // splitmix64
-  static uint64_t Draw(uint64_t* state) {
-    uint64_t z = (*state += 0x9E3779B97F4A7C15ull);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
-    return z ^ (z >> 31);
-  }
-
   absl::Span<Entry> entries_;
   size_t slices_;
 };

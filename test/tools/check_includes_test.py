@@ -77,6 +77,14 @@ class CheckIncludesTest(unittest.TestCase):
     def test_files(self):
         self.found("low/first/a.h: 6 lines; at most 5", {"low/first/a.h": "\n" * 6})
 
+    def test_small_headers(self):
+        rules = RULES + "small 1\nalone 3\napart high/*\n"
+        message = "low/second/c.h: 0 lines, of which only low/second/b.h makes use: make it a part of that"
+        self.found(message, {}, rules)
+        self.assertEqual(check({"high/module/d.cc": '#include "low/second/c.h"\n'}, rules)[0], 0)
+        self.assertEqual(check({"low/second/c.h": "\n" * 2}, rules)[0], 0)
+        self.assertEqual(check({"low/second/c.cc": '#include "low/second/c.h"\n' * 4}, rules)[0], 0)
+
     def test_rules(self):
         self.found("tools/include-rules:5: low/second is not named above low/first", {},
                    RULES.replace("low/first:", "low/first: low/second"))

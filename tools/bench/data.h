@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cairn/sorted_run.h"
+#include "index/machine/splitmix.h"
 
 namespace cairn::bench {
 
@@ -16,12 +17,7 @@ namespace cairn::bench {
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed) {}
-  uint64_t operator()() {
-    uint64_t z = (state_ += 0x9E3779B97F4A7C15ull);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
-    return z ^ (z >> 31);
-  }
+  uint64_t operator()() { return NextRandom(&state_); }
   // Uniform in [0, n).
   uint64_t Below(uint64_t n) {
     return static_cast<uint64_t>((static_cast<Wide>((*this)()) * n) >> 64);

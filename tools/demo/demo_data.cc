@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <string_view>
 
+#include "index/machine/splitmix.h"
+
 namespace cairn::tools {
 namespace {
 
@@ -14,9 +16,9 @@ enum TableSeed : uint64_t { kCustomer = 1, kOrder = 2, kProfile = 3 };
 class RowRandom {
  public:
   RowRandom(uint64_t seed, uint64_t table, uint64_t row)
-      : state_(Mix(seed + Mix(row * 0x9E3779B97F4A7C15ull + table))) {}
+      : state_(MixBits(seed + MixBits(row * 0x9E3779B97F4A7C15ull + table))) {}
 
-  uint64_t Next() { return Mix(state_ += 0x9E3779B97F4A7C15ull); }
+  uint64_t Next() { return NextRandom(&state_); }
   // Uniform in [0, n), for small n.
   uint64_t Below(uint64_t n) { return (Next() >> 32) * n >> 32; }
   template <size_t kSize>
@@ -25,11 +27,6 @@ class RowRandom {
   }
 
  private:
-  static uint64_t Mix(uint64_t z) {
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
-    return z ^ (z >> 31);
-  }
   uint64_t state_;
 };
 
