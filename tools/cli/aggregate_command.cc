@@ -39,7 +39,7 @@ std::vector<std::string> Names(size_t parts, absl::Span<const Aggregate> aggrega
   return names;
 }
 
-// Value i of each of these columns, one behind the other.
+// Prints value i of each of these columns, in the order of the columns.
 absl::Status Print(absl::Span<const ColumnValues> keys, absl::Span<const ColumnValues> values,
                    size_t i, TablePrinter* printer) {
   std::vector<DataValue> line;
