@@ -19,7 +19,7 @@
 namespace cairn::tools {
 namespace {
 
-// AggregateGroupsResult, of one range, that are in memory at a time.
+// Groups, of one range, that are in memory at a time.
 constexpr uint64_t kPageGroups = 1 << 14;
 
 struct AggregateGiven {
