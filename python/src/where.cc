@@ -84,7 +84,7 @@ class Group {
   using OrderBy = Argument<std::optional<std::string>, "order_by">;
   using Strategy = TextArg<"strategy">;
 
-  // Of indexes, or of a mapping from names to indexes.
+  // Makes a group from indexes, or from a mapping from names to indexes.
   static Group Of(nb::handle indexes) {
     std::vector<IndexGroup::Member> members;
     if (nb::isinstance<nb::dict>(indexes)) {
