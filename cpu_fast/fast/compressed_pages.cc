@@ -9,7 +9,7 @@
 namespace cairn {
 namespace {
 
-// AggregateGroupsResult of pages that one task compresses.
+// Groups of pages that one task compresses.
 constexpr size_t kGroupGrain = 256;
 
 template <typename Key>

@@ -112,7 +112,7 @@ Stretch<Key> StretchOfAll(absl::Span<const Key> separators, int threads) {
   return all;
 }
 
-// AggregateGroupsResult of the separators in [begin, end), each as long as it takes no more than a
+// Groups of the separators in [begin, end), each as long as it takes no more than a
 // cell for each `fill`; only more than `most` of them where these are too many.
 template <typename Key>
 std::vector<CellGroup<Key>> CutGroups(absl::Span<const Key> separators, size_t begin, size_t end,

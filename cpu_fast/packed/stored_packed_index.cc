@@ -83,7 +83,7 @@ class StoredPackedIndex final : public PackedIndexBase<Key> {
   }
 
   absl::Status UseCells(LeafMemory memory, LeafSections<Key> sections) {
-    // AggregateGroupsResult and bounds are few: kept apart, they are what was checked.
+    // Groups and bounds are few: kept apart, they are what was checked.
     constexpr size_t kNear = CellDirectory<Key>::kNearBounds;
     ASSIGN_OR_RETURN(scales_, ScalesOf<Key>(stored_, sections.groups));
     const size_t bounds = sections.bounds.size();

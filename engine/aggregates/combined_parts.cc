@@ -62,7 +62,7 @@ class GroupParts {
       while (piece != pieces_.cend() && std::get<0>(*piece) == range) ++piece;
       RETURN_IF_ERROR(TakeRange(first, piece));
     }
-    // AggregateGroupsResult beyond the limit are one that nobody is told of.
+    // Groups beyond the limit are one that nobody is told of.
     for (PartialResults& part : partial_) {
       for (uint32_t& group : part.ranges) group = std::min(group, size_);
     }

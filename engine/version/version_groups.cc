@@ -26,7 +26,7 @@
 namespace cairn {
 namespace {
 
-// AggregateGroupsResult between two looks at the flag.
+// Groups between two looks at the flag.
 constexpr size_t kGroupsTogether = 64;
 
 template <typename Prefix>

@@ -15,7 +15,7 @@
 
 namespace cairn {
 
-// AggregateGroupsResult that were pinned last, by the names of their indexes: the next one of the
+// Groups that were pinned last, by the names of their indexes: the next one of the
 // same indexes takes over what it knows of their rows, so that it costs what is new. A group is
 // kept, with the versions that it has, until the next one of its names, or of kMax others.
 // Thread-safe.

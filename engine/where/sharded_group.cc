@@ -1,4 +1,4 @@
-// AggregateGroupsResult in shards: indexes of several sources, each source asked as a group of its
+// Groups in shards: indexes of several sources, each source asked as a group of its
 // own.
 #include <algorithm>
 #include <memory>

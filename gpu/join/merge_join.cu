@@ -66,7 +66,7 @@ struct JoinTile {
   }
 };
 
-// ---- FindResult, and where they are. The pairs of a tile are written after those of all tiles
+// ---- Matches, and where they are. The pairs of a tile are written after those of all tiles
 // have been counted, from marks alone, without another look at the keys; unless an entry has
 // several matches, or the right keys of a tile had no room.
 

@@ -15,7 +15,7 @@ namespace cairn::gpu {
 // out, and so do all after it; a negative count ends that.
 void FailDeviceAllocationsAfter(int64_t count);
 
-// ListDevices have only `bytes` of memory for this library; 0 ends that.
+// Devices have only `bytes` of memory for this library; 0 ends that.
 void LimitDeviceBytes(uint64_t bytes);
 
 // The call by which a batch of the host (GpuIndex) gives work to the device or waits for it, after

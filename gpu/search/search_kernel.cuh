@@ -210,7 +210,7 @@ __device__ inline void AnswerTogether(const Searcher& searcher, uint32_t entries
   }
 }
 
-// The answers to each thread's queries. AggregateGroupsResult of lanes answer those of one lane
+// The answers to each thread's queries. Groups of lanes answer those of one lane
 // after the other, all of a query while what it has read is still near.
 template <typename Searcher, int kQueries>
 __device__ inline void AnswerQueries(const Searcher& searcher, uint32_t entries, Operation query,

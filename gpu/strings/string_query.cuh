@@ -12,7 +12,7 @@
 namespace cairn::gpu {
 
 // A query of bytes, searched by four lanes of a warp that all hold it, its *group*.
-// AggregateGroupsResult of a warp go on together, so whatever says "by a warp" is called by all its
+// Groups of a warp go on together, so whatever says "by a warp" is called by all its
 // lanes.
 inline constexpr int kGroupLanes = 4;
 inline constexpr int kStringThreads = 256;  // of a block

@@ -105,7 +105,7 @@ struct GroupByOptions {
   // value here; floats are equal as keys are, every NaN, but -0 and 0 not. Empty: all rows are one
   // group, even if there are none.
   std::vector<std::string> group_by = {};
-  // AggregateGroupsResult that are equal in all of these come in the order of the values that they
+  // Groups that are equal in all of these come in the order of the values that they
   // are grouped by, which alone orders them if this is empty. Null is less than all other values,
   // and else they are ordered as keys are.
   std::vector<GroupOrder> order_by = {};
@@ -118,7 +118,7 @@ struct GroupByOptions {
   const std::atomic<bool>* cancelled = nullptr;   // as of WhereOptions
 };
 
-// AggregateGroupsResult of rows and what they come to. Plain data; a call that fails leaves it in
+// Groups of rows and what they come to. Plain data; a call that fails leaves it in
 // an unspecified valid state.
 struct GroupByResult {
   size_t size = 0;                   // groups
@@ -173,7 +173,7 @@ class IndexGroup {
                                          WherePlan* plan = nullptr) const = 0;
   virtual absl::Status Find(const Predicate& where, const WhereOptions& options,
                             WhereResult* matches) const = 0;
-  // AggregateGroupsResult the rows of a predicate by their values in columns, and computes
+  // Groups the rows of a predicate by their values in columns, and computes
   // aggregates of each group: of rows, each of which counts once. Columns are named as in
   // WhereOptions::columns; kCountDistinct takes one, and counts its different values without null;
   // else Aggregate says what is computed of which types. The rows' columns are read a few at a

@@ -12,7 +12,7 @@
 namespace cairn {
 namespace {
 
-// AggregateGroupsResult up to this size are sorted by comparing whole keys.
+// Groups up to this size are sorted by comparing whole keys.
 constexpr size_t kFewRecords = 16;
 
 // How far ahead records are prefetched: they lie anywhere in memory.

@@ -50,7 +50,7 @@ class DataLoss(Error):
 
 
 class ResourceExhausted(Error, MemoryError):
-    """Memory, space on a disk or room in an index does not suffice."""
+    """Not enough memory, disk space or free row ids of an index."""
 
 
 class Unavailable(Error):

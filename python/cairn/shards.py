@@ -146,8 +146,8 @@ def publish_shards(
 ) -> None:
     """Makes the shards of a plan the next generation of the index in `directory`, in which they stand.
 
-    Of several attempts at a shard it takes any. Then removes what is no longer named, attempts included:
-    none may be under way. FailedPrecondition, and nothing is published, where a shard is missing, of
+    Takes any of several attempts at a shard. Then removes all other shards, other attempts included:
+    no attempt may still run. FailedPrecondition, and nothing is published, where a shard is missing, of
     another plan, or damaged.
     """
     _cairn.publish_shards(plan, directory, threads, memory_budget, progress)
@@ -161,7 +161,7 @@ def publish_sources(
     memory_budget: int = 0,
     progress: ProgressCallback | None = None,
 ) -> None:
-    """Makes indexes of different databases, which stand in `directory` under `names`, one index by source.
+    """Publishes indexes of different databases, stored in `directory` under `names`, as one index by source.
 
     names: of shard_directory_name. FailedPrecondition, and nothing is published, where one is missing or
     damaged, or two differ in their spec or are of one database.

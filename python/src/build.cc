@@ -60,7 +60,7 @@ std::vector<BuildReport> Build(nb::handle source,
 }  // namespace
 
 void BindBuild(nb::module_& module) {
-  nb::class_<BuildReport>(module, "BuildReport", "What a build did.")
+  nb::class_<BuildReport>(module, "BuildReport", "The result of a build.")
       .def_ro("rows", &BuildReport::rows, "Rows in the column family.")
       .def_ro("entries", &BuildReport::entries)
       .def_ro("rows_skipped", &BuildReport::rows_skipped, "That could not be read (on_error=skip).")

@@ -53,7 +53,8 @@ Pass one as `explain=` to a query, which fills it. Times are in seconds.)doc")
       .def_prop_ro("operation",
                    [](const Explain& e) { return std::string(OperationName(e.operation)); })
       .def_ro("queries", &Explain::queries)
-      .def_ro("expected_rows", &Explain::expected_rows, "Of the whole batch; find and scan.")
+      .def_ro("expected_rows", &Explain::expected_rows,
+              "Rows expected for the whole batch; find and scan only.")
       .def_ro("route", &Explain::route, "The route that answered.")
       .def_ro("index", &Explain::index, "Its ordered index, as stats() describes it.")
       .def_ro("reason", &Explain::reason, "Why it was taken.")
@@ -61,7 +62,7 @@ Pass one as `explain=` to a query, which fills it. Times are in seconds.)doc")
       .def_prop_ro(
           "measured", [](const Explain& e) { return absl::ToDoubleSeconds(e.measured); },
           "From the C++ call to its answers.")
-      .def_ro("failures", &Explain::failures, "Of routes that were tried before.")
+      .def_ro("failures", &Explain::failures, "Errors of routes that were tried first.")
       .def_prop_ro(
           "candidates",
           [](const Explain& e) {

@@ -164,9 +164,9 @@ uint64_t Entries(const Index& self) {
 }
 
 void BindCatchUpReport(nb::module_& module) {
-  nb::class_<CatchUpReport>(module, "CatchUpReport", "What a catch_up did.")
-      .def_ro("changes", &CatchUpReport::changes, "Of rows, in the log.")
-      .def_ro("rows", &CatchUpReport::rows, "Whose keys were extracted again.")
+  nb::class_<CatchUpReport>(module, "CatchUpReport", "The result of a catch_up.")
+      .def_ro("changes", &CatchUpReport::changes, "Changes of rows in the log.")
+      .def_ro("rows", &CatchUpReport::rows, "Rows whose keys were extracted again.")
       .def_ro("log_bytes", &CatchUpReport::log_bytes)
       .def_ro("sequence", &CatchUpReport::sequence)
       .def("__repr__", [](const CatchUpReport& report) {
@@ -326,7 +326,7 @@ Differences from the database as lines, at most `most`; none means equal. DataLo
               },
               nb::arg("operation"), nb::arg("queries"),
               nb::sig("def predicted_time(self, operation: str, queries: int) -> float"),
-              "The seconds that a batch of so many queries is predicted to take.")
+              "The predicted latency, in seconds, of a batch of `queries` queries.")
           .def(
               "best_batch",
               [](const Index& self, TextArg<"operation"> operation) {
@@ -346,7 +346,7 @@ Differences from the database as lines, at most `most`; none means equal. DataLo
           .def_prop_ro(
               "directory", [](const Index& self) { return TextWithPath(self.directory()); },
               nb::sig("def directory(self) -> str"))
-          .def_prop_ro("spec", &Index::spec, "What is indexed, as text.")
+          .def_prop_ro("spec", &Index::spec, "The spec as text.")
           .def_prop_ro("column_family", &Index::column_family)
           .def_prop_ro("in_shards", &Index::in_shards,
                        "Whether it is an index in shards, whose rows take 64 bits.")
@@ -360,7 +360,8 @@ Differences from the database as lines, at most `most`; none means equal. DataLo
               "The NumPy dtype of rows: uint64 of an index in shards, else uint32.")
           .def_prop_ro(
               "no_row", [](const Index& self) { return self.in_shards() ? kNoGlobalRow : kNoRow; },
-              "What find_first gives where there is no row: the greatest number of `row_dtype`.")
+              "The result of find_first for a key without a row: the largest number of "
+              "`row_dtype`.")
           .def_prop_ro(
               "kind", [](const Index& self) { return PhysicalTypeName(self.codec().kind()); },
               "The physical form of keys: \"u32\", \"u64\" or \"bytes\".")

@@ -93,7 +93,7 @@ void Queries::Close() {
 
 namespace {
 
-// What every query method takes besides its keys.
+// The arguments of every query method other than keys.
 struct Options {
   std::optional<double> latency_target;
   std::string route;
@@ -288,7 +288,7 @@ void BindQueries(nb::module_& module) {
   using Sorted = BoolArg<"sorted_input">;
   using Columns = Argument<ColumnNames, "columns">;
 
-  nb::class_<Queries>(module, "Queries", "What cairn.Index and cairn.ColumnIndex have in common.")
+  nb::class_<Queries>(module, "Queries", "The base class of cairn.Index and cairn.ColumnIndex.")
       .def(
           "find_first",
           [](const Queries& self, nb::handle keys, nb::handle out, Seconds time, Route route,

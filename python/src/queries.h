@@ -1,6 +1,6 @@
 #pragma once
 
-// What every index of this package answers: the base class of cairn.Index and cairn.ColumnIndex.
+// The queries of every index of this package: the base class of cairn.Index and cairn.ColumnIndex.
 
 #include <nanobind/nanobind.h>
 
@@ -17,8 +17,8 @@ namespace cairn::python {
 
 namespace nb = nanobind;
 
-// A BatchIndex that can be closed while other threads use it: whoever does has it to the end of
-// their call. Thread-safe.
+// A BatchIndex that can be closed while other threads use it: a thread that
+// queries it keeps it until its call ends. Thread-safe.
 class Queries {
  public:
   Queries(std::shared_ptr<BatchIndex> index, const KeyCodec& codec, std::string name);

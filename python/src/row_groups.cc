@@ -44,7 +44,7 @@ Column FoundRowGroups::Table() const {
 void BindRowGroups(nb::module_& module) {
   nb::class_<FoundRowGroups>(
       module, "GroupByResult",
-      R"doc(AggregateGroupsResult of the rows that a predicate is true of, and their aggregates.
+      R"doc(Groups of the rows that a predicate is true of, and their aggregates.
 
 Arrow takes them as a table without a copy, one row a group, with the columns to group by and the aggregates by
 their names: `pyarrow.table(groups)`.)doc")

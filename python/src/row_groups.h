@@ -14,7 +14,7 @@
 
 namespace cairn::python {
 
-// AggregateGroupsResult of rows and their aggregates. Immutable once it is in Python.
+// Groups of rows and their aggregates. Immutable once it is in Python.
 class FoundRowGroups {
  public:
   // `names`: of the columns to group by, then of the aggregates.

@@ -64,7 +64,7 @@ nb::bytes GroupsPart(const PublishedMap& self, const Index& shard, size_t parts,
   return Bytes(ValueOf(std::move(part)));
 }
 
-// What shards answered: pairs of the ranges' numbers, an array of uint32, and bytes. Holds these.
+// The answers of shards: pairs of the ranges' numbers, an array of uint32, and bytes. Holds these.
 class PartsIn {
  public:
   explicit PartsIn(nb::handle parts) {

@@ -148,7 +148,7 @@ and thread-safe.)doc");
           "How entries are spread: \"key_range\" or \"source\".")
       .def_prop_ro(
           "spec", [](const PublishedMap& self) { return self.map->spec().ToString(); },
-          "What is indexed, as text.")
+          "The spec as text.")
       .def_prop_ro("column_family",
                    [](const PublishedMap& self) { return self.map->spec().column_family; })
       .def_prop_ro(
@@ -175,7 +175,7 @@ and thread-safe.)doc");
           "Name and type of each column that the index includes.")
       .def_prop_ro(
           "shards", &Shards, nb::sig("def shards(self) -> list[dict[str, typing.Any]]"),
-          "Of each shard: directory (within the index's), bounds (for people), rows, entries, "
+          "For each shard: directory (within the index's), bounds (human-readable), rows, entries, "
           "sequence, database_id.")
       .def("__len__", [](const PublishedMap& self) { return self.map->shards().size(); })
       .def(

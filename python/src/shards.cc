@@ -25,7 +25,7 @@
 namespace cairn::python {
 namespace {
 
-// What all steps are given besides their inputs.
+// The arguments of all steps other than their inputs.
 struct StepArguments {
   Threads threads;
   uint64_t memory_budget;
@@ -221,7 +221,7 @@ void BindShards(nb::module_& module) {
   module.def(
       "shard_directory_name", [](ShardNumber<"shard"> shard) { return ShardDirectoryName(*shard); },
       nb::arg("shard"), nb::sig("def shard_directory_name(shard: int) -> str"),
-      "What an attempt at a shard is to be called within its index's directory, different at each "
+      "A new name, within its index's directory, for an attempt at a shard; different at each "
       "call.");
   module.def(
       "segment_directory_name",

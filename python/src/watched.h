@@ -14,7 +14,7 @@ namespace cairn::python {
 
 namespace nb = nanobind;
 
-// What long work is given: where it reports, and what says that it shall stop.
+// The progress callback and the stop flag of long work.
 struct Watch {
   std::function<void(const Progress&)> on_progress;
   const std::atomic<bool>* cancelled;

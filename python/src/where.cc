@@ -84,7 +84,7 @@ class Group {
   using OrderBy = Argument<std::optional<std::string>, "order_by">;
   using Strategy = TextArg<"strategy">;
 
-  // Of indexes, or of a mapping from names to indexes.
+  // Makes a group from indexes, or from a mapping from names to indexes.
   static Group Of(nb::handle indexes) {
     std::vector<IndexGroup::Member> members;
     if (nb::isinstance<nb::dict>(indexes)) {
@@ -320,7 +320,7 @@ way, never in the text.)doc")
                   ", *, group_by: collections.abc.Sequence[str] = (), order_by: "
                   "collections.abc.Sequence[str] = (), limit: int | None = None, after: bytes = "
                   "b'', strategy: str = 'auto') -> GroupByResult"),
-          R"doc(AggregateGroupsResult the rows the predicate is true of by columns, and computes aggregates of each group.
+          R"doc(Groups the rows the predicate is true of by columns, and computes aggregates of each group.
 
     group.aggregate({"rows": "count", "total": ("sum", "price")}, "age >= ?", [18], group_by=["city"],
                     order_by=["total desc"], limit=10)

@@ -198,7 +198,7 @@ def test_ranges_that_are_none(table: Table) -> None:
     index = table.open("u64")
     two, three = np.zeros(2, np.uint64), np.zeros(3, np.uint64)
     bad: list[tuple[dict[str, Any], str]] = [
-        ({"lower": two, "upper": three}, "upper: expected as many ends as lower has, 2, found 3"),
+        ({"lower": two, "upper": three}, "upper: expected the number of ends in lower, 2, found 3"),
         ({"lower": two, "keys": two}, "found several"),
         ({"prefix": ["a"]}, "expected a number"),
         ({"lower": two, "bounds": "<>"}, "found '<>'"),

@@ -79,17 +79,17 @@ BOOST_AUTO_TEST_CASE(the_steps_are_commands) {
   const std::string cut = Line(MustRun({"shard-cut", "--db=" + compared.db, "--parts=2"}));
   for (const std::string& range : {"--to=" + cut, "--from=" + cut}) {
     split.push_back(Line(MustRun({"shard-extract", "--db=" + compared.db, compared.spec, range,
-                                  "--part=0", "--into=" + work})));
+                                  "--part=0", "--out=" + work})));
   }
   BOOST_TEST(Line(MustRun(split)) == "3");
   const std::string plan = "--plan=" + work + "/plan";
   for (const char* shard : {"--shard=0", "--shard=1"}) {
-    MustRun({"shard-build", plan, shard, "--into=" + index});
+    MustRun({"shard-build", plan, shard, "--out=" + index});
   }
   const ToolResult refused = RunTool({"shard-publish", plan, "--out=" + index});
   BOOST_TEST(refused.exit_status == 1);
   CheckHas(refused.err, {"'shard-2'", "there is no directory"});
-  MustRun({"shard-build", plan, "--shard=2", "--into=" + index});
+  MustRun({"shard-build", plan, "--shard=2", "--out=" + index});
   MustRun({"shard-publish", plan, "--out=" + index});
   compared.CheckSame(index);
   std::filesystem::remove_all(work);
@@ -193,14 +193,14 @@ BOOST_AUTO_TEST_CASE(aggregates_joins_and_predicates_are_those_of_one_piece) {
 
 BOOST_AUTO_TEST_CASE(wrong_usage_of_the_steps_is_exit_status_2) {
   for (const std::vector<std::string>& arguments :
-       {std::vector<std::string>{"shard-extract", "--spec=value:text", "--into=x"},
-        {"shard-extract", "--db=x", "--spec=value", "--into=x"},
-        {"shard-extract", "--db=x", "--spec=value:text", "--into=x", "--from=\\x1"},
+       {std::vector<std::string>{"shard-extract", "--spec=value:text", "--out=x"},
+        {"shard-extract", "--db=x", "--spec=value", "--out=x"},
+        {"shard-extract", "--db=x", "--spec=value:text", "--out=x", "--from=\\x1"},
         {"shard-cut", "--parts=2"},
         {"shard-cut", "--db=x", "--parts=0"},
         {"shard-split", "--plan=x", "--shards=0", "x"},
         {"shard-split", "--plan=x", "--shards=2"},
-        {"shard-build", "--plan=x", "--into=x"},
+        {"shard-build", "--plan=x", "--out=x"},
         {"shard-publish", "--out=x"},
         {"shard-publish", "--out=x", "--plan=x", "--by-source", "y"},
         {"build", "--db=x", "--spec=value:text", "--out=x", "--shards=0"}}) {

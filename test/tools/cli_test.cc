@@ -250,7 +250,7 @@ BOOST_AUTO_TEST_CASE(inspect_shows_that_leaves_are_stored) {
     const std::string out = directory / (leaves ? "with" : "without");
     std::vector<std::string> build = {"build", "--db=" + directory / "db", "--cf=customer",
                                       "--spec=key[0:8]:u64be, on_error=skip", "--out=" + out};
-    if (leaves) build.emplace_back("--store-leaves");
+    if (leaves) build.emplace_back("--prebuild-search-structure");
     MustRun(build);
     const std::string shown = MustRun({"inspect", out}).out;
     BOOST_TEST((shown.find("leaf properties") != std::string::npos) == leaves, shown);

@@ -125,7 +125,7 @@ BOOST_AUTO_TEST_CASE(groups_in_order_and_in_pages) {
              "town\tcount_distinct(age)\tmin(age)\tmax(half)\n"
              "Lisbon\t1\t30\t30\n\\N\t1\t19\t\\N\nOslo\t2\t17\t41\n");
   BOOST_TEST(people.Where("age > 90", {"--sum=age"}) == "sum(age)\n\\N\n");
-  // AggregateGroupsResult alone are counted; --reverse turns their order round.
+  // Groups alone are counted; --reverse turns their order round.
   BOOST_TEST(people.Where("age > 0", {"--group-by=town", "--reverse", "--limit=2"}) ==
              "town\tcount\nOslo\t2\nLisbon\t1\n");
   std::string found, cursor;

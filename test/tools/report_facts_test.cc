@@ -247,7 +247,7 @@ BOOST_AUTO_TEST_CASE(what_was_caught_up_is_told_apart) {
   const std::string page = Page(report);
   BOOST_TEST(Holds(page, "<b>100 entries</b> of the base"));
   BOOST_TEST(Holds(page, "<b>1</b> caught up since"));
-  BOOST_TEST(Holds(page, report.should_compact ? "A merge pays now" : "A merge does not pay yet"));
+  BOOST_TEST(Holds(page, report.should_compact ? "A compaction pays now" : "A compaction does not pay yet"));
 }
 
 BOOST_AUTO_TEST_CASE(a_damaged_index_and_an_interrupt_are_errors) {

@@ -19,7 +19,7 @@
 namespace cairn::tools {
 namespace {
 
-// AggregateGroupsResult, of one range, that are in memory at a time.
+// Groups, of one range, that are in memory at a time.
 constexpr uint64_t kPageGroups = 1 << 14;
 
 struct AggregateGiven {
@@ -39,7 +39,7 @@ std::vector<std::string> Names(size_t parts, absl::Span<const Aggregate> aggrega
   return names;
 }
 
-// Value i of each of these columns, one behind the other.
+// Prints value i of each of these columns, in the order of the columns.
 absl::Status Print(absl::Span<const ColumnValues> keys, absl::Span<const ColumnValues> values,
                    size_t i, TablePrinter* printer) {
   std::vector<DataValue> line;

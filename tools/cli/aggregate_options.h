@@ -23,7 +23,7 @@ struct AggregateOptions {
 CLI::Option* AddColumns(CLI::App* app, const std::string& name, std::vector<std::string>* columns,
                         const std::string& description);
 
-// What an aggregate is called: "count", "sum(price)".
+// Returns the name of an aggregate: "count", "sum(price)".
 std::string NameOf(const Aggregate& aggregate);
 
 }  // namespace cairn::tools

@@ -36,8 +36,9 @@ struct BuildOptionsGiven {
   uint64_t memory_budget = 0;
   bool prebuild_search_structure = false;
   bool unique = false;
-  std::string nulls;     // empty: as the specs say
-  std::string on_error;  // likewise
+  // These two override the specs; empty: they do not.
+  std::string nulls;
+  std::string on_error;
 };
 
 // Whether a spec's text gives this option itself. A spec gives an option at most once, so one that
@@ -182,7 +183,7 @@ absl::Status BuildFrom(const BuildOptionsGiven& given, const std::vector<BuildTa
 
 absl::StatusOr<int> RunBuild(const BuildOptionsGiven& given) {
   if (!given.source.given()) {
-    return UsageError("build from what? give --db, --checkpoint or --sst");
+    return UsageError("no input: expected one of --db, --checkpoint or --sst");
   }
   ASSIGN_OR_RETURN(std::vector<BuildTarget> targets, Targets(given));
   OutDirectory out;
@@ -213,7 +214,7 @@ void AddBuildCommand(CLI::App* app, Action* action) {
   command->add_option("--cf", given->column_family, "The column family (default: 'default')")
       ->type_name("NAME");
   given->specs =
-      AddValues(command, "--spec", "SPEC", "What to index; may come several times")->required();
+      AddValues(command, "--spec", "SPEC", "The spec of an index; may be repeated")->required();
   command
       ->add_option("--out", given->out,
                    "The index's directory; of several specs, the directory for theirs, each under "
@@ -225,7 +226,7 @@ void AddBuildCommand(CLI::App* app, Action* action) {
       ->check(CLI::Range(1, 4096));
   command
       ->add_option("--shards", given->shards,
-                   "Build an index in so many shards of equal size, by key range")
+                   "Build an index in N shards of equal size, by key range")
       ->type_name("N")
       ->check(CLI::Range(1, 1 << 16));
   command
@@ -234,7 +235,7 @@ void AddBuildCommand(CLI::App* app, Action* action) {
                    "the machine's)")
       ->type_name("BYTES")
       ->transform(Bytes());
-  command->add_flag("--store-leaves", given->prebuild_search_structure,
+  command->add_flag("--prebuild-search-structure", given->prebuild_search_structure,
                     "Store the search structure of numbers, which opening the index then maps; a "
                     "file nearly twice as large");
   command->add_flag("--unique", given->unique, "Two rows with one key are an error");

@@ -30,7 +30,7 @@ class BuildProgress {
   std::optional<Progress::Phase> phase_;
   Clock::time_point phase_start_;
   Clock::time_point last_line_;
-  size_t drawn_ = 0;  // characters of the bar that stands on the terminal
+  size_t drawn_ = 0;  // characters of the bar on the terminal
 };
 
 }  // namespace cairn::tools

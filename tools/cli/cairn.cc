@@ -86,7 +86,7 @@ int Run(int argc, char** argv) {
     return Complain(std::string(e.what()) + " (see 'cairn --help')", kUsage);
   }
 
-  if (!action) return Complain("which command? (see 'cairn --help')", kUsage);
+  if (!action) return Complain("no command: see 'cairn --help'", kUsage);
 
   std::signal(SIGINT, Interrupt);
   std::signal(SIGTERM, Interrupt);

@@ -82,7 +82,7 @@ void AddCatchUpCommand(CLI::App* app, Action* action) {
       ->type_name("NAME");
   command
       ->add_option("--max-bytes-per-second", given->max_bytes_per_second,
-                   "Of the log to read, and of a compaction to write, like 20M (default: no limit)")
+                   "Limit for reading the log and writing a compaction, like 20M (default: none)")
       ->type_name("N")
       ->transform(Bytes());
   command->add_flag(

@@ -18,8 +18,8 @@
 
 namespace cairn::tools {
 
-// What a command line asks for. Gives the process's exit status: kGood, or kDifferent where a check
-// found something.
+// A parsed command. Returns the exit status of the process: kGood, or kDifferent if a check found a
+// difference.
 using Action = std::function<absl::StatusOr<int>()>;
 
 inline constexpr int kGood = 0;
@@ -46,7 +46,7 @@ void AddDemoCommand(CLI::App* app, Action* action);
 // Documents all that `app` has; not shown in --help.
 void AddGenerateCommand(CLI::App* app, Action* action);
 
-// An error of whoever wrote the command line: kUsage instead of kFailed.
+// An error in the command line. The exit status is kUsage instead of kFailed.
 absl::Status UsageError(std::string_view message);
 bool IsUsageError(const absl::Status& status);
 // A usage error in place of InvalidArgument, which says what is wrong with a question; any other
@@ -79,7 +79,7 @@ struct SourceOptions {
   bool given() const { return !db.empty() || !checkpoint.empty() || !sst.empty(); }
 };
 
-// Adds the three options, of which a command line has at most one.
+// Adds the three options. A command line has at most one of them.
 void AddSourceOptions(CLI::App* app, SourceOptions* options);
 
 // Opens what was given; requires that something be.

@@ -24,7 +24,7 @@ namespace {
 
 // Rows of one SST file: enough files that a build has something to split, each a few megabytes.
 constexpr uint64_t kRowsPerFile = 100'000;
-// One row in so many is then written again, or deleted, as in a database that lives.
+// One row in kRowsPerChange is then written again or deleted, as in a database in use.
 constexpr uint64_t kRowsPerChange = 1000;
 
 struct DemoOptions {

@@ -24,7 +24,7 @@ std::string Size(uint64_t bytes) {
                       : absl::StrFormat("%s (%s B)", WithUnit(bytes), WithCommas(bytes));
 }
 
-// What came to the index since it was built or merged last.
+// Prints the changes since the index was built or last compacted.
 void PrintDelta(const IndexStats::Delta& delta, bool should_compact, Output* output) {
   if (delta.added_entries == 0 && delta.removed_entries == 0) {
     return Line("caught up since", "nothing", output);

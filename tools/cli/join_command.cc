@@ -96,7 +96,7 @@ void AddJoinCommand(CLI::App* app, Action* action) {
                    "Also print these columns of the left rows, of those that the index includes")
       ->type_name("COLUMN,…")
       ->delimiter(',');
-  command->add_option("--select-right", given->select_right, "Likewise of the right rows")
+  command->add_option("--select-right", given->select_right, "Included columns of the right rows")
       ->type_name("COLUMN,…")
       ->delimiter(',');
   command->add_option("--limit", given->limit, "The most pairs in all")

@@ -73,7 +73,7 @@ class Query {
   // Prints what is in some ranges, which are in the order of the query and in all have no more
   // entries than a page, or are one.
   absl::Status PrintPage(absl::Span<const KeyRange> ranges);
-  // Goes on with one range behind a cursor, to its end.
+  // Prints the rest of one range, from a cursor to its end.
   absl::Status PrintRest(const KeyRange& range, std::string cursor);
   // Reads one page of each range, from the cursors on where there are any.
   absl::Status Scan(absl::Span<const KeyRange> ranges, absl::Span<const std::string> after);

@@ -77,15 +77,15 @@ absl::Status WriteInto(const std::string& path, std::string_view text) {
   return status;
 }
 
-// Writes a file whole or not at all: under another name beside it, which then becomes its own. A
-// file that is replaced keeps its permissions.
+// Writes a file whole or not at all: into a temporary file in the same directory, which is then
+// renamed. A replaced file keeps its permissions.
 absl::Status ReplaceFile(const std::string& path, mode_t mode, std::string_view text) {
   std::string temporary = path + ".XXXXXX";
   const int fd = mkstemp(temporary.data());
   if (fd < 0) return Failed("write", path);
   absl::Cleanup remove = [&] { unlink(temporary.c_str()); };
   absl::Status status = WriteAll(fd, text, path);
-  // mkstemp lets nobody else read.
+  // mkstemp makes a file that only its owner can read.
   if (status.ok() && fchmod(fd, mode) != 0) status = Failed("write", path);
   if (status.ok() && fsync(fd) != 0) status = Failed("write", path);
   if (close(fd) != 0) status.Update(Failed("write", path));
@@ -95,7 +95,7 @@ absl::Status ReplaceFile(const std::string& path, mode_t mode, std::string_view 
   return absl::OkStatus();
 }
 
-// A file is replaced, behind links where there are any. A device or a pipe stays what it is.
+// Replaces a regular file, following symbolic links. A device or a pipe is written to.
 absl::Status WriteFile(const std::string& path, std::string_view text) {
   struct stat status;
   if (lstat(path.c_str(), &status) != 0) return ReplaceFile(path, NewFileMode(), text);

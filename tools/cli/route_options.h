@@ -27,7 +27,7 @@ class DeviceOptions {
   std::vector<int> devices_;
 };
 
-// How a command's batches are to be answered, and told about: --device, --devices, --route and
+// The route of a command's batches, and its explanation: --device, --devices, --route and
 // --explain.
 class RouteOptions {
  public:

@@ -176,7 +176,7 @@ absl::StatusOr<std::vector<KeyRange>> SelectorOptions::Parse(const KeyCodec& cod
   }
   if (!any) {
     return UsageError(
-        "which entries? give --eq, --range, --prefix or --keys (--range=.. is everything)");
+        "no entries selected: expected --eq, --range, --prefix or --keys (--range=.. selects all)");
   }
   return ranges;
 }

@@ -66,7 +66,7 @@ absl::StatusOr<std::string> ReadPrimaryKey(std::string_view text) {
     const bool escape = text.size() - i >= 4 && text[i + 1] == 'x' && HexDigit(text[i + 2]) >= 0 &&
                         HexDigit(text[i + 3]) >= 0;
     if (!escape) {
-      return UsageError(absl::StrFormat("'%s': expected \\xHH behind a backslash", text));
+      return UsageError(absl::StrFormat("'%s': expected \\xHH after a backslash", text));
     }
     key += static_cast<char>(HexDigit(text[i + 2]) * 16 + HexDigit(text[i + 3]));
     i += 3;
@@ -82,7 +82,7 @@ struct CutOptions : StepOptions {
 
 absl::StatusOr<int> RunCut(const CutOptions& given) {
   if (!given.source.given()) {
-    return UsageError("cut what? give --db, --checkpoint or --sst");
+    return UsageError("no input: expected one of --db, --checkpoint or --sst");
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<SnapshotSource> source,
                    OpenSource(given.source, given.column_family));
@@ -100,7 +100,7 @@ absl::StatusOr<int> RunCut(const CutOptions& given) {
 
 struct ExtractOptions : StepOptions {
   SourceOptions source;
-  std::string spec, into;
+  std::string spec, out;
   uint32_t part = 0;
   std::string from;
   CLI::Option* to = nullptr;  // none: to the end
@@ -108,7 +108,7 @@ struct ExtractOptions : StepOptions {
 
 absl::StatusOr<int> RunExtract(const ExtractOptions& given) {
   if (!given.source.given()) {
-    return UsageError("extract from what? give --db, --checkpoint or --sst");
+    return UsageError("no input: expected one of --db, --checkpoint or --sst");
   }
   PrimaryKeyRange range;
   ASSIGN_OR_RETURN(range.lower, ReadPrimaryKey(given.from));
@@ -123,7 +123,7 @@ absl::StatusOr<int> RunExtract(const ExtractOptions& given) {
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<SnapshotSource> source,
                    OpenSource(given.source, spec->column_family));
-  const std::string directory = given.into + "/" + SegmentDirectoryName(given.part);
+  const std::string directory = given.out + "/" + SegmentDirectoryName(given.part);
   RETURN_IF_ERROR(ExtractSegment(*source, range, *spec, directory, given.Build()).status());
   return PrintLine(directory);
 }
@@ -141,12 +141,12 @@ absl::StatusOr<int> RunSplit(const SplitOptions& given) {
 }
 
 struct ShardOptions : StepOptions {
-  std::string plan, into;
+  std::string plan, out;
   uint32_t shard = 0;
 };
 
 absl::StatusOr<int> RunShard(const ShardOptions& given) {
-  const std::string directory = given.into + "/" + ShardDirectoryName(given.shard);
+  const std::string directory = given.out + "/" + ShardDirectoryName(given.shard);
   RETURN_IF_ERROR(BuildShard(given.plan, given.shard, directory, given.Build()).status());
   return PrintLine(directory);
 }
@@ -158,7 +158,8 @@ struct PublishOptions : StepOptions {
 
 absl::StatusOr<int> RunPublish(const PublishOptions& given) {
   if (given.plan.empty() == given.sources.empty()) {
-    return UsageError("publish what? give --plan, or --by-source with the shards' names");
+    return UsageError(
+        "nothing to publish: expected --plan, or --by-source with the names of the shards");
   }
   RETURN_IF_ERROR(given.plan.empty() ? PublishSources(given.sources, given.directory, given.Build())
                                      : PublishShards(given.plan, given.directory, given.Build()));
@@ -172,7 +173,7 @@ void AddCut(CLI::App* app, Action* action) {
   AddSourceOptions(command, &given->source);
   command->add_option("--cf", given->column_family, "The column family (default: 'default')")
       ->type_name("NAME");
-  command->add_option("--parts", given->parts, "How many parts")
+  command->add_option("--parts", given->parts, "The number of parts")
       ->type_name("N")
       ->check(CLI::Range(1, 1 << 16))
       ->required();
@@ -187,14 +188,16 @@ void AddExtract(CLI::App* app, Action* action) {
   CLI::App* command = app->add_subcommand(
       "shard-extract", "Step 1 of an index in shards: a part of a source's rows to a segment");
   AddSourceOptions(command, &given->source);
-  command->add_option("--spec", given->spec, "What to index")->type_name("SPEC")->required();
+  command->add_option("--spec", given->spec, "The spec of the index")
+      ->type_name("SPEC")
+      ->required();
   command->add_option("--from", given->from, "The first primary key; none: from the beginning")
       ->type_name("KEY");
-  given->to = command->add_option("--to", "The first primary key behind the last; none: to the end")
+  given->to = command->add_option("--to", "The end of the part, exclusive; none: to the end")
                   ->type_name("KEY");
   command->add_option("--part", given->part, "The part's number, for the segment's name")
       ->type_name("N");
-  command->add_option("--into", given->into, "The directory in which the segment gets a name")
+  command->add_option("--out", given->out, "The directory in which the segment gets a name")
       ->type_name("DIR")
       ->required();
   AddThreads(command, given.get());
@@ -212,10 +215,10 @@ them.
 Example, all steps:
   cairn shard-cut --checkpoint=/data/cp --parts=2        (prints one key: m, say)
   spec="--spec=value[0:8]:u64be"
-  cairn shard-extract --checkpoint=/data/cp "$spec" --to=m --part=0 --into=/work
-  cairn shard-extract --checkpoint=/data/cp "$spec" --from=m --part=1 --into=/work
+  cairn shard-extract --checkpoint=/data/cp "$spec" --to=m --part=0 --out=/work
+  cairn shard-extract --checkpoint=/data/cp "$spec" --from=m --part=1 --out=/work
   cairn shard-split --shards=4 --plan=/work/plan /work/segment-0.* /work/segment-1.*
-  cairn shard-build --plan=/work/plan --shard=0 --into=/data/index   (and 1, 2, 3)
+  cairn shard-build --plan=/work/plan --shard=0 --out=/data/index   (and 1, 2, 3)
   cairn shard-publish --plan=/work/plan --out=/data/index)");
   command->callback([given, action] { *action = [given] { return RunExtract(*given); }; });
 }
@@ -223,10 +226,10 @@ Example, all steps:
 void AddSplit(CLI::App* app, Action* action) {
   auto given = std::make_shared<SplitOptions>();
   CLI::App* command = app->add_subcommand(
-      "shard-split", "Step 2 of an index in shards: where segments are to be cut, equally");
+      "shard-split", "Step 2 of an index in shards: plans where to cut segments into equal shards");
   command->add_option("SEGMENT", given->segments, "The segments, in the order of their parts")
       ->required();
-  command->add_option("--shards", given->shards, "How many shards")
+  command->add_option("--shards", given->shards, "The number of shards")
       ->type_name("N")
       ->check(CLI::Range(1, 1 << 16))
       ->required();
@@ -240,17 +243,17 @@ void AddBuildShard(CLI::App* app, Action* action) {
   auto given = std::make_shared<ShardOptions>();
   CLI::App* command = app->add_subcommand(
       "shard-build", "Step 3 of an index in shards: one shard, of its part of the segments");
-  command->add_option("--plan", given->plan, "What shard-split has written")
+  command->add_option("--plan", given->plan, "The file that shard-split wrote")
       ->type_name("FILE")
       ->required();
   command->add_option("--shard", given->shard, "Which shard, from 0 on")
       ->type_name("N")
       ->required();
-  command->add_option("--into", given->into, "The index's directory, which must be there")
+  command->add_option("--out", given->out, "The index's directory, which must be there")
       ->type_name("DIR")
       ->required();
   AddThreads(command, given.get());
-  command->add_flag("--store-leaves", given->prebuild_search_structure,
+  command->add_flag("--prebuild-search-structure", given->prebuild_search_structure,
                     "Store the search structure of numbers, which opening the index then maps; a "
                     "file nearly twice as large");
   command->footer("\nPrints the shard's directory, which no other attempt has.");
@@ -262,7 +265,7 @@ void AddPublish(CLI::App* app, Action* action) {
   CLI::App* command = app->add_subcommand(
       "shard-publish",
       "Step 4 of an index in shards: checks all shards and publishes them at once");
-  command->add_option("--plan", given->plan, "What shard-split has written")->type_name("FILE");
+  command->add_option("--plan", given->plan, "The file that shard-split wrote")->type_name("FILE");
   command
       ->add_option("--by-source", given->sources,
                    "Instead: the names, within the directory, of indexes of different databases")

@@ -71,7 +71,7 @@ void AddVerifyCommand(CLI::App* app, Action* action) {
       "verify", "Checks an index's files and, with a source, every entry against the rows");
   command->add_option("INDEX", given->index, "The index's directory")->required();
   AddSourceOptions(command, &given->source);
-  command->add_option("--max-differences", given->max_differences, "Stop after so many differences")
+  command->add_option("--max-differences", given->max_differences, "Stop after N differences")
       ->type_name("N")
       ->check(CLI::Range(size_t{1}, size_t{1} << 32))
       ->capture_default_str();

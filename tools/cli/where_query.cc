@@ -229,9 +229,9 @@ void WhereQuery::AddTo(CLI::App* app) {
                   "Rows in the order of this index's keys; groups in that of these columns")
       ->type_name("NAME [desc],…")
       ->delimiter(',');
-  app->add_option("--after", after, "Go on behind where --cursor said that --limit ended")
+  app->add_option("--after", after, "Resume after the cursor that --cursor printed")
       ->type_name("CURSOR");
-  app->add_flag("--cursor", tell_cursor, "Say on standard error what --after goes on with");
+  app->add_flag("--cursor", tell_cursor, "Print the cursor for --after on standard error");
 }
 
 absl::Status WhereQuery::Run() const {

@@ -1,4 +1,4 @@
-// How far the database is ahead of the index, and whether a merge pays.
+// How far the database is ahead of the index, and whether a compaction pays.
 #include <algorithm>
 #include <string>
 
@@ -57,7 +57,7 @@ std::string Words(const Report& report) {
           "catch-up</code> stores that%s.</p>",
           ByteText(static_cast<double>(fresh.log_bytes)), TimeText(fresh.seconds),
           Counted(fresh.changes, "change", "changes"), Counted(fresh.rows, "row", "rows"),
-          fresh.merge_would_pay ? "; then a merge pays" : "");
+          fresh.merge_would_pay ? "; then a compaction pays" : "");
     case State::kCannot:
     case State::kUnreadable:
       return absl::StrCat("<p class=\"warning\">", Escape(fresh.message, 2000), "</p>");
@@ -92,7 +92,8 @@ std::string StackedBar(const std::vector<Part>& parts) {
 std::string Merges(const Report& report) {
   const IndexStats::Delta& delta = report.stats.delta;
   if (delta.added_entries == 0 && delta.removed_entries == 0) {
-    return "<p>Nothing was caught up since the base was written, so there is nothing to merge.</p>";
+    return "<p>Nothing was caught up since the base was written, so there is nothing to "
+           "compact.</p>";
   }
   const uint64_t kept = report.stats.entries - std::min(report.stats.entries, delta.added_entries);
   std::string text = StackedBar(
@@ -102,11 +103,11 @@ std::string Merges(const Report& report) {
         static_cast<double>(delta.added_entries)},
        {"gone", absl::StrCat("<b>", WithCommas(delta.removed_entries), "</b> of the base gone"),
         static_cast<double>(delta.removed_entries)}});
-  absl::StrAppend(&text, "<p>What came since stands beside the base in ",
-                  Counted(delta.segments, "sorted run", "sorted runs"), " of ",
-                  ByteText(static_cast<double>(delta.bytes)), ". ",
-                  report.should_compact ? "<b>A merge pays now.</b>" : "A merge does not pay yet.",
-                  "</p>");
+  absl::StrAppend(
+      &text, "<p>Changes since are in ", Counted(delta.segments, "sorted run", "sorted runs"),
+      " of ", ByteText(static_cast<double>(delta.bytes)), ". ",
+      report.should_compact ? "<b>A compaction pays now.</b>" : "A compaction does not pay yet.",
+      "</p>");
   return text;
 }
 

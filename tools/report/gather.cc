@@ -1,4 +1,4 @@
-// What a report says of an index is found here, but its keys (key_facts.h) and times (speed.h).
+// Gathers the facts of a report, except those about keys (key_facts.h) and times (speed.h).
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -43,7 +43,7 @@ std::string Machine() {
                       " hardware threads");
 }
 
-// What lies in the index's directory; files that go meanwhile are left out.
+// Lists the files in the index's directory, without those that are removed concurrently.
 std::vector<FileSize> Files(const std::string& directory) {
   std::vector<FileSize> files;
   std::error_code error;

@@ -25,12 +25,11 @@ namespace {
 
 constexpr size_t kSample = 4096;
 constexpr size_t kTop = 10;
-// Of the keys that batches are made of.
+// Limits of the keys that batches are made from.
 constexpr size_t kMaxQueries = size_t{1} << 18;
 constexpr size_t kMaxQueryBytes = size_t{1} << 26;
 constexpr size_t kLongestQuery = 4096;
-// Around each key of a sample so many entries are passed, and every so-manieth is a query: they
-// stand apart from each other.
+// From each key of a sample, kNeighbours entries are read, and one in kApart is a query.
 constexpr uint64_t kNeighbours = 512;
 constexpr uint64_t kApart = 16;
 
@@ -176,7 +175,7 @@ absl::StatusOr<bool> ReadAll(const SecondaryIndex& index, uint64_t entries, KeyL
   return true;
 }
 
-// Keys that stand behind those of a sample, for batches.
+// Adds keys after those of a sample, for batches.
 absl::Status AddNeighbours(const SecondaryIndex& index, EncodedKeys* sample, Deadline deadline,
                            KeyLook* look) {
   if (sample->heap().size() > sample->size() * kLongestQuery) return absl::OkStatus();

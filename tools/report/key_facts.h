@@ -9,7 +9,7 @@
 
 namespace cairn::tools {
 
-// What was read of an index's keys.
+// A sample of an index's keys.
 struct KeysRead {
   KeyFacts facts;
   EncodedKeys queries;  // physical keys that are there, drawn from all over the index, in order

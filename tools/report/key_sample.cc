@@ -18,7 +18,7 @@ constexpr uint64_t kPageBytes = 4 << 20;
 constexpr uint64_t kSampleBytes = 1 << 28;
 
 constexpr size_t kRanksAtOnce = 512;
-// A rank is looked for among so many entries one by one.
+// Ranges of at most this many entries are searched one entry after the other.
 constexpr uint64_t kFewEntries = 8;
 constexpr size_t kMaxCommonBytes = 256;
 constexpr size_t kMaxBytes = 64;
@@ -163,7 +163,7 @@ absl::Status BytesOfRanks(const SecondaryIndex& index, absl::Span<const uint64_t
   return ReadKeys(index, descents, found);
 }
 
-// What all keys begin with, or a part of it.
+// Returns a common prefix of all keys, of at most kMaxCommonBytes.
 absl::StatusOr<std::string> CommonBytes(const SecondaryIndex& index) {
   const RangeBatch all = RangeBatch::Everything(PhysicalType::kBytes);
   ASSIGN_OR_RETURN(const EncodedKeys first, EndOfRange(index, all, Order::kAscending));

@@ -25,10 +25,10 @@ absl::StatusOr<bool> VisitAllKeys(const SecondaryIndex& index, Deadline deadline
                                   const KeyVisitor& visit);
 
 // The keys of the entries of these ranks, [0, entries), in any order. Found by counting the entries
-// below a key, some hundred times a rank, so that it takes no longer in a large index. Of keys of
-// bytes that are alike in more than 64 bytes behind what all have in common, the first one stands
-// for all. Where the deadline passes, or keys are so long that they take 256 MB, the keys of the
-// first ranks alone.
+// below a key, some hundred times a rank, so that it takes no longer in a large index. Byte-string
+// keys that share more than 64 bytes after the common prefix of all keys are represented by the
+// first of them. Where the deadline passes, or keys are so long that they take 256 MB, the keys of
+// the first ranks alone.
 absl::StatusOr<EncodedKeys> KeysOfRanks(const SecondaryIndex& index,
                                         const std::vector<uint64_t>& ranks, Deadline deadline);
 

@@ -1,4 +1,4 @@
-// What the keys are like: each part's values, and how many rows keys have.
+// The section about keys: the values of each part, and the number of rows per key.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -119,18 +119,18 @@ std::string KeysSection(const Report& report) {
       small += Figure(
           keys.parts.size() == 1 ? "Length in bytes" : absl::StrCat("Length in bytes: ", name),
           SizeChart(keys.parts[i].lengths, "How many keys have a length", "entry", "entries"),
-          keys.exact ? "" : "Of the sample.");
+          keys.exact ? "" : "Counted in the sample.");
     }
   }
   if (!keys.keys_by_entries.empty()) {
     small += Figure(
-        "How many keys have so many entries",
+        "Keys by their number of entries",
         SizeChart(keys.keys_by_entries, "How many keys have a number of entries", "key", "keys"),
         keys.exact ? "" : "Estimated from the sample.");
   }
   if (!keys.top.empty() && keys.top[0].entries > 1) {
     small += Figure("Keys with most entries", TopKeys(keys.top),
-                    keys.exact ? "" : "Of the keys in the sample; counted exactly.");
+                    keys.exact ? "" : "Counted exactly, for the keys in the sample.");
   }
   absl::StrAppend(&body, "<div class=\"grid\">", small, "</div>", "<p class=\"note\">",
                   ReadNote(keys), "</p>");

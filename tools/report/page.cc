@@ -1,4 +1,4 @@
-// The page as a whole: its head, what stands at the top and at the end, and what sections share.
+// The whole page: its head, its top and its end, and helpers that sections share.
 #include <algorithm>
 #include <string>
 
@@ -106,7 +106,7 @@ std::string ColumnChart(const std::vector<std::string>& labels, const std::vecto
   const size_t size = counts.size();
   const double pitch = std::min(kWidth / static_cast<double>(size), 64.0);
   const double bar = pitch * (size > 16 ? 0.86 : 0.72);
-  // As many labels as there is room for.
+  // Labels that fit the width.
   size_t longest = 1;
   for (const std::string& text : labels) longest = std::max(longest, text.size());
   const double room = 7.0 * static_cast<double>(longest) + 10;

@@ -20,7 +20,7 @@ double Share(uint64_t part, uint64_t whole) {
   return static_cast<double>(part) / static_cast<double>(std::max<uint64_t>(whole, 1));
 }
 
-// What interval i holds, in words.
+// Describes interval i in words.
 std::string IntervalWords(const Histogram& histogram, size_t i) {
   const double lower = EdgeOf(histogram, i), upper = EdgeOf(histogram, i + 1);
   if (!histogram.whole) {
@@ -65,7 +65,7 @@ std::string DrawHistogram(const Histogram& histogram, double width) {
                           Counted(histogram.counts[i], "entry", "entries")));
   }
   svg.Line(0, base + 0.5, width, base + 0.5, "axis");
-  // A small whole number stands below its column.
+  // The label of a small whole number is below its column.
   const double shift =
       histogram.whole && static_cast<double>(size) == end - histogram.lower ? pitch / 2 : 0;
   for (const double tick : x.Ticks(width > 500 ? 8 : 4)) {
@@ -87,7 +87,7 @@ std::string DrawHistogram(const Histogram& histogram, double width) {
   return svg.Finish();
 }
 
-// What the histogram leaves out.
+// Describes the values that the histogram leaves out.
 std::string SpecialWords(const PartFacts& part) {
   std::vector<std::string> words;
   const auto add = [&](uint64_t count, absl::string_view what) {
@@ -161,7 +161,7 @@ size_t Depth(const std::vector<PrefixShare>& shares) {
   return depth;
 }
 
-// What text begins with, in its order: a cell is as wide as its share, longer beginnings below.
+// Draws the prefixes of text in their order: a cell is as wide as its share, longer prefixes below.
 std::string DrawPrefixes(const PartFacts& part, const std::vector<PrefixShare>& shares,
                          uint64_t whole, double width) {
   const double height = kLevelHeight * static_cast<double>(Depth(shares)) + 2;
@@ -195,13 +195,13 @@ std::string PartCharts(const PartFacts& part, absl::string_view name) {
     }
     return Figure(name, InTwoWidths([&](double width) { return DrawHistogram(histogram, width); }),
                   absl::StrCat(SpecialWords(part), CountedHow(part))) +
-           FoldedTable("The numbers behind it", {"Keys", "Entries", "Share"}, rows);
+           FoldedTable("The numbers", {"Keys", "Entries", "Share"}, rows);
   }
   if (part.prefixes.empty()) {
     const std::string words = SpecialWords(part);
     return words.empty() ? "" : absl::StrCat("<p class=\"note\">", name, ": ", words, "</p>");
   }
-  // What all begin with needs no cell of its own.
+  // The common prefix of all needs no cell of its own.
   const std::vector<PrefixShare>* shares = &part.prefixes;
   uint64_t whole = part.looked_at;
   std::string common;
@@ -217,7 +217,7 @@ std::string PartCharts(const PartFacts& part, absl::string_view name) {
                   return DrawPrefixes(part, *shares, whole, width);
                 }),
                 absl::StrCat(common, SpecialWords(part), CountedHow(part))) +
-         FoldedTable("The numbers behind it", {"Begins with", "Entries", "Share"}, rows);
+         FoldedTable("The numbers", {"Begins with", "Entries", "Share"}, rows);
 }
 
 }  // namespace cairn::tools

@@ -152,7 +152,7 @@ Histogram HistogramOf(const std::vector<double>& numbers, DataType type) {
   if (histogram.upper == histogram.lower) {
     intervals = 1;
   } else if (histogram.whole) {
-    // As many numbers in each interval, but for the last one.
+    // All intervals have equal widths, except the last one.
     const double values = histogram.upper - histogram.lower + 1;
     const double width = std::ceil(values / kIntervals);
     intervals = static_cast<size_t>(std::ceil(values / width));

@@ -19,7 +19,7 @@ class PartValues {
 
   void Add(const DataValue& value);
 
-  // What was added, as a histogram or as prefixes and lengths.
+  // Returns the added values as a histogram, or as prefixes and lengths.
   PartFacts Facts(bool exact) const;
 
  private:
@@ -46,8 +46,8 @@ size_t IntervalOf(const Histogram& histogram, double number);
 // Where interval i begins, of as many as there are; the last one ends at EdgeOf(their number).
 double EdgeOf(const Histogram& histogram, size_t i);
 
-// AggregateGroupsResult strings, which are sorted, by what they begin with, three levels deep.
-// AggregateGroupsResult of less than one in so many are left out.
+// Groups strings, which are sorted, by their prefixes, three levels deep.
+// Groups of less than one in kSmallestGroup strings are left out.
 inline constexpr uint64_t kSmallestGroup = 200;
 std::vector<PrefixShare> GroupByPrefix(const std::vector<std::string_view>& sorted);
 

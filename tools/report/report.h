@@ -14,10 +14,10 @@
 
 namespace cairn::tools {
 
-// What a page tells of an index: facts alone, as GatherReport finds them and RenderReport draws
-// them. Strings are bytes as they were found, long keys cut at kMaxKeyText: nothing is escaped.
+// The facts of a page, as GatherReport finds them and RenderReport draws them. Strings are bytes as
+// they were found, long keys cut at kMaxKeyText: nothing is escaped.
 
-// Keys are kept up to so many bytes; one that is longer ends in kCut.
+// Keys are cut to this many bytes; a cut key ends in kCut.
 inline constexpr size_t kMaxKeyText = 200;
 inline constexpr const char* kCut = "…";
 
@@ -27,7 +27,7 @@ struct Histogram {
   double upper = 0;    // where the last one ends; with `whole`, its last number
   bool whole = false;  // whole numbers
   std::vector<uint64_t> counts;
-  uint64_t below = 0;  // finite values before the first interval, and behind the last one
+  uint64_t below = 0;  // finite values before the first interval, and after the last one
   uint64_t above = 0;
   double least = 0;  // finite values, these included
   double most = 0;
@@ -41,7 +41,7 @@ struct PrefixShare {
   std::vector<PrefixShare> longer;  // in order; together at most `values`
 };
 
-// So many of something whose size is in [least, most].
+// The number of things whose size is in [least, most].
 struct SizeCount {
   uint64_t least = 0;
   uint64_t most = 0;
@@ -67,12 +67,11 @@ struct KeyCount {
 };
 
 struct KeyFacts {
-  uint64_t looked_at = 0;        // entries
-  bool exact = false;            // these are all
-  std::vector<PartFacts> parts;  // one a part of the spec
-  std::vector<KeyCount> top;     // keys with most entries, counted exactly
-  std::vector<SizeCount>
-      keys_by_entries;  // how many keys have so many entries; estimated if sampled
+  uint64_t looked_at = 0;                  // entries
+  bool exact = false;                      // these are all
+  std::vector<PartFacts> parts;            // one a part of the spec
+  std::vector<KeyCount> top;               // keys with most entries, counted exactly
+  std::vector<SizeCount> keys_by_entries;  // keys by their number of entries; estimated if sampled
   std::string first;
   std::string last;
 };
@@ -162,7 +161,7 @@ struct ReportOptions {
 // Cancelled; a database that cannot be read is a fact of the report, not an error.
 absl::StatusOr<Report> GatherReport(const std::string& directory, const ReportOptions& options);
 
-// The page: one XHTML document in UTF-8 that is HTML as well, and needs nothing besides.
+// The page: one XHTML document in UTF-8 that is HTML as well, and needs no other file.
 std::string RenderReport(const Report& report);
 
 }  // namespace cairn::tools

@@ -26,11 +26,11 @@ extern const char kPageStyle[];
 std::string Section(absl::string_view id, absl::string_view headline, absl::string_view finding,
                     absl::string_view body);
 
-// A drawing with its headline and, below, what is to be said of it.
+// A drawing with its headline and, below, a note.
 std::string Figure(absl::string_view headline, absl::string_view drawing,
                    absl::string_view note = "");
 
-// A table behind a drawing, folded up. Cells are escaped already; the first column is text.
+// The table of a drawing's numbers, folded up. Cells are escaped already; the first column is text.
 std::string FoldedTable(absl::string_view summary, const std::vector<std::string>& head,
                         const std::vector<std::vector<std::string>>& rows);
 

@@ -1,4 +1,4 @@
-// What takes how many bytes, on disk and in memory.
+// The section about space: bytes on disk and in memory.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -20,7 +20,7 @@ struct Item {
   bool on_disk = true;
 };
 
-// What a section of a file holds, in words.
+// Describes the contents of a file's section in words.
 std::string Words(const IndexStats::Section& section) {
   if (absl::EndsWith(section.file, ".run")) {
     if (section.name == "keys") return "the keys, one an entry";
@@ -103,7 +103,7 @@ std::string SpaceSection(const Report& report) {
     if (!begun) {
       begun = true;
       absl::StrAppend(&body, "<div class=\"group\" role=\"row\"><span role=\"columnheader\">",
-                      item.on_disk ? "On disk, mapped" : "In memory besides",
+                      item.on_disk ? "On disk, mapped" : "Also in memory",
                       "</span><span role=\"columnheader\">",
                       ByteText(static_cast<double>(item.on_disk ? disk : memory)),
                       "</span><span role=\"columnheader\">an entry</span></div>");
@@ -132,7 +132,7 @@ std::string SpaceSection(const Report& report) {
       " of ", ByteText(static_cast<double>(disk)), " on disk",
       memory == 0 ? ""
                   : absl::StrCat("; searching takes ", ByteText(static_cast<double>(memory)),
-                                 " of memory besides"),
+                                 " of other memory"),
       ".");
   return Section("space", "Space", finding, body);
 }

@@ -97,11 +97,11 @@ struct Drawn {
   explicit Drawn(PhysicalType kind) : present(kind), behind(kind), absent(kind) {}
 
   EncodedKeys present;
-  EncodedKeys behind;  // one a key of `present`: a key some way behind it
+  EncodedKeys behind;  // one a key of `present`: a key some way after it
   EncodedKeys absent;
 };
 
-// A key near one that is there, but for a few that is not there.
+// Appends a key near a present one; some of these are absent.
 void AppendNear(const EncodedKeys& keys, size_t i, std::mt19937_64* random, EncodedKeys* near) {
   const uint64_t noise = (*random)() % 1024 + 1;
   switch (keys.kind()) {
@@ -178,7 +178,7 @@ absl::Status TimeRoutes(const Ask& ask, size_t drawn, Stopwatch* watch, SpeedFac
   return absl::OkStatus();
 }
 
-// One work on the routes that the router takes; a query finds so many rows on average.
+// One work on the routes that the router takes; a query finds `rows` rows on average.
 absl::StatusOr<WorkTimes> TimeWork(std::string name, const Ask& ask, size_t drawn, double rows,
                                    Stopwatch* watch) {
   WorkTimes work{std::move(name), {}};

@@ -60,7 +60,7 @@ Extent ExtentOf(const SpeedFacts& speed) {
   return extent;
 }
 
-// What the router takes, by batch size.
+// The route that the router takes, by batch size.
 struct Taken {
   const RouteTimes* route;
   const BatchTime* time;
@@ -208,7 +208,7 @@ std::string DrawWork(const WorkTimes& work, const Extent& extent) {
                absl::StrCat(Counted(time.queries, "query", "queries"), ": ", TimeText(Each(time)),
                             " each"));
     if (i == 0 || i + 1 == work.times.size()) {
-      // Beside the line's beginning; at its end above it, or below where the line comes from above.
+      // Next to the line's start; at its end above it, or below if the line descends.
       const bool from_above = i != 0 && observed[i].y - observed[i - 1].y > 6;
       svg.Text(observed[i].x + (i == 0 ? 8 : 14), observed[i].y + (from_above ? 20 : -9),
                i == 0 ? Anchor::kStart : Anchor::kEnd, "value strong", TimeText(Each(time)));
@@ -294,7 +294,7 @@ std::string SpeedSection(const Report& report) {
         "<h3>Work by work</h3><p class=\"note\">Time a query over the size of the batch: "
         "<b class=\"mark\">observed</b>, and what was predicted, dashed.</p><div class=\"grid\">",
         grid, "</div>",
-        FoldedTable("The numbers behind it", {"Work", "Batch", "Time", "Predicted", "Each"}, rows));
+        FoldedTable("The numbers", {"Work", "Batch", "Time", "Predicted", "Each"}, rows));
   }
   absl::StrAppendFormat(
       &body,

@@ -15,7 +15,7 @@ class Scale {
   static Scale Log(double least, double most, double first, double last);
 
   double operator()(double value) const;
-  // Round values to be labelled, about so many at most.
+  // Round values for labels, about `about` at most.
   std::vector<double> Ticks(int about) const;
 
   double first() const { return first_; }
@@ -59,7 +59,7 @@ class Svg {
   std::string text_;
 };
 
-// A chart drawn twice, wide and narrow, of which the style sheet shows the one that fits:
+// A chart drawn twice, wide and narrow; the style sheet shows the one that fits:
 // `draw(width)` draws it.
 template <typename Draw>
 std::string InTwoWidths(const Draw& draw) {

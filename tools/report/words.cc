@@ -11,7 +11,7 @@
 namespace cairn::tools {
 namespace {
 
-// Three digits and no trailing zeros behind the point.
+// Three digits and no trailing zeros after the point.
 std::string ThreeDigits(double number) {
   const int decimals = number >= 99.95 ? 0 : number >= 9.995 ? 1 : 2;
   std::string text = absl::StrFormat("%.*f", decimals, number);

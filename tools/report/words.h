@@ -11,7 +11,7 @@
 namespace cairn::tools {
 
 // Bytes of any kind as text of an XML document: what is no text or commands a terminal, and what
-// turns the direction of writing, as \xHH; at most so many characters, a longer one cut.
+// turns the direction of writing, as \xHH; a longer one is cut to `most` characters.
 std::string Escape(std::string_view bytes, size_t most = 400);
 
 // 1234567 as "1.23 M".
@@ -24,7 +24,7 @@ std::string ByteText(double bytes);
 std::string TimeText(double seconds);
 // 0.123 as "12%"; little, but not nothing, as "under 0.1%".
 std::string PercentText(double share);
-// A number on an axis or in a sentence: up to so many digits, with commas.
+// A number on an axis or in a sentence: up to `digits` digits, with commas.
 std::string PlainNumber(double number, int digits = 6);
 // 1 as "1 row", 2000 as "2,000 rows".
 std::string Counted(uint64_t number, absl::string_view one, absl::string_view many);

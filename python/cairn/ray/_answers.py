@@ -115,7 +115,7 @@ def _typed(values: pa.Array | None, types: list[str]) -> pa.Array:
 
 @dataclass
 class Piece:
-    """What one shard answered for some queries of a batch."""
+    """The answer of one shard to some queries of a batch."""
 
     shard: int
     queries: npt.NDArray[Any]  # their numbers in the batch, ascending
@@ -132,7 +132,7 @@ def wide(shard: int, row_ids: npt.NDArray[np.uint32]) -> Rows:
 
 
 def first_rows(size: int, pieces: list[Piece]) -> Rows:
-    """Of each query the row of the first shard that has one."""
+    """For each query, the row of the first shard that has one."""
     if len(pieces) == 1 and len(pieces[0].queries) == size:
         return wide(pieces[0].shard, pieces[0].answer)
     rows = np.full(size, cairn.NO_GLOBAL_ROW, np.uint64)
@@ -162,7 +162,7 @@ def parts_of(pieces: list[Piece]) -> list[tuple[npt.NDArray[np.uint32], bytes]]:
 
 
 def concatenated(size: int, pieces: list[Piece], generation: int, descending: bool = False) -> FindResult:
-    """The rows of each query, those of a shard behind those of the shard before (descending: the shard behind).
+    """The rows of each query, shard after shard (descending: in reverse order of the shards).
 
     A query may have several pieces of one shard, which stay in their order.
     """
@@ -201,7 +201,7 @@ def _gathered(columns: list[pa.Array | None], order: npt.NDArray[np.int64]) -> p
 
 
 def merged_by_key(matches: FindResult, physical: Any, descending: bool, limit: int | None) -> FindResult:
-    """The rows of each query, which stand shard behind shard, in the order of their keys, and no more than `limit`.
+    """At most `limit` rows of each query, in the order of their keys; the input has them shard after shard.
 
     physical: the keys as what compares as they do: numbers, or bytes.
     """

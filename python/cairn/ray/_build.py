@@ -24,7 +24,7 @@ ProgressCallback = Callable[[str, int, int], object]
 
 @dataclass(frozen=True)
 class BuildSummary:
-    """What a build did."""
+    """The result of a build."""
 
     generation: int  # that it published
     mode: str  # "key_range" or "source"
@@ -136,7 +136,7 @@ def build(
     """Builds the next generation of the index in shards in `out` on the cluster that ray.init connected to.
 
     sources: the directory of one checkpoint, whose entries are cut into equal ranges of keys; or those of
-        several databases, each of which becomes a shard (by source).
+        several databases; each becomes a shard (by source).
     spec: what to index, as for cairn.build.
     shards: of one source; None: as many as there are hosts. segments: tasks that read the source; None: as
         many as the cluster has cores.
@@ -149,7 +149,7 @@ def build(
 
     One build at a time works on `out`. Each attempt writes to a place of its own, and nothing is seen
     before the last step, which replaces one file: on any error, and where the driver dies, `out` holds the
-    old generation or the new one. What is left of an attempt is removed by the next build.
+    old generation or the new one. The next build removes the files of a failed attempt.
 
     Errors: cairn's own, of whichever task; FailedPrecondition where a worker has another version of cairn;
     Unavailable where a task's workers died more often than `retries`.

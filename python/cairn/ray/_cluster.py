@@ -41,7 +41,7 @@ def open(
     them. Else one detached actor a host is started, which opens its shards and goes on when this driver
     ends: Cluster.shutdown ends it.
 
-    hosts: actors, each on a host of its own while there are as many; None: one a host of the cluster.
+    hosts: the number of actors, each on its own host if there are enough hosts; None: one per host of the cluster.
     replicas: hosts that open each shard; batches take turns. None: one.
     on_missing: what becomes of a batch where a shard is missing or damaged, unless its call says so.
         "error" raises DataLoss or Unavailable with its name; "partial" answers without it, as Partial.
@@ -105,7 +105,7 @@ class Cluster:
 
     @property
     def generation(self) -> int:
-        """Of the batches that begin now."""
+        """The generation that answers batches from now on."""
         return self._serving.current().generation
 
     @property
@@ -141,7 +141,7 @@ class Cluster:
 
     @property
     def counters(self) -> dict[str, int]:
-        """What this client did: batches, parts that were asked again, batches that were repeated for a generation."""
+        """Counters of this client: batches, retried parts, batches repeated for a new generation."""
         return self._serving.counters.as_dict()
 
     def refresh(self) -> int:
@@ -228,8 +228,8 @@ class Cluster:
     ) -> Any:
         """Aggregates of each range, as cairn.Index.aggregate gives them: a Column of structs, one row a range.
 
-        Exact over all shards, whose results are put together before values are made of them. By source,
-        a "count_distinct" has each shard send all keys of the ranges, once each.
+        Exact over all shards, whose results are put together before values are made of them. For an
+        index by source, "count_distinct" makes each shard send every key of the ranges once.
         """
         ranges = self._ranges(lower, upper, keys, prefix, leading)
 
@@ -262,7 +262,7 @@ class Cluster:
     ) -> Any:
         """The same of each range's groups, as cairn.Index.group_by gives them: AggregateGroupsResult.
 
-        With a `limit`, at most so many groups a range, of so many from each shard; `after` takes the `cursors`
+        With a `limit`, at most `limit` groups per range, and per shard and range; `after` takes the `cursors`
         of the call before, of whichever generation.
         """
         ranges = self._ranges(lower, upper, keys, prefix, leading)
@@ -298,9 +298,9 @@ class Cluster:
     ) -> FindResult:
         """The rows of each range, by (key, source, primary key), ascending or descending ("desc").
 
-        With a `limit`, at most so many entries a range; `after` takes the `cursors` of the call before, of
+        With a `limit`, at most `limit` entries per range; `after` takes the `cursors` of the call before, of
         an index by key range, and goes on in their generation: FailedPrecondition where that is no longer
-        served. By source there are no cursors. A missing shard is an error.
+        served. An index by source has no cursors. A missing shard is an error.
         """
         if order not in ("asc", "desc"):
             raise InvalidArgument(f"order: expected 'asc' or 'desc', found '{order}'")
@@ -351,8 +351,8 @@ class Cluster:
     def catch_up(self, database: Path, **options: Any) -> cairn.CatchUpReport | dict[str, int]:
         """Brings the shard of one database up to it, of an index by source: durably, then on every replica.
 
-        options: as of cairn.Index.catch_up. Returns what was done, by name. FailedPrecondition of an index by
-        key range, of which the next generation is to be built, and where no shard is of that database.
+        options: as of cairn.Index.catch_up. Returns counters by name. FailedPrecondition for an index by
+        key range (build its next generation instead), and if no shard is of that database.
         """
         view = self._serving.current()
         if view.shard_map.mode != "source":
@@ -374,7 +374,7 @@ class Cluster:
         return dict(zip(("changes", "rows", "log_bytes", "sequence"), done, strict=True)) | {"shard": shard}
 
     def metrics(self) -> str:
-        """What every shard was asked and how long it took, in the text format that Prometheus scrapes."""
+        """Queries and latencies of every shard, in the text format of Prometheus."""
         return _metrics.text(self._directory, self._hosts.ask_all("metrics"), self._serving.counters.as_dict())
 
     def shutdown(self) -> None:

@@ -32,7 +32,7 @@ def column_of(keys: Any) -> Any:
 
 
 def columns_of(keys: Any, parts: int) -> Any:
-    """Keys of an index with so many parts, as cairn.Index takes them, in a form that can be cut; None stays."""
+    """Keys of an index with `parts` parts, as cairn.Index takes them, in a form that can be sliced; None stays None."""
     if keys is None:
         return None
     if isinstance(keys, tuple):

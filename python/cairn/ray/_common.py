@@ -1,4 +1,4 @@
-"""What the driver's side and the workers' side have in common."""
+"""Code that the driver and the workers share."""
 
 import os
 import platform
@@ -9,10 +9,10 @@ import ray
 from cairn.errors import Error, FailedPrecondition
 from ray.exceptions import RayTaskError
 
-# What the two sides must agree on: they exchange arguments and answers, and share files.
+# Both sides must have the same version: they exchange arguments and answers, and share files.
 VERSION: str = cairn.__version__
 
-# Of the hosts' actors.
+# The namespace of the hosts' actors.
 NAMESPACE = "cairn"
 
 
@@ -26,7 +26,7 @@ def check_version(expected: str) -> None:
 
 
 def cause_of(error: RayTaskError) -> BaseException:
-    """What a task raised, as its caller is to see it."""
+    """The error of a task as its caller sees it."""
     cause = getattr(error, "cause", None)
     return cause if isinstance(cause, Error) else error
 
@@ -38,7 +38,7 @@ def alive_nodes() -> list[str]:
 
 
 def cores() -> int:
-    """Of the whole cluster."""
+    """The number of CPUs of the whole cluster."""
     resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
     return max(1, int(resources.get("CPU", 1)))
 

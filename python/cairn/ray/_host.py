@@ -25,7 +25,7 @@ class GenerationGone(FailedPrecondition):
 
 @dataclass
 class ShardCounters:
-    """What a shard was asked since its host began."""
+    """Counters of a shard since its host began."""
 
     batches: int = 0
     queries: int = 0
@@ -75,7 +75,7 @@ class Host:
             threading.Thread(target=self._poll, args=(poll,), daemon=True).start()
 
     def describe(self) -> dict[str, Any]:
-        """What clients check and choose by."""
+        """The state by which clients check and choose a host."""
         with self._lock:
             newest = self._generations.get(self._newest)
             return {
@@ -121,7 +121,7 @@ class Host:
         return made
 
     def _mine(self, shard_map: ShardMap) -> dict[int, dict[str, Any]]:
-        """What each of this host's shards is opened with: they go to the devices in turn."""
+        """The options with which this host opens each of its shards: devices take turns."""
         mine = [s for s in range(len(shard_map)) if self._number in self._layout.hosts_of(s, len(shard_map))]
         common = {"host_memory_budget": _common.memory() // 2 // max(1, len(mine))} | self._options
         devices = common.pop("devices", ())
@@ -269,7 +269,7 @@ def _arrow(column: cairn.Column | None) -> pa.Array | None:
     return None if column is None else pa.array(column.as_bytes())
 
 
-# What a shard of a generation answers.
+# The operations of a shard of a generation.
 _OPERATIONS: dict[str, Callable[[cairn.Index, ShardMap, dict[str, Any], dict[str, Any]], Any]] = {
     "find_first": _find_first,
     "contains": _contains,

@@ -64,7 +64,7 @@ class Hosts:
         return self.actors[number]
 
     def restart(self, number: int) -> None:
-        """Starts a host anew that Ray has given up."""
+        """Restarts a host that Ray has given up."""
         with contextlib.suppress(RayError, ValueError):
             self.actors[number] = self._start(number)
 
@@ -77,7 +77,7 @@ class Hosts:
                 )
 
     def ask_all(self, method: str, *arguments: Any) -> list[Any]:
-        """What a method of each host returns; None of those that do not answer in time."""
+        """The results of a method on each host; None for hosts that do not answer in time."""
         deadline = time.monotonic() + self._timeout
         results: dict[int, Any] = {}
         while True:

@@ -1,4 +1,4 @@
-"""Scans over shards: one behind the other where there is a limit, merged by key where they are by source."""
+"""Scans over shards: one after the other if there is a limit, merged by key if the index is by source."""
 
 import struct
 from collections.abc import Callable, Sequence
@@ -86,7 +86,7 @@ class _Pages:
         self._scan, self._view, self._routed, self._ask = scan, view, routed, ask
         size, shards = routed.size, len(view.shard_map)
         self._step = -1 if scan._descending else 1
-        # The shards that each range has yet to ask, from `at` to `last`; none once at is behind last.
+        # The shards that each range has yet to ask, from `at` to `last`; none once at is after last.
         first, last = np.full(size, shards, np.int64), np.full(size, -1, np.int64)
         for shard in routed.asked():
             queries = routed.queries(shard)
@@ -156,7 +156,7 @@ class _Pages:
         for i, query in enumerate(piece.queries.tolist()):
             self._after[query] = b""
             if full[i] and lengths[i] > 0:
-                # What is here comes next.
+                # The next page begins here.
                 self._end(query, _CURSOR.pack(self._view.generation, piece.shard))
             elif own and own[i] and not full[i]:
                 self._end(query, _CURSOR.pack(self._view.generation, piece.shard) + own[i])

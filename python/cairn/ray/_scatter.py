@@ -17,7 +17,7 @@ from cairn.ray._host import Layout
 from cairn.shards import ShardMap
 from ray.exceptions import ActorDiedError, GetTimeoutError, RayActorError, RayTaskError
 
-# Arguments that several hosts are sent are put into the object store once, beyond so many queries.
+# Beyond this many queries, arguments for several hosts are put into the object store once.
 _SHARED = 1 << 14
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 1.0  # seconds between attempts
 
@@ -51,14 +51,14 @@ class Counters:
 
 @dataclass
 class Routed:
-    """A batch and the shards that are to be asked: shard s queries query_of[begin[s]:begin[s + 1]]."""
+    """A batch and its shards: shard s answers the queries query_of[begin[s]:begin[s + 1]]."""
 
     size: int  # queries
     begin: npt.NDArray[np.uint64]  # [shards + 1]
     query_of: npt.NDArray[Any]
     columns: dict[str, Any]  # the operation's arguments, cut alike
     everything: bool = False  # every shard is asked all queries
-    # Of rows: the queries of the batch in the order in which they are sent.
+    # For operations on rows: the queries of the batch in the order in which they are sent.
     sent: list[npt.NDArray[Any]] = field(default_factory=list)
 
     @classmethod
@@ -73,7 +73,7 @@ class Routed:
         return cls(size, begin, query_of, ranges, view.shard_map.mode == "source")
 
     def with_cursors(self, after: list[bytes] | None) -> "Routed":
-        """The same ranges, which go on behind their cursors."""
+        """The same ranges, resumed after their cursors."""
         if after is None:
             return self
         if len(after) != self.size:

@@ -23,7 +23,7 @@ class Serving:
     """Takes up generations, and runs batches on the one that is there. Thread-safe."""
 
     def __init__(self, directory: str, hosts: Hosts, layout: Layout, timeout: float, poll: float, needs_all: bool) -> None:
-        """needs_all: a generation of which no host opens some shard is an error, not answered without it."""
+        """needs_all: it is an error if a shard of the generation is open on no host."""
         self._directory, self._hosts, self._layout = directory, hosts, layout
         self._timeout, self._poll, self._needs_all = timeout, poll, needs_all
         self.counters = Counters()

@@ -39,7 +39,7 @@ void Translate(const std::exception_ptr& thrown, void*) {
     std::rethrow_exception(thrown);
   } catch (const PythonError& error) {
     const nb::object type = nb::module_::import_("cairn.errors").attr(error.name());
-    // What a message quotes from a file may be no UTF-8.
+    // A message may quote bytes of a file that are not UTF-8.
     const nb::object message = nb::steal(
         PyUnicode_DecodeUTF8(error.message().data(),
                              static_cast<Py_ssize_t>(error.message().size()), "backslashreplace"));

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::chrono::seconds kPatience(1);
 
-// What the end of the interpreter looks at. It is never destroyed: threads use it to the very end.
+// State for the end of the interpreter. Never destroyed, as threads use it until the process ends.
 struct Exit {
   std::atomic<int> in_flight{0};
   std::atomic<bool> finalized{false};  // set at the end of Py_Finalize

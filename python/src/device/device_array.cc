@@ -130,7 +130,7 @@ void DeviceArray::ReadDlPack(nb::handle object, DeviceStream stream) {
         "an array on CUDA device " + std::to_string(device_) + ", found " + Described(object) +
         (kind == kDlCuda ? " on device " + std::to_string(ordinal) : " that is on no CUDA device"));
   }
-  // The array's owner has `stream` wait for what it has enqueued, and nobody else.
+  // The array's owner makes `stream` wait for the work that it has enqueued.
   held_ = object.attr("__dlpack__")(nb::arg("stream") = NumberOf(stream));
   auto* managed = static_cast<DlManagedTensor*>(PyCapsule_GetPointer(held_.ptr(), "dltensor"));
   if (managed == nullptr) throw nb::python_error();

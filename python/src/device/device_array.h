@@ -17,13 +17,12 @@ namespace nb = nanobind;
 
 enum class DeviceType { kU8, kBool, kU32, kU64 };
 
-// A one-dimensional, contiguous array on a device, held for the length of a call. What it holds
-// must live until the stream has done the call's work, as with every library of stream-ordered
-// calls.
+// A one-dimensional, contiguous array on a device, held for the length of a call. Its memory
+// must live until the stream has done the call's work, as for every stream-ordered library.
 class DeviceArray {
  public:
   // Work that its owner has enqueued for the array is done before what `stream` is given from now
-  // on. Throws KeyTypeError (OutputTypeError where it is to be written): no device array, another
+  // on. Throws KeyTypeError (OutputTypeError for an output): no device array, another
   // device, type, shape or stride.
   DeviceArray(nb::handle object, DeviceType type, int device, DeviceStream stream, bool writable,
               const char* argument);

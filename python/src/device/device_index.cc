@@ -109,7 +109,7 @@ uint64_t MostOf(std::optional<Limit> limit) {
   return limit.has_value() ? limit->most : std::numeric_limits<uint64_t>::max();
 }
 
-// An output of so many elements: the caller's, or a new array as the keys are.
+// An output of a given size: the caller's array, or a new one of the same library as the keys.
 class DeviceOut {
  public:
   DeviceOut(nb::handle out, nb::handle like, size_t size, DeviceType type, const DeviceIndex& index,
@@ -180,7 +180,7 @@ class DeviceRangesIn {
     ranges_.lower_bound = bounds[0] == '[' ? Bound::kInclusive : Bound::kExclusive;
     ranges_.upper_bound = bounds[1] == ']' ? Bound::kInclusive : Bound::kExclusive;
     if (ranges_.lower.size() != ranges_.upper.size()) {
-      ThrowInvalid("expected as many upper ends as lower ones, found " +
+      ThrowInvalid("expected equal numbers of lower and upper ends, found " +
                    std::to_string(ranges_.lower.size()) + " lower and " +
                    std::to_string(ranges_.upper.size()) + " upper");
     }
@@ -387,7 +387,7 @@ offsets[-1] is how many rows there are; to read it, the caller waits for the str
 
 offsets[-1] is how many rows there are; of these the first `capacity` are in row_ids, whose other elements
 are unspecified.)doc")
-      .def("close", &OnDevice::Close, "Frees the index's memory behind the work that is enqueued.")
+      .def("close", &OnDevice::Close, "Frees the index's memory after the enqueued work.")
       .def("__len__", [](const OnDevice& self) { return self.Open()->size(); })
       .def("__bool__", [](const OnDevice&) { return true; })
       .def_prop_ro("kind",

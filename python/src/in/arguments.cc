@@ -34,7 +34,7 @@ nb::object AsInteger(nb::handle object, const char* name) {
                ", found " + nb::str(number).c_str());
 }
 
-// The elements of a sequence, as a tuple that nobody else changes.
+// The elements of a sequence, as a tuple that no other code changes.
 nb::object ElementsOf(nb::handle object, const char* name, const char* expected, const char* hint) {
   if (PyUnicode_Check(object.ptr()) || PyBytes_Check(object.ptr())) {
     WrongType(object, name, expected, hint);

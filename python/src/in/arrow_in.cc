@@ -23,7 +23,7 @@ constexpr NamedFormat kFormats[] = {
     {"+l", "list"},   {"+L", "large_list"},  {"tdD", "date32"},     {"tdm", "date64"},
 };
 
-// Moves a structure out of its capsule, so that nobody else takes or releases it.
+// Moves a structure out of its capsule, so that no other code takes or releases it.
 template <typename T>
 void Take(nb::handle capsule, const char* name, T* taken) {
   if (PyCapsule_IsValid(capsule.ptr(), name) == 0) {

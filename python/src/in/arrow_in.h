@@ -30,7 +30,7 @@ class ArrowIn {
 
   // Whether there are several columns: a struct array, record batch or table.
   bool is_struct() const { return std::string_view(schema_.format) == "+s"; }
-  // Of columns; 1 where it is no struct.
+  // The number of columns; 1 if it is no struct.
   size_t columns() const { return is_struct() ? static_cast<size_t>(schema_.n_children) : 1; }
 
   // The part type whose values column `i` has; none for Arrow's other types.

@@ -52,7 +52,7 @@ class Buffer {
 // NumPy's name of a type, "uint64"; "text" and "bytes" of those.
 const char* DtypeName(DataType type);
 
-// What an object is, for a message: "an array of int64", "pandas.Series".
+// Describes an object for a message: "an array of int64", "pandas.Series".
 std::string Described(nb::handle object);
 
 }  // namespace cairn::python

@@ -27,7 +27,7 @@ bool IsPlain(const KeyCodec& codec) {
 std::string ExpectedKeys(const KeyCodec& codec) {
   if (codec.parts().size() > 1) {
     return "a tuple of " + std::to_string(codec.parts().size()) +
-           " columns, an Arrow struct or table of as many, or a list of tuples";
+           " columns, an Arrow struct or table with that many columns, or a list of tuples";
   }
   return IsText(codec.parts()[0])
              ? "an Arrow array of strings or binary, or a list of str or bytes"
@@ -119,7 +119,7 @@ void KeysIn::Append(const KeyCodec& codec, nb::handle key, const std::string& wh
 }
 
 void KeysIn::ReadList(nb::handle list, const KeyCodec& codec, const char* argument) {
-  // A tuple, which nobody changes while it is read.
+  // A tuple, which no other code changes while it is read.
   items_ = nb::steal(PySequence_Tuple(list.ptr()));
   if (!items_.is_valid()) throw nb::python_error();
   const bool views = IsPlain(codec) && IsText(codec.parts()[0]);

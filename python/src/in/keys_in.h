@@ -32,8 +32,8 @@ class KeysIn {
   KeysIn(nb::handle object, const KeyCodec& codec, const char* argument,
          std::vector<std::unique_ptr<ArrowIn>> read = {})
       : KeysIn(object, codec, argument, std::move(read), /*convert=*/true) {}
-  // Row ids: keys of one part whose arrays must have exactly its type, as the width of a row says
-  // of which kind of index it is.
+  // Row ids: keys of one part whose arrays must have exactly its type, as the width of a row id
+  // tells a sharded index from another.
   static KeysIn OfRows(nb::handle object, const KeyCodec& codec, const char* argument) {
     return {object, codec, argument, {}, /*convert=*/false};
   }

@@ -46,7 +46,7 @@ Predicate PredicateOf(const std::optional<std::string>& where, nb::handle parame
                       "parameters: expected a list or tuple of values, found " +
                           Described(parameters) + "; write [value] for one value");
   }
-  // A tuple, and those in it, which nobody changes while a value's own Python code runs.
+  // Tuples, which the Python code of a value cannot change while it runs.
   const nb::object held = nb::steal(PySequence_Tuple(parameters.ptr()));
   if (!held.is_valid()) throw nb::python_error();
   std::vector<PartValue> values;

@@ -121,7 +121,7 @@ void RangesIn::ReadEnds(const RangeArguments& arguments, const KeyCodec& codec) 
   if (!lower) batch_.lower = batch_.upper;
   if (!upper) batch_.upper = batch_.lower;
   if (batch_.lower.size() != batch_.upper.size()) {
-    ThrowInvalid("upper: expected as many ends as lower has, " +
+    ThrowInvalid("upper: expected the number of ends in lower, " +
                  std::to_string(batch_.lower.size()) + ", found " +
                  std::to_string(batch_.upper.size()));
   }

@@ -13,11 +13,11 @@
 
 namespace cairn::python {
 
-// What a caller says of its ranges; None where it says nothing. None of all is every key.
+// The arguments that describe ranges; None if not given. If all are None, the range is every key.
 struct RangeArguments {
   nb::handle lower, upper;  // the ends
   nb::handle keys;          // or: entries of exactly these
-  nb::handle prefix;        // or: text that starts so, behind equal parts
+  nb::handle prefix;        // or: text that starts with it, after equal parts
   nb::handle leading;       // or: keys whose first parts are these
   std::string bounds;       // of the ends: "[)", "[]", "(]", "()"
   nb::handle after;         // cursors

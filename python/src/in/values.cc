@@ -115,7 +115,7 @@ nb::object ValuesOfKey(nb::handle object, const KeyCodec& codec, bool partial,
     values->push_back(ValueOfPart(object, codec.parts()[0], where));
     return nb::borrow(object);
   }
-  // A plain tuple, which nobody changes while a value's own Python code runs.
+  // A plain tuple, which the Python code of a value cannot change while it runs.
   const nb::object held = nb::steal(PySequence_Tuple(object.ptr()));
   if (!held.is_valid()) throw nb::python_error();
   const auto size = static_cast<size_t>(nb::len(held));

@@ -1,6 +1,6 @@
 #pragma once
 
-// NumPy arrays for answers: made anew, given by the caller, or over a C++ vector.
+// NumPy arrays for answers: new ones, the caller's, or views of a C++ vector.
 
 #include <nanobind/nanobind.h>
 
@@ -14,7 +14,7 @@ namespace cairn::python {
 
 namespace nb = nanobind;
 
-// What answers are.
+// The element type of answers.
 enum class OutType { kU32, kU64, kBool };
 
 // An array of `size` answers: the caller's `out`, or a new one where that is None.

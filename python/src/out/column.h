@@ -27,7 +27,7 @@ class Column {
   // `size` numbers of `type` at `data`, and Arrow's validity bitmap, null where none is null.
   static Column Numbers(DataType type, const void* data, size_t size, const uint8_t* validity,
                         std::shared_ptr<const void> owner);
-  // Strings, one behind the other, and their size + 1 offsets.
+  // Strings in one heap, and their size + 1 offsets.
   static Column Strings(bool text, std::string_view heap, const std::vector<uint64_t>& offsets,
                         const uint8_t* validity, std::shared_ptr<const void> owner);
   // Structs of columns, which have one size. Throws InvalidArgument for a name that is there twice.
@@ -79,8 +79,8 @@ class Column {
   std::vector<std::pair<std::string, Column>> fields_;
 };
 
-// The keys of a scan as logical values: as they are where physical keys are the values, else
-// decoded. Of several parts, structs of part1, part2 …
+// The keys of a scan as logical values, decoded if physical keys differ from these. Keys of
+// several parts are structs of part1, part2 …
 Column EncodedKeysOf(const KeyCodec& codec, std::shared_ptr<const EncodedKeys> keys);
 // The values of an included column.
 Column ValuesColumnOf(std::shared_ptr<const ColumnValues> values);

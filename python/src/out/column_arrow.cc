@@ -12,7 +12,7 @@
 
 namespace cairn::python {
 
-// What the private_data of exported structures points to. A child is exported by itself, so that a
+// The private_data of exported structures. A child is exported by itself, so that a
 // consumer may move it away.
 struct ColumnExport {
   struct Schema {
@@ -141,7 +141,7 @@ struct ColumnExport {
     }
   };
 
-  // A capsule that releases what nobody took out of it.
+  // A capsule that releases the structure if no consumer took it.
   template <typename Structure>
   static nb::object Capsule(std::unique_ptr<Structure> structure, const char* name) {
     PyObject* capsule = PyCapsule_New(structure.get(), name, [](PyObject* self) {

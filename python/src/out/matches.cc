@@ -130,10 +130,10 @@ they were asked for, key, primary_key, the included columns and value: `pyarrow.
                    "uint64[queries + 1]: where each query's rows begin. Read-only, no copy.")
       .def_prop_ro("row_ids", &FoundRows::RowIds,
                    nb::sig("def row_ids(self) -> numpy.typing.NDArray[typing.Any]"),
-                   "uint32[rows]: the rows of all queries. Read-only, no copy. Of an index in "
-                   "shards, uint64[rows], one copy at the first use.")
+                   "uint32[rows]: the rows of all queries. Read-only, no copy. For a sharded "
+                   "index uint64[rows], copied once at the first use.")
       .def_prop_ro("keys", &FoundRows::Keys,
-                   "Of a scan with_keys: the key under which each row was found.")
+                   "scan(with_keys=True): the key under which each row was found.")
       .def_prop_ro("primary_keys", &FoundRows::PrimaryKeys,
                    "Where they were asked for: each row's primary key.")
       .def_prop_ro(
@@ -148,12 +148,13 @@ they were asked for, key, primary_key, the included columns and value: `pyarrow.
           nb::sig("def columns(self) -> dict[str, Column]"),
           "Where they were asked for: each row's values in included columns, by the columns' "
           "names.")
-      .def_prop_ro("values", &FoundRows::Values, "Of a fetch: each row's value.")
+      .def_prop_ro("values", &FoundRows::Values, "fetch: each row's value.")
       .def_prop_ro("cursors", &FoundRows::Cursors, nb::sig("def cursors(self) -> list[bytes]"),
-                   "Of a scan or fetch with a limit: for `after=`, where each range goes on; empty "
-                   "bytes where it has ended.")
-      .def_prop_ro("stale", &FoundRows::stale,
-                   "Of a fetch: entries left out, as their rows are gone or have another key now.")
+                   "scan or fetch with a limit: the cursor of each range, for `after=`; empty "
+                   "bytes if the range has ended.")
+      .def_prop_ro(
+          "stale", &FoundRows::stale,
+          "fetch: the number of entries left out because their rows are gone or have another key.")
       .def(
           "__arrow_c_schema__", [](FoundRows& rows) { return rows.Table().SchemaCapsule(); },
           nb::sig("def __arrow_c_schema__(self) -> object"))

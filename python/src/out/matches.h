@@ -1,6 +1,6 @@
 #pragma once
 
-// What find, scan and fetch give: cairn.FindResult.
+// The result of find, scan and fetch: cairn.FindResult.
 
 #include <nanobind/nanobind.h>
 
@@ -27,7 +27,7 @@ class FoundRows {
     uint64_t stale = 0;
   };
 
-  // Of an index in shards, rows are `wide`: GlobalRowIds.
+  // The rows of a sharded index are `wide`: GlobalRowIds.
   FoundRows(const KeyCodec& codec, bool wide)
       : contents_(std::make_shared<Contents>()), codec_(codec), wide_(wide) {}
 

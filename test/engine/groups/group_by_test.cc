@@ -1,4 +1,4 @@
-// AggregateGroupsResult of the rows of predicates and their aggregates, against brute force: nulls,
+// Groups of the rows of predicates and their aggregates, against brute force: nulls,
 // NaN and -0, changes since the base, merges of one index alone, orders and pages.
 #include <algorithm>
 #include <boost/test/unit_test.hpp>

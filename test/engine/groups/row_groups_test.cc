@@ -1,4 +1,4 @@
-// AggregateGroupsResult of rows at the edges: sums that do not fit, NaN and -0, zero bytes, what is
+// Groups of rows at the edges: sums that do not fit, NaN and -0, zero bytes, what is
 // refused.
 #include <algorithm>
 #include <boost/test/unit_test.hpp>

@@ -158,7 +158,7 @@ inline void CheckRanges(const SecondaryIndex& index, size_t count, std::mt19937_
   }
 }
 
-// AggregateGroupsResult by the first `parts` parts, in pages where there is a limit.
+// Groups by the first `parts` parts, in pages where there is a limit.
 inline void CheckGroups(const SecondaryIndex& index, size_t parts, uint64_t limit, size_t count,
                         std::mt19937_64& random) {
   const AggregateOracle oracle(index, kColumns);

@@ -20,7 +20,7 @@
 #include "test/gpu/runtime/failing_device.h"
 #include "test/require_ok.h"
 
-// ListDevices that are really lost, each in a child process of its own, since no call of a process
+// Devices that are really lost, each in a child process of its own, since no call of a process
 // works after that.
 namespace cairn::gpu {
 namespace {
