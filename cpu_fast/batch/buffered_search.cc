@@ -15,7 +15,7 @@ namespace {
 
 using Role = StrategyScratch::Role;
 
-// The parts of a run of fixed-width keys.
+// Partitions of a run of fixed-width keys.
 template <typename Key>
 class FixedWidthParts {
  public:
@@ -31,7 +31,7 @@ class FixedWidthParts {
   PartMap<Key>& map_;
 };
 
-// Of a run of bytes.
+// Partitions of a run of byte-string keys.
 class BytesParts {
  public:
   BytesParts(const StringColumn& column, size_t parts, StrategyScratch* scratch)
@@ -47,14 +47,14 @@ class BytesParts {
   size_t PartOf(std::string_view query) const { return map_.PartOf(WordOf(query)); }
 
  private:
-  // Ascends with the query.
+  // Non-decreasing in the query.
   uint64_t WordOf(std::string_view query) const {
     const int order = query.substr(0, common_.size()).compare(common_);
     if (order != 0) return order < 0 ? 0 : UINT64_MAX;
     return WordAt(query, common_.size());
   }
-  // The key's eight bytes from `depth` on, zeros behind its end, as a big-endian integer. Requires
-  // depth <= key.size().
+  // The eight bytes of the key from `depth` on as a big-endian integer, zero-padded past the end of
+  // the key. Requires depth <= key.size().
   static uint64_t WordAt(std::string_view key, size_t depth) {
     uint64_t word = 0;
     if (key.size() >= depth + sizeof word) {
@@ -66,10 +66,10 @@ class BytesParts {
   }
 
   PartMap<uint64_t>& map_;
-  std::string_view common_;  // what all of the run's keys start with
+  std::string_view common_;  // common prefix of the run's keys
 };
 
-// One buffer a part, all of `capacity` queries.
+// One buffer per partition, each with room for `capacity` queries.
 template <typename Key, typename Parts>
 class PartBuffers {
  public:
@@ -118,11 +118,12 @@ class PartBuffers {
 
   const OrderedIndex& index_;
   const Parts& parts_;
-  const size_t capacity_;             // of a buffer, in queries
-  const absl::Span<uint32_t> fill_;   // [parts] queries in each buffer
-  const absl::Span<Key> keys_;        // [parts][capacity_] the buffers: queries,
-  const absl::Span<uint32_t> slots_;  // and which of the batch they are
-  Batch found_;                       // [capacity_] answers of the buffer that is run
+  const size_t capacity_;            // of each buffer, in queries
+  const absl::Span<uint32_t> fill_;  // [parts] number of queries in each buffer
+  const absl::Span<Key> keys_;       // [parts][capacity_] the buffered queries
+  const absl::Span<uint32_t>
+      slots_;    // [parts][capacity_] position of each buffered query in the batch
+  Batch found_;  // [capacity_] results of the buffer being searched
   const Batch& batch_;
 };
 

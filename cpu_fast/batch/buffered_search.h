@@ -8,17 +8,19 @@
 
 namespace cairn {
 
-// Strategy::kBuffered: each query goes to the buffer of the part of the run that its key belongs
-// to, and a part's queries are searched together, so that they share cache lines and TLB entries:
-// the buffered search of Kim et al., FAST (SIGMOD 2010), section 7.
+// Strategy::kBuffered: each query goes to the buffer of the partition that contains its key. The
+// queries of a partition are searched together, so that they share cache lines and TLB entries.
+// This is the buffered search of Kim et al., FAST (SIGMOD 2010), section 7.
 //
-// Two deviations. Parts are ranges of keys that a sample of the run gives (PartMap), not the
-// subtrees below a tree's first page, so that this works for every ordered index; the way from the
-// root to a part's subtree, walked once more, is cached by the part's first queries. Keys of bytes
-// are told apart by the first eight bytes behind those that all of the run's have in common. The
-// threshold at which all buffers are run is the end of the batch.
+// There are three deviations from the paper. First, partitions are key ranges derived from a sample
+// of the run (PartMap), not the subtrees below a tree's first page. This works for every ordered
+// index; each query repeats the path from the root to its partition's subtree, which the
+// partition's first queries have brought into the cache. Second, byte-string keys are partitioned
+// by the eight bytes after the common prefix of the run's keys. Third, partly filled buffers are
+// searched at the end of the batch, not at a threshold.
 //
-// In the caller's order, on the calling thread. Requires checked arguments. Throws std::bad_alloc.
+// Results are in the caller's order. Runs on the calling thread. Requires checked arguments. Throws
+// std::bad_alloc.
 absl::Status BufferedSearch(const OrderedIndex& index, const Batch& batch,
                             const StrategyOptions& options, StrategyScratch* scratch);
 

@@ -10,22 +10,22 @@
 namespace cairn {
 namespace {
 
-// A walk along ascending keys, which start on a cache line, to the lower bounds of ascending
-// queries. It goes from line to line by their last keys, and halves within a line: so no branch
-// depends on where in its line a key is.
+// A pass along ascending keys, which start on a cache line, that finds the lower bounds of
+// ascending queries. It skips lines by comparing their last keys, then halves within a line, so no
+// branch depends on the position of a key within its line.
 template <typename Key>
 class AscendingWalk {
   static constexpr size_t kLineKeys = kCacheLineBytes / sizeof(Key);
 
  public:
-  // Of queries that are at least `first`.
+  // For queries that are at least `first`.
   AscendingWalk(absl::Span<const Key> keys, Key first)
       : keys_(keys), full_lines_(keys.size() / kLineKeys) {
     const auto at = std::lower_bound(keys.begin(), keys.end(), first);
     line_ = static_cast<size_t>(at - keys.begin()) / kLineKeys;
   }
 
-  // The number of keys less than `query`, which must not be less than the one before.
+  // The number of keys less than `query`. Requires that `query` is not less than the previous one.
   size_t LowerBound(Key query) {
     while (line_ < full_lines_ && keys_[line_ * kLineKeys + kLineKeys - 1] < query) ++line_;
     const size_t first = line_ * kLineKeys;
@@ -33,7 +33,7 @@ class AscendingWalk {
     size_t less = 0;
     if (line_ < full_lines_) {
       for (size_t half = kLineKeys / 2; half > 0; half /= 2) {
-        // A mask, since compilers make a branch of a conditional.
+        // A mask, because compilers turn a conditional into a branch.
         less += half & (0 - size_t{line[less + half - 1] < query});
       }
     } else {
@@ -45,7 +45,7 @@ class AscendingWalk {
  private:
   const absl::Span<const Key> keys_;
   const size_t full_lines_;
-  size_t line_;  // all before end below the last query
+  size_t line_;  // every earlier line ends with a key less than the last query
 };
 
 template <typename Key>

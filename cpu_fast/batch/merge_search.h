@@ -7,9 +7,9 @@
 
 namespace cairn {
 
-// SortedSearch::kMerge: a run of 32- or 64-bit keys as an index for batches whose keys ascend, each
-// of which it answers in one pass along the run, from the batch's first key to its last: the search
-// of sorted queries of Kim et al., FAST (SIGMOD 2010), section 7. Takes no memory.
+// SortedSearch::kMerge: an index over a run of 32- or 64-bit keys for batches whose keys ascend. It
+// executes each batch in one pass along the run, from the batch's first key to its last, like the
+// search of sorted queries in Kim et al., FAST (SIGMOD 2010), section 7. Uses no memory of its own.
 class MergeSearch final : public HostIndex {
  public:
   explicit MergeSearch(SortedRun run) : HostIndex(std::move(run)) {}
