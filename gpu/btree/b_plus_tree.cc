@@ -42,8 +42,7 @@ absl::Status CheckRows(const RowId* row_ids, size_t size, cudaStream_t stream) {
   if (std::find(rows.begin(), rows.begin() + size, kNoRow) == rows.begin() + size) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrFormat("an entry's row id is %d, which is no row's", kNoRow));
+  return absl::InvalidArgumentError(absl::StrFormat("got row id %d, which is reserved", kNoRow));
 }
 
 // Pages over the first `size` entries of a run. Enqueued on `stream`, which may be that of work of

@@ -288,7 +288,7 @@ BOOST_AUTO_TEST_CASE(what_a_group_cannot_be_made_of) {
              "column 1: 3 entries of 2 rows, but a row has at most one key in a column");
   BOOST_TEST(error(1, {7, 8}, {0, 0}) ==
              "column 1: 2 entries, but 1 rows, each with at most one key");
-  BOOST_TEST(error(5, {7}, {kNoRow}).find("which is no row's") != std::string::npos);
+  BOOST_TEST(error(5, {7}, {kNoRow}).find("which is reserved") != std::string::npos);
   BOOST_TEST(error(kMaxEntries + 1, {7}, {0}).find("more than the 4294967294") !=
              std::string::npos);
   const std::vector<SortedRun> strings = {
