@@ -10,9 +10,10 @@
 
 namespace cairn::gpu {
 
-// Records, with an event on the stream, that work enqueued so far on `stream`, of the current device
-// `device`, may read indexes. Waits for the stream if the event cannot be created. Does nothing for
-// a stream that is being captured: the code that launches the graph must keep the index alive.
+// Records, with an event on the stream, that work enqueued so far on `stream`, of the current
+// device `device`, may read indexes. Waits for the stream if the event cannot be created. Does
+// nothing for a stream that is being captured: the code that launches the graph must keep the index
+// alive.
 absl::Status NoteUse(int device, cudaStream_t stream);
 
 // A stream of the current device `device` that waits for all uses recorded so far.
