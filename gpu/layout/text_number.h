@@ -36,7 +36,7 @@ struct TextPosition {
 enum class TextEdge : uint8_t {
   kLower,      // keys less than the string: those with a lower number
   kUpper,      // keys that are not greater
-  kPrefixEnd,  // keys that are not greater and do not start with the string
+  kPrefixEnd,  // keys that are less or start with the string
 };
 
 template <typename Key>
@@ -56,7 +56,7 @@ constexpr TextNumber<Key> NumberOfText(const TextPosition* positions, uint32_t c
                                        uint32_t length, TextEdge edge, WordAt word_at) {
   Key number = 0;
   uint32_t group = 0;
-  bool same = true;    // whether all bytes so far are symbols
+  bool same = true;    // whether everything so far is a symbol
   bool moved = false;  // whether anything was added
   for (uint32_t first = 0; first < count; first += 4) {
     uint32_t word = first < length ? word_at(first / 4) : 0;
