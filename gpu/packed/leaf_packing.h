@@ -25,8 +25,8 @@ namespace cairn::gpu {
 template <typename Key>
 struct DistinctKeys {
   DeviceBuffer<Key> keys;
-  // first_entry[i] is the run's first entry with keys[i]; first_entry[size] is the run's size. Empty
-  // if key i is entry i.
+  // first_entry[i] is the run's first entry with keys[i]; first_entry[size] is the run's size.
+  // Empty if key i is entry i.
   DeviceBuffer<Position> first_entry;
   // The row ids of all entries, in run order.
   DeviceBuffer<RowId> row_ids;
