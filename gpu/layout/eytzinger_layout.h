@@ -64,9 +64,8 @@ class EytzingerLayout {
 
   // The slot of the entry with a rank; requires rank < entries().
   constexpr uint32_t SlotOfRank(uint32_t rank) const {
-    const uint32_t i =
-        // The number of lower ranks that belong to leaves if the leaf level is full.
-        rank - rank / kFanOut;
+    // The number of lower ranks that belong to leaves if the leaf level is full.
+    const uint32_t i = rank - rank / kFanOut;
     if (rank % kFanOut != kFanOut - 1 && i < leaf_entries()) return inner_ + i;
     uint32_t q = rank - std::min(i, leaf_entries());
     uint32_t start = inner_;

@@ -198,7 +198,7 @@ template <typename Key>
 absl::Status RankBitmap<Key>::SetLeaves(const Key* keys, size_t size, const LeafCut& cut,
                                         cudaStream_t stream) {
   last_leaf_ = static_cast<uint32_t>(cut.primary - 1);
-  // Leaf 0 is for keys before the base, if such keys exist and are in other blocks.
+  // Leaf 0 is for keys before the base, if such keys are possible and leaves distinguish blocks.
   const bool before = base_ != 0 && bits_ != KeyBits<Key>();
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(nodes_.data(), 0, nodes_.bytes(), stream));
   CAIRN_RETURN_IF_LAUNCH_FAILS("SetLeafBits", SimpleShape(cut.primary), stream, SetLeafBits<Key>,

@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(kSortThreads)
   using Scan = cub::BlockScan<uint32_t, kSortThreads>;
   __shared__ typename Scan::TempStorage scratch;
   __shared__ uint32_t starts[kMaxParts];
-  // [kSortChunk], then for each partition the offset to add to its rows.
+  // [kSortChunk], then for each partition the sorted minus the staged position of its rows.
   extern __shared__ RowId staged[];
   uint32_t* const shifts = staged + kSortChunk;
   const uint32_t set = blockIdx.y;
