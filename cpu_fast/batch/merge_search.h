@@ -8,8 +8,9 @@
 namespace cairn {
 
 // SortedSearch::kMerge: an index over a run of 32- or 64-bit keys for batches whose keys ascend. It
-// executes each batch in one pass along the run, from the batch's first key to its last, like the
-// search of sorted queries in Kim et al., FAST (SIGMOD 2010), section 7. Uses no memory of its own.
+// executes each batch in one pass along the run, from the batch's first key to its last. This is
+// the search of sorted queries of Kim et al., FAST (SIGMOD 2010), section 7. Uses no memory of its
+// own.
 class MergeSearch final : public HostIndex {
  public:
   explicit MergeSearch(SortedRun run) : HostIndex(std::move(run)) {}

@@ -31,7 +31,7 @@ struct StrategyOptions {
   SortedSearch sorted_search = SortedSearch::kFastest;
   // Buffered strategy: the approximate number of partitions, a power of two up to 1024, each with a
   // buffer of `buffer` queries. A batch that would not fill the buffers uses fewer partitions. More
-  // partitions let the queries of each share more, but all buffers must stay in the core's cache,
+  // partitions let the queries of each share more. But all buffers must stay in the core's cache,
   // and short buffers leave an index too few queries to hide its cache misses. At n = 2^24, u32,
   // cpu:packed, batches of 2^14 and 2^16: 14 ns; unbuffered 18 ns; with 256 partitions 18 ns; with
   // buffers of 1024 queries as well 23 ns.

@@ -75,10 +75,10 @@ struct CellGroup {
 template <typename Key>
 class CellDirectory {
  public:
-  // Builds a directory on up to `threads` threads. Returns nullopt if there are no separators, if
-  // they descend anywhere, if they need more than about one cell per kMinFill separators, one group
-  // per kMinGroup separators or kMaxGroups groups, or if `exact` is required and needs that many.
-  // Throws std::bad_alloc.
+  // Builds a directory on up to `threads` threads. Returns nullopt if there are no separators, or
+  // if they descend anywhere. Also returns nullopt if they need more than about one cell per
+  // kMinFill separators, one group per kMinGroup separators, or kMaxGroups groups; `exact` may
+  // increase these needs. Throws std::bad_alloc.
   static std::optional<CellDirectory> Build(absl::Span<const Key> separators, bool exact,
                                             int threads);
 

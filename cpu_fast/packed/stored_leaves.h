@@ -11,9 +11,9 @@
 #include "index/files/run_file.h"
 #include "index/layout/packed_leaves.h"
 
-// Packed leaves and their directory as sections of a run file, byte by byte as PackedIndex builds
-// and searches them, so that opening the file builds nothing. docs/formats.md describes the
-// sections.
+// Packed leaves and their directory as sections of a run file. They have the same bytes as those
+// that PackedIndex builds and searches, so opening the file builds nothing. docs/formats.md
+// describes the sections.
 namespace cairn {
 
 // The content of the section of leaf properties; 40 bytes, as stored in the file.

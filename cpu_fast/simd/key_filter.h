@@ -16,8 +16,8 @@
 namespace cairn {
 
 // Reports for most keys outside a set that they are not in it. This is a Bloom filter whose bits
-// for a key are all in one word (Putze, Sanders and Singler, Cache-, hash- and space-efficient
-// Bloom filters, 2007), so that batches are looked up with gathers.
+// for a key are all in one word, so that batches are looked up with gathers (Putze, Sanders and
+// Singler, Cache-, hash- and space-efficient Bloom filters, 2007).
 //
 // Changes by Add only. One thread may add while others look up. A lookup passes every key whose Add
 // happened before it.

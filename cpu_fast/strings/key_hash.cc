@@ -28,8 +28,8 @@ constexpr size_t kATask = size_t{1} << 16;
 constexpr size_t kMaxWords = UINT32_MAX;
 constexpr uint32_t kSeveral = uint32_t{1} << 31;
 
-// Maximum number of words per key by which records in slots, with their padding and empty slots,
-// may exceed records that follow one another and are located by slots.
+// Maximum additional words per key of records in slots, including padding and empty slots. The
+// comparison is with consecutive records whose offsets are in slots.
 constexpr size_t kMaxMoreWords = 2;
 
 constexpr size_t KeyWords(size_t bytes) {

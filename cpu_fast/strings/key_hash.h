@@ -35,9 +35,9 @@ class KeyHash {
   };
 
   // Reads all keys, on `threads` threads. Needs another 28 bytes per key during the build. Returns
-  // nullopt if the run is empty, if a key has 2 GB or more, if records outside slots would total 16
-  // GB, or if no tried seed gives a table, which happens only with adversarial keys. Throws
-  // std::bad_alloc.
+  // nullopt if the run is empty, if a key has 2 GB or more, or if records outside slots would total
+  // 16 GB. Also returns nullopt if no tried seed gives a table, which happens only with adversarial
+  // keys. Throws std::bad_alloc.
   static std::optional<KeyHash> Build(const SortedRun& run, const KeyReader& keys, int threads);
 
   // entries[i] = the entry of queries[i].

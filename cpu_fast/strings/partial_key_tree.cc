@@ -247,8 +247,8 @@ void PartialKeyTree::PlaceMissing(Group* group) const {
   const PartialKeySearch& search = PartialKeySearchFor(level_);
   const PartialKeyTreeView view = View(false);
   PartialKeyGroup& descent = group->descent;
-  // Searches for prefixes, first within the leaf. If a result is at an end of the leaf's range,
-  // more keys with the prefix may be outside the leaf, so the search is repeated from the root.
+  // Searches for prefixes, first within the leaf. If a result is at an end of the leaf's range, the
+  // leaf may not have all keys with the prefix. The search is then repeated from the root.
   PartialKeyGroup prefixes;
   uint8_t queries[kGroup];
   const auto add = [&](size_t j, uint32_t leaf, const KeyPrefix& prefix) {

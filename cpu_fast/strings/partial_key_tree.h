@@ -61,8 +61,8 @@ class PartialKeyTree final : public HostIndex {
 
   // The data that a descent reads. It also prefetches row ids if `rows`.
   PartialKeyTreeView View(bool rows) const;
-  // Searches a batch. Calls finish(&group) as soon as the entry that the tree leads to is known for
-  // every query of the group, and whether its key equals the query.
+  // Searches a batch. Calls finish(&group) once the tree has led every query of the group to an
+  // entry, and each entry's key has been compared with its query.
   template <typename Finish>
   void ForEachGroup(absl::Span<const std::string_view> queries, bool rows, Finish finish) const;
   // Determines which queries equal the keys that the tree led them to.

@@ -26,12 +26,13 @@ struct StringGroup {
 };
 
 // A sample of a run of byte strings that locates a string approximately. For every kSample-th key,
-// it stores the eight bytes ("slice") after the common prefix of all keys, as an integer of the
-// same order, under a FastTree. The slice of a query narrows it to the keys between two samples.
+// it stores the eight bytes ("slice") after the common prefix of all keys. Slices are integers of
+// the same order, under a FastTree. The slice of a query narrows it to the keys between two
+// samples.
 //
 // If kNestedLeast or more samples tie, a nested sample stores their next eight bytes, after their
 // common prefix, and so on. This forms a trie in which every level skips the bytes that its keys
-// have in common. It is at most kMaxLevels deep, which bounds a search, and takes at most
+// have in common. It is at most kMaxLevels deep, which bounds a search. It takes at most
 // kMaxNestedBytes per slice of the first sample, which bounds the memory to four bytes per key.
 // Ties beyond these limits stay unresolved; the caller must search them.
 class StringSamples {

@@ -18,10 +18,10 @@ namespace cairn {
 //
 // StringSamples finds the two samples of the run that enclose a query. A binary search over the
 // keys between them completes the search. It skips the bytes that the query is known to share with
-// the keys on both sides (Manber and Myers, Suffix arrays, 1993), so that a long common prefix is
-// read only once. The searches of a group of queries advance together, and prefetch first the
-// offset and then the bytes of the key that each compares next. For any set of keys, this costs at
-// most a few probes more than binary search.
+// the keys on both sides, so that a long common prefix is read only once (Manber and Myers, Suffix
+// arrays, 1993). The searches of a group of queries advance together, and prefetch first the offset
+// and then the bytes of the key that each compares next. For any set of keys, this costs at most a
+// few probes more than binary search.
 //
 // Takes 1.7 bytes per key, plus up to 2.3 if many keys share prefixes.
 class StringSearch final : public HostIndex {

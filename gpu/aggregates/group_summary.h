@@ -18,9 +18,9 @@ inline constexpr uint32_t kGroupLeaves = 256, kLineLeaves = 16;
 // leaf means a primary leaf with all its linked leaves.
 //
 // The table returns the result of groups [a, b], a < b, with two reads. No value is counted twice,
-// so this works for sums as well as for minimums (a disjoint sparse table). If k is the highest bit
-// in which a and b differ, level k has, for each group of a half of 2^k groups, the combined value
-// of the groups from it to the middle.
+// so this works for sums as well as for minimums (a disjoint sparse table). Let k be the highest
+// bit in which a and b differ. Level k consists of halves of 2^k groups, and has for each group the
+// combined value of the groups from it to the middle.
 template <typename Value>
 struct GroupSummary {
   DeviceBuffer<Value> leaves;  // one per leaf, padded to whole groups with Nothing()

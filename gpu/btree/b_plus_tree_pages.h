@@ -16,8 +16,8 @@
 // The pages of a B+-tree in device memory: Kaczmarek, "B+-Tree Optimized for GPGPU" (2012), section
 // 2.1, with three deviations. A leaf's row ids are stored after its keys, not in a separate array:
 // random reads of 128 bytes cost 1.2 times as much as those of 64, but two reads cost twice as
-// much. A separator is the maximum key below its left child, not the minimum below its right one,
-// so that a search for the first of many equal keys ends in the right leaf. Pages created in bulk
+// much. A separator is the maximum key below its left child, not the minimum below its right one.
+// So a search for the first of many equal keys ends in the leaf that has it. Pages created in bulk
 // need no child pointers, sizes or links (see BPlusTreeLayout). These are only built for single
 // inserts.
 namespace cairn::gpu {

@@ -10,10 +10,10 @@
 #include "gpu/group/point_query.h"
 
 // Distributes a chunk of queries to the shards and brings the results back, on the batch's own
-// device. Each block loads a tile of queries to shared memory, grouped by shard, and appends the
-// queries of each shard to those that other tiles have written for it. It records where they are,
-// and the position of each query within the tile. On the way back, each part's results are read
-// sequentially and written in the caller's order. So there are no random accesses, nothing is
+// device. Each block loads a tile of queries to shared memory and groups them by shard. It appends
+// the queries of each shard to those that other tiles have written for it. It records where they
+// are, and the position of each query within the tile. On the way back, each part's results are
+// read sequentially and written in the caller's order. So there are no random accesses, nothing is
 // sorted, and results need no query numbers.
 namespace cairn::gpu {
 

@@ -72,8 +72,9 @@ __device__ inline uint64_t ReadShared(uint32_t address, uint64_t) {
 
 // Lower bounds, as addresses, of a warp's ascending keys among `size` keys that start at an address
 // in shared memory. Lane l has the keys 32 * g + l of `count` >= 1 keys from `own` on. First finds
-// those of every 32nd key, then those of all keys, in windows as long as the longest interval
-// between these, so that all lanes execute the same steps: an addition, a read, a comparison.
+// those of every 32nd key, then those of all keys. All windows of the second search are as long as
+// the longest interval of the first, so that all lanes execute the same steps: an addition, a read,
+// a comparison.
 template <int kGroups, typename Key>
 __device__ inline void SearchTile(uint32_t keys, uint32_t size, const Key* own, uint32_t count,
                                   uint32_t lane, const Key (&wanted)[kGroups],

@@ -7,7 +7,7 @@
 namespace cairn {
 
 // The number of items per page on one level of a bulk-created B+-tree: entries in leaves, children
-// in inner pages. All pages have `fill` items, except the two rightmost, which are adjusted so that
+// in inner pages. All pages have `fill` items, except the two rightmost. These are adjusted so that
 // no page is less than half full (Kaczmarek, B+-Tree Optimized for GPGPU, section 2.2): the
 // remaining items join the last full page if they fit; otherwise the two pages share their items
 // evenly.

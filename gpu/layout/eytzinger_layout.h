@@ -77,8 +77,9 @@ class EytzingerLayout {
     return start + q - q / kFanOut;
   }
 
-  // The number of entries less than a key whose descent ends at child `child` of the last inner
-  // level (at 0 if levels() is 0), if `less` entries of the leaf node there are less than the key.
+  // The rank of a key: the number of entries less than it. `child` is the child of the last inner
+  // level at which its descent ends (0 if levels() is 0), and `less` is the number of lesser
+  // entries in that leaf node.
   constexpr uint32_t RankOfLeaf(uint32_t child, uint32_t less) const {
     return child + LeavesBefore(child, less);
   }

@@ -8,10 +8,11 @@
 namespace cairn {
 
 // The levels of a K-ary tree over ascending separators, built bottom-up. Each node takes kFanOut -
-// 1 separators, and the separator between a node and the next moves to the level above, until at
-// most a given number are left: the top. Node `i` of a level is between separators i - 1 and i of
-// the level above, and has the separators from kFanOut * i on. Its children are also numbered from
-// kFanOut * i; those of level 0 are the intervals between the separators themselves.
+// 1 separators, and the separator between a node and the next moves to the level above. This ends
+// when at most a given number of separators are left: the top. Node `i` of a level is between
+// separators i - 1 and i of the level above, and has the separators from kFanOut * i on. Its
+// children are also numbered from kFanOut * i; those of level 0 are the intervals between the
+// separators themselves.
 template <uint32_t kFanOut>
 class KaryLayout {
  public:

@@ -20,8 +20,8 @@ namespace cairn {
 // number are stored. The rank of a key is the rank of its cell, a number of set bits. If the cell
 // has a separator, the low bits decide; if they are also equal, the separator is in doubt.
 //
-// Separators that share a cell are moved to the next free cells, as in a quotient filter (Bender et
-// al., VLDB 2012), and the last ones back into the bitmap. A node with a moved separator is
+// Separators that share a cell are moved to the next free cells, and at the end back into the
+// bitmap, as in a quotient filter (Bender et al., VLDB 2012). A node with a moved separator is
 // irregular: for a key in a run of several set bits, the whole run is in doubt. For a key in a cell
 // whose bit is not set, the rank is still exact.
 //

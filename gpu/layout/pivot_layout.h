@@ -12,8 +12,8 @@ namespace cairn {
 //
 // After Henneberg and Schuhknecht, "Is Binary Search Really All You Need?" (2025), sections 3.3 to
 // 3.5, and 4.5 for trees with fewer levels and larger partitions. Pivot s of a node is the last key
-// of its child s. If no entries follow that child, the pivot is the maximum possible key, as
-// padding, so that the number of pivots less than a key always identifies an existing child.
+// of its child s. If no entries follow that child, the pivot is padding: the maximum possible key.
+// So the number of pivots less than a key always identifies an existing child.
 //
 // Levels are numbered from the root (0).
 template <int kFanOut>

@@ -15,7 +15,7 @@ namespace cairn::gpu {
 
 // A node of a tree of partial keys on the GPU, half as large as the CPU's PartialKeyNode: a line of
 // 64 bytes that four lanes read, 16 bytes each, its *chunks*. A node tests up to 15 bits of a key,
-// each within kMaxSpan of the first of them, and distinguishes up to 20 pieces by sparse partial
+// each within kMaxSpan of the first of them. It distinguishes up to 20 pieces by sparse partial
 // keys (index/strings/sparse_key.h).
 //
 //   word 0 of chunk c   for bits 4c to 4c + 3 of a partial key, one byte each: the distance of the

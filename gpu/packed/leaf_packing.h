@@ -72,7 +72,7 @@ struct LinkedLeaf {
 
 // The beginnings of leaves. Primary leaves, which a directory finds, are in key order and together
 // cover all possible keys. Leaf i has the keys first[i] … first[i + 1] - 1, or only the first of
-// them if they are too many, or none if it covers a range of blocks without keys. Linked leaves are
+// them if they are too many. A leaf that covers blocks without keys is empty. Linked leaves are
 // numbered after the primary ones.
 struct LeafCut {
   int bits = 0;

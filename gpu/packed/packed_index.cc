@@ -43,7 +43,7 @@ bool HasChainsOfRuns(const LeafCut& cut, size_t keys) {
 }
 // From this number of leaves on, such chains are better than a tree. A tree would have separators
 // inside runs. These hardly differ from the keys next to them, so nearly every query would read
-// some full separators in addition to its leaf, and caches would be too small for them.
+// some full separators in addition to its leaf. Caches are too small for these.
 constexpr size_t kMinLeavesOfRuns = size_t{1} << 24;
 
 // Bits of a key in leaves of `keys` keys.

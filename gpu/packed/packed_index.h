@@ -31,14 +31,14 @@ struct PackedIndexOptions {
 };
 
 // Packed leaves under a directory ("gpu:packed"). Keys and their row ids are stored together in
-// lines of 64 bytes, and the directory stays in the second-level cache, so that a lookup reads one
-// line from memory. If few entries repeat a key (MayHoldEntries), leaves hold all entries, as for
-// distinct keys. Otherwise each key is in the leaves once, with its first row id, and all row ids
-// are also kept in a column.
+// lines of 64 bytes. The directory stays in the second-level cache, so a lookup reads one line from
+// memory. If few entries repeat a key (MayHoldEntries), leaves hold all entries, as for distinct
+// keys. Otherwise each key is in the leaves once, with its first row id, and all row ids are also
+// kept in a column.
 //
-// Takes 7 to 8 bytes per entry with 32-bit keys and 11 to 13 with 64-bit keys if keys are distinct
-// and distributed over their whole type, and less if they are dense. If each key is in the leaves
-// once, takes another 4 bytes per entry and 4 per distinct key.
+// Distinct keys that are distributed over their whole type take 7 to 8 bytes per entry with 32 bits
+// and 11 to 13 with 64 bits; dense keys take less. If each key is in the leaves once, takes another
+// 4 bytes per entry and 4 per distinct key.
 //
 // Builds and waits. Errors: ResourceExhausted, before the build starts, if leaves cannot fit
 // (packed_size.h); InvalidArgument for more bits than the keys have; FailedPrecondition if kBitmap

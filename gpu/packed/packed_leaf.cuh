@@ -226,8 +226,8 @@ class LeafQuad {
 };
 
 // A packed leaf that one lane reads, with its keys in registers. Used for sorted queries: the lanes
-// of a warp then read the same or neighboring leaves, so the first-level cache has the data that
-// the next lane needs, and the rest of a leaf when it is needed.
+// of a warp then read the same or neighboring leaves. So the first-level cache has the data that
+// the next lane needs, and the rest of a leaf.
 template <int kBits>
 class LeafLine {
  public:

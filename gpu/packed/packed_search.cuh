@@ -25,8 +25,7 @@
 // The common search of packed leaves under any directory. Large sorted batches have another search
 // (in_order_search.cuh). A warp takes 32 queries at a time, twice. Each lane finds the leaves of
 // its own queries in the directory. Then the four lanes of a quad read their queries' leaves
-// together, one after another, so that eight leaves are read with one instruction, and sixty-four
-// are in flight.
+// together, one after another. So one instruction reads eight leaves, and sixty-four are in flight.
 //
 // A directory is a plain struct with
 //
@@ -58,8 +57,8 @@ inline constexpr int kBlocksAtOnce = 0;
 template <>
 inline constexpr int kBlocksAtOnce<TextQueries<WideKey>> = 2;
 // From this many queries on, blocks are persistent, keep the directory's top in shared memory and
-// take steps from a counter, unless a block cannot have that much memory. The start takes 20 us
-// longer.
+// take steps from a counter. This requires that a block can have that much memory. The start takes
+// 20 us longer.
 template <typename Queries>
 inline constexpr size_t kLargeBatch = size_t{1} << 20;
 template <typename Key>

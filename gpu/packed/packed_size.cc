@@ -111,8 +111,8 @@ class Sizes {
 
   // Linked leaves in the chains of single keys that do not fit one leaf.
   uint64_t chained() const { return 2 * equal_ / (capacity_ - 1); }
-  // With cells of one key each, leaves are full except the last of a piece, and those before a
-  // repeated key, which lack fewer entries than that key has.
+  // With cells of one key each, leaves are full, with two exceptions: the last of a piece, and
+  // those before a repeated key, which lack fewer entries than that key has.
   MostLeaves leaves_under_tree() const {
     return {(keys_ + equal_) / capacity_ + pieces_ + empty_, chained()};
   }

@@ -13,8 +13,9 @@
 
 namespace cairn::gpu {
 
-// Keys suit a bitmap, and repeated keys suit leaves of entries, if the bitmap has few nodes, few
-// keys are in linked leaves, and no leaf is far along its chain. Even a small bitmap may take 1 MB.
+// Keys suit a bitmap, and repeated keys suit leaves of entries, under three conditions: the bitmap
+// has few nodes, few keys are in linked leaves, and no chain is long. Even a small bitmap may take
+// 1 MB.
 constexpr size_t MostBitmapNodes(size_t keys) {
   return (size_t{1} << 16) + keys / 32;
 }
@@ -23,8 +24,8 @@ constexpr size_t MostChainedKeys(size_t keys) {
 }
 inline constexpr size_t kLongestChain = 16;
 
-// Whether so few entries repeat a key, at most an eighth of the entries and never many of the same
-// key, that leaves hold all entries of a run and no row-id column is needed. Under a tree, chains
+// Whether leaves hold all entries of a run, so that no row-id column is needed. This requires that
+// at most an eighth of the entries repeat a key, and never many the same key. Under a tree, chains
 // are then short and contain few entries. Under a bitmap this need not hold; without other
 // requirements, leaves then hold distinct keys.
 template <typename Key>

@@ -43,10 +43,10 @@ struct RankBitmapView {
   }
 };
 
-// A directory of leaves that is read once per lookup. The key range from the least to the greatest
-// key is divided into regions by leading bits, and each region into cells by a shift of its own, so
-// that a cell has about two keys. Leaves begin with cells, and a bitmap marks these cells. The leaf
-// of a key is the number of set bits up to its cell.
+// A directory of leaves that is read once per lookup. Leading bits divide the range from the least
+// to the greatest key into regions. Each region has a shift of its own that divides it into cells
+// of about two keys. Leaves begin with cells, and a bitmap marks these cells. The leaf of a key is
+// the number of set bits up to its cell.
 //
 // Suits keys that are evenly distributed within each region, however much regions differ. Otherwise
 // many keys share cells, and their leaves are chained (LeafCut). Takes 16 bytes per 96 cells, which

@@ -31,9 +31,9 @@ template <typename Key>
 absl::StatusOr<DeviceRun<Key>> UploadRun(const SortedRun& run, cudaStream_t stream);
 
 // Sorts entries in device memory by (key, row id), out of place. Needs twice the entries' bytes in
-// addition to the input, or three times the bytes and three times as long if the row ids of a key
-// do not ascend in the input. Waits. Errors: InvalidArgument for more than kMaxEntries entries or a
-// row id of kNoRow.
+// addition to the input. If the row ids of a key do not ascend in the input, needs three times the
+// bytes and three times as long. Waits. Errors: InvalidArgument for more than kMaxEntries entries
+// or a row id of kNoRow.
 template <typename Key>
 absl::StatusOr<DeviceRun<Key>> SortToRun(const Key* keys, const RowId* row_ids, size_t size,
                                          cudaStream_t stream);

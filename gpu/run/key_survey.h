@@ -12,7 +12,7 @@
 
 namespace cairn::gpu {
 
-// The results of one pass over a run's entries.
+// The results of one scan of a run's entries.
 template <typename Key>
 struct KeySurvey {
   // Indexes of the counts below: for blocks of 2^16, 2^32, 2^48 and 2^64 keys.

@@ -21,12 +21,12 @@ struct RowColumn {
 };
 
 // DeviceIndex::CopyRows for all structures that keep row ids in run order. Copies the row ids of
-// range i, for the offsets[i + 1] - offsets[i] positions from begin[i] on, to out[offsets[i]] and
-// after, ascending or in reverse. Requires offsets[0] = 0 and offsets[queries] <= rows; `rows`
-// determines the size of the enqueued work.
+// range i to out[offsets[i]] and after, ascending or in reverse. The range has the offsets[i + 1] -
+// offsets[i] positions from begin[i] on. Requires offsets[0] = 0 and offsets[queries] <= rows;
+// `rows` determines the size of the enqueued work.
 //
-// Work is divided by ranges and rows together, so that one range with most of the rows, or millions
-// of empty ranges, are spread evenly over the device.
+// Work is divided by ranges and rows together. So one range with most of the rows, or millions of
+// empty ranges, are spread evenly over the device.
 absl::Status CopyRowsFromColumn(const RowColumn& column, const Position* begin,
                                 const uint64_t* offsets, size_t queries, uint64_t rows, Order order,
                                 RowId* out, cudaStream_t stream);

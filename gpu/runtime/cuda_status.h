@@ -10,9 +10,9 @@ namespace cairn::gpu {
 
 // The result of a CUDA call as a status: OK; ResourceExhausted if memory ran out; Unimplemented if
 // the device or driver does not support the call; Unavailable if there is no device or driver, if
-// the build has no code for them, or if the device is lost, in which case every later call of the
-// process also fails; otherwise Internal. The message names the call and its location, and includes
-// CUDA's error text.
+// the build has no code for them, or if the device is lost (every later call of the process then
+// fails, too); otherwise Internal. The message names the call and its location, and includes CUDA's
+// error text.
 absl::Status CudaStatus(cudaError_t error, std::string_view call, const char* file, int line);
 
 // Unavailable if an earlier CUDA call of this thread, not made by this library, left an error. The

@@ -19,15 +19,16 @@ void FailDeviceAllocationsAfter(int64_t count);
 // this.
 void LimitDeviceBytes(uint64_t bytes);
 
-// After `count` more calls by which host-memory batches (GpuIndex) enqueue work or wait for it, in
-// any threads, all later ones fail as if the device were lost (Unavailable). A negative count ends
-// this. A batch makes up to two such calls per chunk of its queries, and per piece of row ids that
-// the device copies.
+// Affects the calls by which host-memory batches (GpuIndex) enqueue work or wait for it, in any
+// threads. After `count` more of these, all later ones fail as if the device were lost
+// (Unavailable). A negative count ends this. A batch makes up to two such calls per chunk of its
+// queries, and per piece of row ids that the device copies.
 void FailDeviceCallsAfter(int64_t count);
 
-// After `count` more calls by which a device group (cairn/device/group.h) gives work to a member or
-// waits for it, all later ones fail as if the member's device were lost. A negative count ends
-// this. `member` is the member's number in any group, or negative for all members.
+// Affects the calls by which a device group (cairn/device/group.h) gives work to a member or waits
+// for it. After `count` more of these, all later ones fail as if the member's device were lost. A
+// negative count ends this. `member` is the member's number in any group, or negative for all
+// members.
 void FailGroupMemberAfter(int member, int64_t count);
 
 // Every kernel launch fails with this CUDA error (cudaError_t), as for code built for another

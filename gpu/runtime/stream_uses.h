@@ -5,8 +5,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-// Tracks which streams have work that reads an index, so that an index's memory is freed after that
-// work, on whatever streams it is, without any thread waiting. Thread-safe.
+// Tracks which streams have work that reads an index. An index's memory is freed after that work,
+// on whatever streams it is, without any thread waiting. Thread-safe.
 
 namespace cairn::gpu {
 
@@ -38,7 +38,7 @@ class BesideCaptures {
 };
 
 // A scope in which the calling thread enqueues work only on the library's own streams, and waits
-// for all of it itself, so that no uses need to be recorded and no captures are affected.
+// for all of it itself. So no uses need to be recorded, and no captures are affected.
 class WaitsForItsUses {
  public:
   WaitsForItsUses();

@@ -15,8 +15,8 @@ namespace cairn::gpu {
 // Henneberg and Schuhknecht (2025), from the end backward in ever smaller powers of two. Unlike the
 // listing, it starts past the last entry, so that a key greater than all keys finds the end.
 //
-// Its first m steps read the entries at multiples of 2^(k - m) before the end, where 2^k is the
-// lowest power of two greater than the size. These are pinned densely (section 4.2.1). Full pinning
+// Let 2^k be the lowest power of two greater than the size. The first m steps read the entries at
+// multiples of 2^(k - m) before the end. These are pinned densely (section 4.2.1). Full pinning
 // also pins as many as fit of the additional entries that step m + 1 reads: odd multiples of half
 // that distance.
 template <typename Key, EntryLayout kLayout>

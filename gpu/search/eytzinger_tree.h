@@ -14,8 +14,8 @@ namespace cairn::gpu {
 
 struct EytzingerTreeOptions {
   int fan_out = 9;  // see IsSearchFanOut
-  // Default: pairs for 32-bit keys, so that eight keys with their row ids are a line of 64 bytes,
-  // and columns for 64-bit keys, so that eight keys are a line.
+  // Default: pairs for 32-bit keys, because eight keys with their row ids are a line of 64 bytes;
+  // columns for 64-bit keys, because eight keys are a line.
   std::optional<EntryLayout> layout;
 };
 

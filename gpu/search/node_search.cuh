@@ -83,7 +83,7 @@ struct EntryWords<EntryView<Key, EntryLayout::kAoS>> {
 
 // Lanes for nodes of kFanOut - 1 keys, with or without row ids: four for nodes of up to two cache
 // lines, more for larger ones. Of 2, 4 and 8 lanes, four were fastest for 8 and 16 32-bit keys on
-// an H200 (cairn_bench, Lightweight/AO+PB+KS and EO+KS), with two queries of a group in flight.
+// an H200, with two queries of a group in flight (cairn_bench, Lightweight/AO+PB+KS and EO+KS).
 template <typename Key>
 constexpr int LanesOfNode(int fan_out) {
   return fan_out == 2 ? 1 : fan_out * sizeof(Key) <= 160 ? 4 : 8;

@@ -151,7 +151,7 @@ struct PivotSearcher {
     return pinned_levels + 1;
   }
 
-  // Moves from the first entries of partitions to those of blocks, by binary search for the first
+  // Moves from the first entries of partitions to those of blocks. A binary search finds the first
   // block whose last key is not less than the query.
   template <int kQueries>
   __device__ void SearchPartitions(const Key (&queries)[kQueries],

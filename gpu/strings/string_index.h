@@ -19,8 +19,8 @@ struct StringIndexOptions {
 // A tree of partial keys over records in key order ("gpu:partial_key"), for byte-string keys of any
 // length. It is like the CPU's (cpu_fast/strings/partial_key_tree.h), but with nodes of 64 bytes
 // that four lanes search, under a table of up to 20 bits. A query descends to the only record that
-// can have its key, and compares. If the key of a bound does not exist, the query descends again by
-// the bits that it shares with the record's key, mostly within the same leaf.
+// can have its key, and compares. If the key of a bound does not exist, the query descends again,
+// mostly within the same leaf. It uses the bits that it shares with the record's key.
 //
 // Records have the distinct keys with their first row ids. If keys repeat, positions and row ids
 // are also stored in columns. Takes a key's bytes rounded up to a multiple of 8, plus 8, plus 4 if

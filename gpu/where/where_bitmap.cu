@@ -1,4 +1,4 @@
-// kBitmap: sorts the rows of all sets' entries into partitions by their leading bits, and combines
+// kBitmap: sorts the rows of all sets' entries into partitions by their leading bits. It combines
 // the sets of a partition as bitmaps in shared memory, where setting a bit needs no device memory
 // access.
 #include <cub/block/block_scan.cuh>

@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(kGatherThreads)
   if (count != nullptr) AddBlockCount(found, count);
 }
 
-// Adds the number of a set's entries, each of which is a row.
+// Adds the number of a set's entries; each entry is a row.
 __global__ void CountEntries(const WhereSetState* state, unsigned long long* count) {
   *count += state->rows;
 }

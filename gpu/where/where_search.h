@@ -11,9 +11,8 @@
 
 namespace cairn::gpu {
 
-// The three strategies. Each is enqueued on `stream`, and either adds the number of rows that
-// satisfy a predicate to *count, or sets their bits in a bitmap of TilesOf(rows) tiles. One of the
-// two pointers is null.
+// The three strategies. Each is enqueued on `stream`. It either adds the number of matching rows to
+// *count, or sets their bits in a bitmap of TilesOf(rows) tiles. One of the two pointers is null.
 
 // Copies the steps of a program to the view.
 void SetProgram(const WhereProgram& program, WhereView* where);
