@@ -64,8 +64,7 @@ class Stretch {
       if (cell_span_ == 0) return std::nullopt;
       cells += kGreatest / static_cast<Key>(cell_span_ << scale.shift);
     }
-    const int bits =
-        kKeyBits - 16 - static_cast<int>(scale.shift);  // bits needed for one step per key
+    const int bits = kKeyBits - 16 - static_cast<int>(scale.shift);  // for one step per key
     const uint64_t exact_cells = std::min(std::max(cells, PowerOfTwo(bits)),
                                           std::bit_ceil(std::max(cells, PowerOfTwo(bits - ones_))));
     if (exact || step_span_ == 0) {

@@ -15,8 +15,7 @@ namespace cairn::gpu {
 // out. A negative count ends this.
 void FailDeviceAllocationsAfter(int64_t count);
 
-// Allocations and ListDevices act as if devices had only `bytes` of memory for this library; 0 ends
-// this.
+// Devices have only `bytes` bytes of memory for this library; 0 ends this.
 void LimitDeviceBytes(uint64_t bytes);
 
 // Affects the calls by which host-memory batches (GpuIndex) enqueue work or wait for it, in any

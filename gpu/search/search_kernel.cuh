@@ -29,11 +29,9 @@
 //     __host__ __device__ size_t pinned_bytes() const;
 //     __device__ void Pin(void* shared) const;
 //     // The slots of the lower bounds of several queries, whose loads should be in flight
-//     together:
-//     // the loop over levels is outside, the one over queries inside. Called by whole warps; the
-//     // lanes of a group have the same queries and all get the slots. `pinned` was filled by Pin,
-//     or
-//     // is null.
+//     // together: the loop over levels is outside, the one over queries inside. Called by whole
+//     // warps; the lanes of a group have the same queries and all get the slots. `pinned` was
+//     // filled by Pin, or is null.
 //     template <int kQueries>
 //     __device__ void LowerBound(const Key (&queries)[kQueries], Slot (&slots)[kQueries],
 //                                const void* pinned) const;
