@@ -34,7 +34,8 @@ bool MayHoldEntries(size_t entries, const KeySurvey<Key>& survey) {
          !survey.has_long_run;
 }
 
-// Maximum number of leaves of an index: they have 32-bit numbers, and UINT32_MAX ends a chain.
+// Maximum number of leaves of an index: leaf numbers have 32 bits, and the number after the last
+// leaf of a chain is not that of a leaf.
 inline constexpr uint64_t kMaxLeaves = UINT32_MAX;
 
 // InvalidArgument, with both numbers, if there are more than kMaxLeaves leaves. Leaves of fewer
