@@ -16,7 +16,7 @@ namespace {
 
 absl::Status NoMemory(size_t queries) {
   return absl::ResourceExhaustedError(
-      absl::StrFormat("no memory to answer a batch of %d queries on several threads", queries));
+      absl::StrFormat("out of memory for a batch of %d queries on several threads", queries));
 }
 
 }  // namespace

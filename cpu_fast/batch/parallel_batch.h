@@ -10,26 +10,26 @@
 
 namespace cairn {
 
-// How a batch is spread over threads. A structure's own search is single-threaded; this is the one
-// place where a batch becomes several.
+// How a batch is split across threads. The search of each structure is single-threaded; only the
+// functions below split a batch.
 struct Parallelism {
-  int threads = 1;             // at most; 1: the calling thread does it all
-  size_t min_slice = 1 << 14;  // queries; a smaller part is not worth waking a thread for
+  int threads = 1;             // maximum; with 1 the calling thread does all the work
+  size_t min_slice = 1 << 14;  // in queries; a smaller slice does not justify waking a thread
 };
 
-// How many parts that makes of so many queries, one at least.
+// The number of slices for a batch of `queries` queries; at least 1.
 size_t SliceCount(size_t queries, const Parallelism& parallelism);
 
-// Calls body(first, count) for consecutive parts of [0, size), on several threads at a time where
-// there is work for them. Returns an error of one part, if any; other parts may have run. A single
-// part, and a batch too small for two, runs on the calling thread.
+// Calls body(first, count) for consecutive slices of [0, size), in parallel if there is enough
+// work. Returns the error of one slice if any failed; other slices may have run. A batch that is
+// too small to split runs as a single slice on the calling thread.
 absl::Status ForEachSlice(size_t size, const Parallelism& parallelism,
                           absl::FunctionRef<absl::Status(size_t first, size_t count)> body);
 
-// index.Execute(batch), to the same outcome, on several threads. Of Find and Scan each thread has
-// its part of the matches to write; scratch of eight bytes a query is allocated for it, so unlike
-// on one thread a warm call is not free of allocations. ResourceExhausted where memory does not
-// suffice.
+// Has the same result as index.Execute(batch), but uses several threads. For Find and Scan, each
+// thread writes its part of the matches. This requires temporary memory of eight bytes per query,
+// so unlike on one thread, a warm call does allocate. Errors: those of index.Execute, plus
+// ResourceExhausted if memory runs out.
 absl::Status Execute(const OrderedIndex& index, const Batch& batch, const Parallelism& parallelism);
 
 }  // namespace cairn

@@ -10,18 +10,19 @@
 
 namespace cairn {
 
-// Cuts a run's keys into parts of about as many entries each, and tells a query's part. Kept from
-// call to call: asked again for the same run and number of parts, it is ready.
+// Divides a run's keys into partitions of about equal size and maps a query to its partition. It is
+// kept between calls: preparing it again for the same run and number of partitions costs nothing.
 template <typename Key>
 class PartMap {
   using Entry = std::conditional_t<sizeof(Key) == 4, Entry32, Entry64>;
-  // The map counts samples, so a part is off by one of them.
+  // The map counts samples, so the size of a partition is off by up to one sampling interval.
   static constexpr size_t kSamplesPerPart = 4;
 
  public:
-  // About `parts` parts, at most BucketMap::kMaxBuckets, of `size` ascending keys, one at least:
-  // key_at(i) is key i. `run` is the address of their column; where another run has taken it in
-  // the meantime, parts are uneven, but parts. Throws std::bad_alloc.
+  // Prepares about `parts` partitions, at most BucketMap::kMaxBuckets, of `size` >= 1 ascending
+  // keys, where key_at(i) is key i. `run` is the address of their column and identifies the run. If
+  // another run of the same size has since been stored at that address, partitions are valid but
+  // uneven. Throws std::bad_alloc.
   template <typename KeyAt>
   void Prepare(const void* run, size_t size, size_t parts, KeyAt key_at) {
     if (run == run_ && size == size_ && parts == wanted_) return;
@@ -36,11 +37,11 @@ class PartMap {
   }
 
   size_t parts() const { return map_.buckets(); }
-  // Ascends with the query, and is below parts().
+  // Non-decreasing in the query, and less than parts().
   size_t PartOf(Key query) const { return map_.BucketOf(Entry::Make(query, 0)); }
 
  private:
-  // What map_ is of.
+  // The arguments that map_ was prepared for.
   const void* run_ = nullptr;
   size_t size_ = 0;
   size_t wanted_ = 0;

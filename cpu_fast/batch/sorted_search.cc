@@ -106,19 +106,19 @@ void MergeSearch::FindFirst(KeyBatch keys, RowId* row_ids) const {
 
 using Role = StrategyScratch::Role;
 
-// Queries that are answered, then written to where the caller wants them.
+// Queries that are executed together before their results are copied to the caller's positions.
 constexpr size_t kChunk = 4096;
 
-// Keys that are compared before it is looked whether all of them ascended.
+// Keys that are compared between two checks of whether all so far ascend.
 constexpr size_t kAscendingBlock = 256;
 
-// How far ahead records are prefetched: they lie in the batch's order.
+// How many records ahead to prefetch; records are stored in batch order.
 constexpr size_t kRecordsAhead = 16;
 
-// Entries a query up to which a pass over the run beats sorted queries through an index:
-// Response/cpu:fast+sort_based,merge and +sort_based,index at n:20, u32 and u64, are on a par at
-// batch:18. Galloping from query to query was never the fastest: 175 ns at batch:12, where a pass
-// took 97 and the index 37.
+// Maximum ratio of run entries to queries at which one scan of the run beats sorted queries
+// through an index. In Response/cpu:fast+sort_based,merge and +sort_based,index at n:20, u32 and
+// u64, the two are equal at batch:18. Galloping from query to query was never the fastest: 175 ns
+// at batch:12, a pass took 97 ns and the index 37 ns.
 constexpr size_t kMergeRatio = 4;
 
 template <typename Key>
@@ -127,7 +127,7 @@ bool AllAscend(absl::Span<const Key> keys) {
   if constexpr (std::is_integral_v<Key>) {
     for (; i + kAscendingBlock <= keys.size(); i += kAscendingBlock) {
       const Key* block = keys.data() + i;
-      Key descents = 0;  // of a key's width, so that compilers vectorize
+      Key descents = 0;  // as wide as a key, so that compilers vectorize the loop
       for (size_t j = 0; j < kAscendingBlock; ++j) descents |= block[j] < block[j - 1];
       if (descents != 0) return false;
     }
@@ -138,7 +138,8 @@ bool AllAscend(absl::Span<const Key> keys) {
   return true;
 }
 
-// What is sorted: a query, its place in the batch where entries of a run have their row id.
+// The element type to sort: a query, with its batch position in the field that holds a row id in
+// run entries.
 template <typename Key>
 using EntryOf = std::conditional_t<std::is_same_v<Key, std::string_view>, BytesEntry,
                                    std::conditional_t<sizeof(Key) == 4, Entry32, Entry64>>;
@@ -167,7 +168,7 @@ absl::Status CheckLengths(absl::Span<const std::string_view> queries) {
   for (size_t i = 0; i < queries.size(); ++i) {
     if (queries[i].size() > UINT32_MAX) {
       return absl::InvalidArgumentError(absl::StrFormat(
-          "query %d has %d bytes; those to be sorted have less than 4 GiB", i, queries[i].size()));
+          "query %d: expected less than 4 GiB to sort, got %d bytes", i, queries[i].size()));
     }
   }
   return absl::OkStatus();
@@ -177,7 +178,7 @@ absl::Status CheckLengths(absl::Span<const Key>) {
   return absl::OkStatus();
 }
 
-// What to search ascending keys through, a batch of so many in all.
+// The index that executes ascending keys; `batch` is the total number of queries.
 class SearchInOrder {
  public:
   SearchInOrder(const OrderedIndex& index, size_t batch, const StrategyOptions& options)
@@ -222,8 +223,8 @@ void Unpack(absl::Span<const Entry> entries, absl::Span<typename Entry::Key> key
   }
 }
 
-// Answers sorted queries of `batch`: to the places of each in it, or, for ResultOrder::kKey, to
-// consecutive ones and with query_of.
+// Executes sorted queries of `batch`. Writes the result of each query to its position in `batch`,
+// or, for ResultOrder::kKey, to consecutive positions, and sets query_of.
 template <typename Entry>
 absl::Status SearchEntries(absl::Span<const Entry> entries, const SearchInOrder& search,
                            const Batch& batch, StrategyScratch* scratch) {

@@ -8,27 +8,29 @@
 #include "cpu_fast/batch/strategy.h"
 #include "cpu_fast/batch/strategy_scratch.h"
 
-// Strategy::kSortBased, after Kim et al., FAST (SIGMOD 2010), section 7: the queries are sorted
-// with Highway's vectorized quicksort (the paper: merge sort), those of bytes as records
-// (index/sort/record_sort.h), and then answered in order, one of the ways of SortedSearch.
+// Strategy::kSortBased, after Kim et al., FAST (SIGMOD 2010), section 7: the queries are sorted and
+// then executed in order by one of the methods of SortedSearch. Fixed-width keys are sorted by
+// Highway's vectorized quicksort (the paper uses merge sort), byte strings as records
+// (index/sort/record_sort.h).
 //
-// All require checked arguments and throw std::bad_alloc. InvalidArgument where a key to be sorted
-// has 4 GiB or more.
+// All functions require checked arguments and throw std::bad_alloc. Errors: InvalidArgument if a
+// key to sort has 4 GiB or more.
 
 namespace cairn {
 
-// Whether no key is less than the one before. Of a batch in no order it looks at few keys only.
+// Whether no key is less than the key before it. For an unsorted batch, this reads only a few keys.
 bool Ascends(KeyBatch keys);
 
-// Answers keys that ascend, on the calling thread: a part of a batch of `whole` keys in all.
+// Executes ascending keys on the calling thread. `whole` is the number of keys in the whole batch,
+// and `batch` may be a slice of it.
 absl::Status SearchAscending(const OrderedIndex& index, const Batch& batch, size_t whole,
                              const StrategyOptions& options);
 
-// Sorts a batch and answers it in the caller's order, on the calling thread.
+// Sorts a batch and executes it on the calling thread. Results are in the caller's order.
 absl::Status SortBasedSearch(const OrderedIndex& index, const Batch& batch,
                              const StrategyOptions& options, StrategyScratch* scratch);
 
-// Sorts a batch and answers it in the order of its keys, equal ones as they came.
+// Sorts a batch and executes it. Results are in key order; equal keys keep the caller's order.
 absl::Status KeyOrderSearch(const OrderedIndex& index, const Batch& batch,
                             const StrategyOptions& options, const Parallelism& parallelism,
                             StrategyScratchPool* pool);

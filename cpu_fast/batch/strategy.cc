@@ -168,37 +168,37 @@ absl::Status CheckOptions(const Batch& batch, const StrategyOptions& options) {
   const bool sorts = options.strategy == Strategy::kSortBased;
   if (batch.options.result_order == ResultOrder::kKey && !sorts && !batch.options.sorted_input) {
     return absl::InvalidArgumentError(
-        "only the sort-based strategy, or sorted input, gives results in key order");
+        "results in key order require the sort-based strategy or sorted input");
   }
   if (sorts && options.sorted_search == SortedSearch::kMerge &&
       batch.keys.kind() == PhysicalType::kBytes) {
-    return absl::UnimplementedError("sorted keys of bytes are searched by index only, not merged");
+    return absl::UnimplementedError("byte-string keys: SortedSearch::kMerge is not supported");
   }
   if (options.parts == 0 || options.parts > kMaxParts ||
       (options.parts & (options.parts - 1)) != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("parts are a power of two, at most %d, not %d", kMaxParts, options.parts));
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "parts: expected a power of two up to %d, got %d", kMaxParts, options.parts));
   }
   if (options.buffer == 0 || options.buffer > kMaxEntries) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("a buffer of %d queries; it takes 1 to %d", options.buffer, kMaxEntries));
+        absl::StrFormat("buffer: got %d queries, expected 1 to %d", options.buffer, kMaxEntries));
   }
   if (batch.size() > kMaxEntries) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("a batch of %d keys; a strategy takes %d", batch.size(), kMaxEntries));
+        absl::StrFormat("batch: got %d keys, expected at most %d", batch.size(), kMaxEntries));
   }
   return batch.query_of.empty() ? absl::OkStatus()
                                 : CheckOutput(batch.size(), batch.query_of.size(), "query_of");
 }
 
-// Answers to points by one strategy.
+// Executes point operations by one strategy.
 class PointStrategy {
  public:
   PointStrategy(const OrderedIndex& index, const StrategyOptions& options,
                 const Parallelism& parallelism, StrategyScratchPool* pool)
       : index_(index), options_(options), parallelism_(parallelism), pool_(pool) {}
 
-  // Answers a batch, and sets query_of.
+  // Executes a batch and sets query_of.
   absl::Status Execute(const Batch& batch) const {
     if (batch.operation == Operation::kFind) {
       return options_.distinct_keys ? FindOnly(batch) : Find(batch);
@@ -237,7 +237,7 @@ class PointStrategy {
     });
   }
 
-  // The only row of each key.
+  // Find for distinct keys: each query has at most one row.
   absl::Status FindOnly(const Batch& batch) const {
     const size_t size = batch.size();
     const StrategyScratchPool::Lease scratch = pool_->Take();
@@ -254,7 +254,7 @@ class PointStrategy {
     matches->offsets[0] = 0;
     for (size_t i = 0; i < size; ++i) {
       matches->row_ids[rows] = only.values[i];
-      rows += only.values[i] != kNoRow;  // without a branch that depends on it
+      rows += only.values[i] != kNoRow;  // avoids a data-dependent branch
       matches->offsets[i + 1] = rows;
     }
     matches->row_ids.resize(rows);
@@ -264,20 +264,20 @@ class PointStrategy {
   bool BatchAscends(const KeyBatch& keys) const {
     std::atomic<bool> ascends = true;
     const absl::Status s = ForEachSlice(keys.size(), parallelism_, [&](size_t first, size_t count) {
-      const size_t before = first > 0 ? 1 : 0;  // a key that the slice must not fall below
+      const size_t before = first > 0 ? 1 : 0;  // the key before the slice
       if (!Ascends(keys.Slice(first - before, count + before))) ascends = false;
       return absl::OkStatus();
     });
     return s.ok() && ascends;
   }
 
-  // Answers a part of the batch in the caller's order, on the calling thread.
+  // Executes a slice of the batch in the caller's order, on the calling thread.
   absl::Status AnswerSlice(const Batch& batch) const {
     switch (options_.strategy) {
       case Strategy::kUnbuffered:
         break;
       case Strategy::kBuffered:
-        // Parts lie together as it is.
+        // A sorted batch is already grouped by partition.
         if (batch.options.sorted_input && Ascends(batch.keys)) break;
         return BufferedSearch(index_, batch, options_, pool_->Take().get());
       case Strategy::kSortBased:
@@ -301,7 +301,7 @@ absl::Status Execute(const OrderedIndex& index, const Batch& batch, const Strate
     if (batch.options.result_order == ResultOrder::kCaller) {
       return Execute(index, batch, parallelism);
     }
-    return absl::InvalidArgumentError("ranges are answered in the caller's order only");
+    return absl::InvalidArgumentError("ranges: results are available in the caller's order only");
   }
   RETURN_IF_ERROR(CheckBatch(index.run().kind(), batch));
   RETURN_IF_ERROR(CheckOptions(batch, options));
@@ -309,7 +309,7 @@ absl::Status Execute(const OrderedIndex& index, const Batch& batch, const Strate
     return PointStrategy(index, options, parallelism, pool).Execute(batch);
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError(
-        absl::StrFormat("no memory to answer a batch of %d queries", batch.size()));
+        absl::StrFormat("out of memory for a batch of %d queries", batch.size()));
   }
 }
 

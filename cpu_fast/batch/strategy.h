@@ -9,47 +9,49 @@
 #include "cpu_fast/batch/parallel_batch.h"
 #include "cpu_fast/batch/strategy_scratch.h"
 
-// The strategies of cairn/query.h on the CPU, over any OrderedIndex; each is exact for every
-// batch. Buffered queries wait in buffers, one for each part of the key range, that are run
-// when full. The paper's fourth scheme, a compressed tree, is an index: CompressedTree.
+// The strategies of cairn/query.h on the CPU, for any OrderedIndex. Each gives exact results for
+// every batch. The buffered strategy collects queries in one buffer per partition of the key range
+// and searches a buffer when it is full. The paper's fourth scheme, a compressed tree, is an index
+// of its own: CompressedTree.
 
 namespace cairn {
 
-// How sorted queries are answered.
+// How sorted queries are executed.
 enum class SortedSearch : uint8_t {
-  kFastest,  // by the ratio of the batch to the run
-  kIndex,    // through the index, whose paths neighbouring queries share
-  kMerge,    // in one linear pass over the run: the paper's; keys of 32 and 64 bits only
+  kFastest,  // chosen by the ratio of batch size to run size
+  kIndex,    // through the index; neighboring queries share its paths
+  kMerge,    // one linear scan of the run, as in the paper; 32- and 64-bit keys only
 };
 
 struct StrategyOptions {
   Strategy strategy = Strategy::kUnbuffered;
-  // The index's keys are distinct, so that Find need not look for a key's second row. That must be
-  // so: rows are missing where it is not.
+  // Promises that the index's keys are distinct, so that Find does not look for a second row of a
+  // key. If they are not, rows are missing from the results.
   bool distinct_keys = false;
   SortedSearch sorted_search = SortedSearch::kFastest;
-  // Buffered: about so many parts, a power of two up to 1024, each with a buffer of `buffer`
-  // queries; fewer parts for a batch that would not fill them. More parts have more to share among
-  // the queries of each, but all buffers must stay in the core's cache; short ones leave an index
-  // too little to hide its cache misses with. At n = 2^24, u32, cpu:packed, batches of 2^14 and
-  // 2^16: 14 ns, unbuffered 18; with 256 parts 18, with buffers of 1024 too 23.
+  // Buffered strategy: the approximate number of partitions, a power of two up to 1024, each with a
+  // buffer of `buffer` queries. A batch that would not fill the buffers uses fewer partitions. More
+  // partitions let the queries of each share more. But all buffers must stay in the core's cache,
+  // and short buffers leave an index too few queries to hide its cache misses. At n = 2^24, u32,
+  // cpu:packed, batches of 2^14 and 2^16: 14 ns; unbuffered 18 ns; with 256 partitions 18 ns; with
+  // buffers of 1024 queries as well 23 ns.
   size_t parts = 64;
   size_t buffer = 256;
 };
 
-// index.Execute(batch) by a strategy, on several threads: each takes a part of the batch, of the
-// sorted batch for ResultOrder::kKey. Batches of ranges are answered as they are. Thread-safe, as
-// the pool is. On one thread a call that is no larger than one before allocates nothing, unless it
-// sorts keys of bytes.
+// Has the same results as index.Execute(batch), using a strategy and several threads: each thread
+// takes a slice of the batch, or for ResultOrder::kKey a slice of the sorted batch. Batches of
+// ranges are passed to the index unchanged. Thread-safe, because the pool is. On one thread, a call
+// that is no larger than an earlier one does not allocate, unless it sorts byte-string keys.
 //
-// ResultOrder::kKey takes a strategy that knows of an order: kSortBased, or any if `sorted_input`;
-// query_of then ascends where keys are equal. sorted_input says that nothing need be sorted or
-// buffered. It is looked whether the keys do ascend, which costs little; where they do not the
-// batch is answered as if nothing had been said, and sorted for ResultOrder::kKey.
+// ResultOrder::kKey requires kSortBased, or any strategy with `sorted_input`. query_of then ascends
+// among equal keys. `sorted_input` promises that nothing needs to be sorted or buffered. A cheap
+// check verifies that the keys ascend; if they do not, the flag is ignored, and ResultOrder::kKey
+// sorts the batch.
 //
-// Besides OrderedIndex's errors: InvalidArgument for options that do not go together or are out of
-// range, or a query_of that is neither empty nor as long as the batch; Unimplemented for keys of
-// bytes and SortedSearch::kMerge; ResourceExhausted where memory does not suffice.
+// Errors: those of OrderedIndex, plus: InvalidArgument for incompatible or out-of-range options, or
+// a query_of that is neither empty nor as long as the batch; Unimplemented for byte-string keys
+// with SortedSearch::kMerge; ResourceExhausted if memory runs out.
 absl::Status Execute(const OrderedIndex& index, const Batch& batch, const StrategyOptions& options,
                      const Parallelism& parallelism, StrategyScratchPool* pool);
 

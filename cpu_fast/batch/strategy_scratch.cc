@@ -46,7 +46,7 @@ StrategyScratchPool::Lease::~Lease() {
 StrategyScratchPool::Lease StrategyScratchPool::Take() {
   const MutexLock lock(&mutex_);
   if (idle_.empty()) {
-    idle_.reserve(leased_ + 1);  // so that no lease's end allocates
+    idle_.reserve(leased_ + 1);  // so that ending a lease never allocates
     idle_.push_back(std::make_unique<StrategyScratch>());
   }
   std::unique_ptr<StrategyScratch> scratch = std::move(idle_.back());

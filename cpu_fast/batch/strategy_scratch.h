@@ -16,37 +16,37 @@
 
 namespace cairn {
 
-// Memory that a strategy (cpu_fast/batch/strategy.h) works with and keeps for the next call. One
-// caller's at a time; indexes and kinds of keys may change between calls.
+// Temporary memory of a strategy (cpu_fast/batch/strategy.h), kept for the next call. Must be used
+// by one caller at a time. The index and the type of keys may change between calls.
 class StrategyScratch {
  public:
   enum class Role : uint8_t {
-    kEntries,  // what is sorted
+    kEntries,  // the entries to sort
     kRecords,
-    kKeys,    // queries in another order than the caller's,
-    kSlots,   // and which of the batch they are
-    kValues,  // answers in that order
+    kKeys,    // reordered queries
+    kSlots,   // the batch position of each of these queries
+    kValues,  // results in the same order
     kEnds,
     kFound,
     kFill,
     kCount
   };
 
-  // `size` elements for a role, uninitialised; those that the role had before are gone. Throws
-  // std::bad_alloc.
+  // Returns `size` uninitialized elements for a role and invalidates those that the role had
+  // before. Throws std::bad_alloc.
   template <typename T>
   absl::Span<T> Take(Role role, size_t size) {
     static_assert(std::is_trivially_copyable_v<T>);
     AlignedBuffer<uint64_t>& array = arrays_[static_cast<size_t>(role)];
     const size_t words = (size * sizeof(T) + sizeof(uint64_t) - 1) / sizeof(uint64_t);
     if (array.size() < words) {
-      array = {};  // so that both are not there at a time
+      array = {};  // frees the old array first, so that only one exists at a time
       array = AlignedBuffer<uint64_t>(words);
     }
     return {reinterpret_cast<T*>(array.data()), size};
   }
 
-  // Gives *batch, of points, room for `size` answers in place of its own.
+  // Points the result spans of *batch, a batch of points, to memory for `size` results.
   void TakeAnswers(size_t size, Batch* batch);
 
   template <typename Key>
@@ -58,7 +58,7 @@ class StrategyScratch {
     }
   }
 
-  // Bytes of what grows with the batch.
+  // Bytes of the arrays that grow with the batch.
   uint64_t memory_bytes() const;
 
  private:
@@ -67,14 +67,14 @@ class StrategyScratch {
   PartMap<uint64_t> part_map64_;
 };
 
-// Copies answer i of `from` to the place slots[i] of `to`, whose operation, of points, is the same.
+// Copies result i of `from` to position slots[i] of `to`. Both must have the same point operation.
 void ScatterAnswers(const Batch& from, absl::Span<const uint32_t> slots, const Batch& to);
 
-// The scratch of any number of calls at once: what one has finished with serves the next, so that
-// a call which is no larger than those before allocates nothing. Thread-safe.
+// The scratch memory of any number of concurrent calls. A call reuses what earlier calls have
+// released, so a call that is no larger than earlier ones does not allocate. Thread-safe.
 class StrategyScratchPool {
  public:
-  // Scratch that is one caller's until the lease ends. The pool must outlive it.
+  // Scratch memory owned by one caller until the lease ends. The pool must outlive the lease.
   class Lease {
    public:
     Lease(Lease&&) = default;
@@ -90,7 +90,7 @@ class StrategyScratchPool {
         : pool_(pool), scratch_(std::move(scratch)) {}
 
     StrategyScratchPool* pool_;
-    std::unique_ptr<StrategyScratch> scratch_;  // null where the lease has moved on
+    std::unique_ptr<StrategyScratch> scratch_;  // null if moved from
   };
 
   StrategyScratchPool() = default;
@@ -100,15 +100,15 @@ class StrategyScratchPool {
   // Throws std::bad_alloc.
   Lease Take();
 
-  // Bytes of what no call holds.
+  // Bytes of the scratch memory that no call holds.
   uint64_t memory_bytes() const;
-  // Frees what no call holds.
+  // Frees the scratch memory that no call holds.
   void FreeIdle();
 
  private:
   mutable Mutex mutex_;
   size_t leased_ ABSL_GUARDED_BY(mutex_) = 0;
-  // The one that was used last is the last.
+  // The most recently used one is last.
   std::vector<std::unique_ptr<StrategyScratch>> idle_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -18,13 +18,13 @@ absl::Span<const Key> PageKeys(absl::Span<const Key> keys, size_t page) {
   return keys.subspan(page * kPageKeys, kPageKeys);
 }
 
-// The log2 of the bytes that a number takes, of 1, 2, 4 or 8.
+// Log2 of the number of bytes (1, 2, 4 or 8) needed for values up to `greatest`.
 uint64_t WidthLog2(uint64_t greatest) {
   return (greatest > UINT8_MAX ? 1 : 0) + (greatest > UINT16_MAX ? 1 : 0) +
          (greatest > UINT32_MAX ? 1 : 0);
 }
 
-// A page that is not full goes on with deltas as great as there are.
+// A page that is not full is padded with maximum deltas.
 template <typename Delta, typename Key>
 void WriteDeltas(absl::Span<const Key> keys, uint8_t* to) {
   auto* deltas = reinterpret_cast<Delta*>(to);
@@ -47,7 +47,7 @@ void WriteDeltas(int width_log2, absl::Span<const Key> keys, uint8_t* to) {
   }
 }
 
-// body(group, page) for each page, one group's in one thread.
+// Calls body(group, page) for each page; all pages of a group are handled by the same thread.
 template <typename Key, typename Body>
 void ForEachPage(size_t pages, Body body) {
   constexpr size_t kGroupPages = CompressedPagesView<Key>::kGroupPages;
@@ -81,10 +81,11 @@ CompressedPages<Key>::CompressedPages(absl::Span<const Key> keys, absl::Span<con
   view_.groups = groups_.data();
   view_.row_ids = row_ids.data();
 
-  uint64_t unit = 0;  // of kPageKeys bytes; fits 32 bits, as kMaxEntries / 32 pages take at most 8
+  uint64_t unit = 0;  // in units of kPageKeys bytes; fits 32 bits: at most kMaxEntries / 32 pages
+                      // of at most 8 units
   for (size_t group = 0; group < groups_.size(); ++group) {
     groups_[group] |= unit << 32;
-    // Of the last group, slots without a page count as pages of one byte a key.
+    // In the last group, slots without a page count as pages of one byte per key.
     constexpr size_t kLast = View::kGroupPages - 1;
     unit =
         View::Unit(groups_[group], kLast) + (size_t{1} << View::WidthLog2(groups_[group], kLast));

@@ -11,14 +11,14 @@
 
 namespace cairn {
 
-// One page of CompressedPages: its deltas, little-endian numbers of 1 << width_log2 bytes each.
+// One page of CompressedPages: its deltas are little-endian integers of 1 << width_log2 bytes each.
 struct CompressedPage {
   const uint8_t* deltas;
   int width_log2;
 
-  // The delta of its key `slot`.
+  // The delta of key `slot` of the page.
   uint64_t Delta(size_t slot) const {
-    // The aligned word of eight bytes that holds it, shifted down and cut off.
+    // Load the aligned eight-byte word that contains the delta, shift it down and mask it.
     const size_t at = slot << width_log2;
     uint64_t word;
     std::memcpy(&word, deltas + (at & ~size_t{7}), sizeof word);
@@ -26,19 +26,20 @@ struct CompressedPage {
   }
 };
 
-// What a search of CompressedPages reads: plain pointers into memory that the pages keep alive.
+// The data that a search of CompressedPages reads: plain pointers into memory that the pages own.
 template <typename Key>
 struct CompressedPagesView {
   static constexpr size_t kPageKeys = 32;
   static constexpr size_t kGroupPages = 16;
 
   size_t entries = 0;
-  const Key* minima = nullptr;  // [pages()] the first key of each
-  // One word for kGroupPages pages: in the upper half, where the first one's deltas start, in units
-  // of kPageKeys bytes; below it two bits a page, from the lowest on, its width_log2.
+  const Key* minima = nullptr;  // [pages()] the first key of each page
+  // One word per kGroupPages pages. The upper half is the offset of the first page's deltas, in
+  // units of kPageKeys bytes. The lower half has two bits per page, from the lowest on: its
+  // width_log2.
   const uint64_t* groups = nullptr;
   const uint8_t* deltas = nullptr;
-  const RowId* row_ids = nullptr;  // [entries]; null where only positions are asked for
+  const RowId* row_ids = nullptr;  // [entries]; null if only positions are needed
 
   size_t pages() const { return (entries + kPageKeys - 1) / kPageKeys; }
 
@@ -48,12 +49,13 @@ struct CompressedPagesView {
     return {deltas + Unit(group, slot) * kPageKeys, WidthLog2(group, slot)};
   }
 
-  // Of a group's page `slot`: its width, and the unit that its deltas start at.
+  // For page `slot` of a group: its width, and the unit at which its deltas start.
   static int WidthLog2(uint64_t group, size_t slot) {
     return static_cast<int>(group >> (2 * slot) & 3);
   }
   static size_t Unit(uint64_t group, size_t slot) {
-    // A page takes 1, 2, 4 or 8 units: one for itself, and for its bits 1, 3, and 3 for both.
+    // A page takes 1, 2, 4 or 8 units: 1, plus 1 for its low bit, 3 for its high bit, 3 more for
+    // both.
     const uint64_t before = group & ((uint64_t{1} << (2 * slot)) - 1);
     const uint64_t low = before & 0x55555555, high = before >> 1 & 0x55555555;
     return (group >> 32) + slot +
@@ -62,14 +64,14 @@ struct CompressedPagesView {
   }
 };
 
-// Sorted keys in pages of 32, each page the minimum and the differences from it, as wide as its
-// greatest one takes: 8, 16, 32 or 64 bits. After Kim et al., FAST (SIGMOD 2010), section 6.2, with
-// two deviations: widths are whole bytes, so that SIMD lanes compare them as they lie, and a page
-// has few keys, so that one of 16-bit deltas is one cache line and compared as a whole. Smaller
-// pages have narrower deltas too: of 2^24 uniform 32-bit keys all pages of 32 take 16 bits, half of
-// those of 256 would take 32. PointLookup/cpu:fast,compressed/u32/n:24/position/uniform took 24 ns
-// with pages of 32, 36 with pages of 64, where cpu:fast took 24 in both runs. Immutable; safe from
-// any number of threads.
+// Sorted keys in pages of 32. Each page stores its minimum and the differences from it, all as wide
+// as the largest one needs: 8, 16, 32 or 64 bits. After Kim et al., FAST (SIGMOD 2010), section
+// 6.2, with two deviations. Widths are whole bytes, so that SIMD lanes compare them without
+// unpacking. Pages are small, so that a page of 16-bit deltas is one cache line and is compared as
+// a whole. Smaller pages also have narrower deltas: for 2^24 uniform 32-bit keys, all pages of 32
+// keys use 16 bits, and half of the pages of 256 keys would use 32 bits.
+// PointLookup/cpu:fast,compressed/u32/n:24/position/uniform took 24 ns with pages of 32 keys and 36
+// ns with pages of 64; cpu:fast took 24 ns in both runs. Immutable and thread-safe.
 template <typename Key>
 class CompressedPages {
  public:
@@ -77,10 +79,11 @@ class CompressedPages {
 
   CompressedPages() = default;
   // Compresses ascending keys, at most kMaxEntries, on all cores. The keys are not needed
-  // afterwards; `row_ids` are, and may be empty. Throws std::bad_alloc.
+  // afterwards. `row_ids` must outlive this object; it may be empty if FindFirst is not called.
+  // Throws std::bad_alloc.
   CompressedPages(absl::Span<const Key> keys, absl::Span<const RowId> row_ids);
 
-  // On a cache line, and readable up to the next one behind the end.
+  // Starts on a cache line; memory is readable up to the end of the last cache line.
   absl::Span<const Key> minima() const { return minima_.span(); }
   const View& view() const { return view_; }
   uint64_t memory_bytes() const {

@@ -14,7 +14,7 @@ size_t CountLess(const uint8_t* deltas, Key difference) {
   return less;
 }
 
-// `below` pages have a minimum less than the query.
+// `below` is the number of pages whose minimum is less than the query.
 template <typename Key>
 size_t LowerBoundOf(const CompressedPagesView<Key>& pages, size_t below, Key query) {
   if (below == 0) return 0;

@@ -1,9 +1,9 @@
-// The search kernels of CompressedPages, compiled once for each instruction set that Highway knows
-// and once as plain C++ (cpu_fast/fast/compressed_scalar.cc).
+// The search kernels of CompressedPages, compiled once for each instruction set that Highway
+// supports. The plain C++ version is cpu_fast/fast/compressed_scalar.cc.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu_fast/fast/compressed_search.cc"
 #include "hwy/foreach_target.h"
-// Highway must come behind foreach_target.
+// Must be included after foreach_target.h.
 #include "hwy/highway.h"
 
 #include "cpu_fast/fast/compressed_scalar.h"
@@ -18,17 +18,17 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// How many queries ahead of the one that is compared something is prefetched: its deltas, and
-// before them, the words that say where they are.
+// How many queries ahead of the compared one to prefetch the words that locate a page's deltas
+// (kPagesAhead), and the deltas themselves (kDeltasAhead).
 constexpr size_t kDeltasAhead = 64;
 constexpr size_t kPagesAhead = 96;
-// How many queries behind, row ids are read.
+// How many queries after the comparison to read row ids.
 constexpr size_t kRowsBehind = 64;
 
 enum class Output { kPosition, kFirstRow };
 
-// How many of a page's deltas are at most `limit`, which is cut down to the greatest delta that
-// there can be: so a query above the whole page counts all.
+// The number of a page's deltas that are at most `limit`. `limit` is clamped to the largest
+// possible delta, so a query above the whole page counts all of them.
 template <typename Delta, typename Key>
 HWY_INLINE size_t CountAtMost(const uint8_t* HWY_RESTRICT deltas, Key limit) {
   constexpr size_t kPageKeys = CompressedPagesView<Key>::kPageKeys;
@@ -54,12 +54,13 @@ HWY_INLINE size_t CountAtMost(int width_log2, const uint8_t* HWY_RESTRICT deltas
       return CountAtMost<uint32_t>(deltas, limit);
     default:
       if constexpr (sizeof(Key) == 8) return CountAtMost<uint64_t>(deltas, limit);
-      return 0;  // 32-bit keys have no deltas of 64 bits
+      return 0;  // 32-bit keys have no 64-bit deltas
   }
 }
 
-// One batch's way through the pages: in each step of a software pipeline one query's page is
-// prefetched, another's deltas, a third is compared and a fourth's row is read.
+// One batch's search of the pages, as a software pipeline. Each step handles four queries at
+// different stages: it prefetches a page's words, prefetches a page's deltas, compares, and reads a
+// row id.
 template <typename Key, Output kOutput>
 class PageSearch {
   using View = CompressedPagesView<Key>;
@@ -67,8 +68,8 @@ class PageSearch {
  public:
   explicit PageSearch(const View& pages) : pages_(pages) {}
 
-  // Prefetches stand here and not in functions of their own, whose calls GCC 12 drops: it takes a
-  // function that does nothing else for one without effect.
+  // The prefetches are inlined here, because GCC 12 drops calls of functions that do nothing else:
+  // it treats them as having no effect.
   HWY_ATTR void Run(absl::Span<const Key> queries, uint32_t* out) const {
     const size_t size = queries.size();
     constexpr size_t kStages = kPagesAhead + (kOutput == Output::kFirstRow ? kRowsBehind : 0);
@@ -83,7 +84,7 @@ class PageSearch {
         const CompressedPage page = pages_.Page(PageOf(out[asked]));
         const size_t bytes = View::kPageKeys << page.width_log2;
         for (size_t i = 0; i < bytes; i += kCacheLineBytes) Prefetch(page.deltas + i);
-        // Behind narrower pages, a page starts within a line.
+        // A page after narrower ones may start in the middle of a line and reach into the next.
         Prefetch(page.deltas + bytes - 1);
       }
       const size_t compared = step - kPagesAhead;
@@ -96,16 +97,16 @@ class PageSearch {
   }
 
  private:
-  // The last page whose minimum is less than the query, or the first.
+  // The last page whose minimum is less than the query, or the first page if there is none.
   static size_t PageOf(uint32_t below) { return below - (below != 0); }
 
-  // The query's position, or for rows, kNoRow where no entry has its key.
+  // Returns the query's position, or for row ids kNoRow if no entry has its key.
   HWY_ATTR uint32_t Compare(Key query, uint32_t below) const {
     const size_t number = PageOf(below);
     const CompressedPage page = pages_.Page(number);
     const Key difference = query - pages_.minima[number];
-    // If the minimum is less than the query, the difference is at least 1; if not, the page is the
-    // first and the answer its first entry.
+    // If the minimum is less than the query, the difference is at least 1. Otherwise the page is
+    // the first one, and the result is its first entry.
     const size_t less =
         below == 0 ? 0 : CountAtMost<Key>(page.width_log2, page.deltas, difference - 1);
     const size_t behind = number * View::kPageKeys + less;

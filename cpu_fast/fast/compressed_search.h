@@ -9,10 +9,10 @@
 
 namespace cairn {
 
-// The searches of one SIMD level in CompressedPages that are not empty. Each is given, in out[i],
-// the number of pages whose minimum is less than queries[i], and replaces it by the answer. So the
-// answer is in the last of those pages, or it is the first entry behind it. Thread-safe; allocates
-// nothing.
+// The searches of one SIMD level in non-empty CompressedPages. On entry, out[i] is the number of
+// pages whose minimum is less than queries[i]; each search replaces it by its result. The result is
+// therefore in the last of those pages, or is the first entry after it. Thread-safe; never
+// allocates.
 template <typename Key>
 struct CompressedSearch {
   using View = CompressedPagesView<Key>;
@@ -23,7 +23,7 @@ struct CompressedSearch {
   void (*find_first)(const View& pages, absl::Span<const Key> queries, uint32_t* out);
 };
 
-// The searches of `level`, which CheckSupported must have let pass.
+// The searches of `level`, which must have passed CheckSupported.
 template <typename Key>
 const CompressedSearch<Key>& CompressedSearchFor(SimdLevel level);
 

@@ -14,8 +14,8 @@
 namespace cairn {
 namespace {
 
-// Queries that go through the tree, and then through the pages, together: many times the number in
-// flight, few enough that they and their pages' numbers stay in the L1 cache.
+// Queries that are searched first in the tree and then in the pages. This is many times the number
+// in flight, but few enough that they and their page numbers stay in the L1 cache.
 constexpr size_t kQueriesAtATime = 1024;
 
 template <typename Key>
@@ -73,7 +73,7 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeCompressedTree(SortedRun run,
       break;
   }
   return absl::UnimplementedError(
-      "cpu:fast,compressed takes keys of u32 or u64, not bytes: see cpu:strings");
+      "cpu:fast,compressed: expected u32 or u64 keys, got byte strings; use cpu:strings");
 }
 
 }  // namespace cairn

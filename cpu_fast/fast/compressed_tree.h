@@ -10,16 +10,16 @@
 namespace cairn {
 
 // A FAST tree with compressed leaves ("cpu:fast,compressed"), after Kim et al., FAST (SIGMOD 2010),
-// section 6.2: the run's keys in pages of deltas (CompressedPages), which are searched as they are,
-// and a FastTree over the pages' minima. A 32-bit key takes 1.15 bytes where deltas are of 8 bits,
-// 2.15 where they are of 16, all of it beyond the run, whose own keys only operations other than
-// LowerBound and FindFirst read. It is the faster of the two for dense 64-bit keys, on a par or
-// slower for 32-bit ones (docs/results/2026-11-21-fast-paper.md), and slower for scattered keys,
-// whose pages are longer than a leaf of FastTree.
+// section 6.2. The run's keys are stored as pages of deltas (CompressedPages), which are searched
+// without decompression, under a FastTree over the pages' minima. A 32-bit key takes 1.15 bytes
+// with 8-bit deltas and 2.15 bytes with 16-bit deltas, in addition to the run: operations other
+// than LowerBound and FindFirst read the run's own keys. This index is faster than cpu:fast for
+// dense 64-bit keys, and equal or slower for 32-bit keys (docs/results/2026-11-21-fast-paper.md).
+// It is slower for scattered keys, whose pages are longer than a leaf of FastTree.
 //
-// Builds on all cores; `simd` none: DefaultSimdLevel(). Unimplemented for keys of bytes,
-// Unavailable for a SIMD level that the processor lacks, InvalidArgument for a CAIRN_SIMD that
-// names none. Throws std::bad_alloc.
+// Builds on all cores. If `simd` is empty, uses DefaultSimdLevel(). Errors: Unimplemented for
+// byte-string keys; Unavailable for a SIMD level that the processor lacks; InvalidArgument if
+// CAIRN_SIMD names no level. Throws std::bad_alloc.
 absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeCompressedTree(
     SortedRun run, std::optional<SimdLevel> simd = std::nullopt);
 

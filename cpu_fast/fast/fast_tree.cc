@@ -70,7 +70,8 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeFastTree(SortedRun run,
     case PhysicalType::kBytes:
       break;
   }
-  return absl::UnimplementedError("cpu:fast takes keys of u32 or u64, not bytes: see cpu:strings");
+  return absl::UnimplementedError(
+      "cpu:fast: expected u32 or u64 keys, got byte strings; use cpu:strings");
 }
 
 template <typename Key>
@@ -85,8 +86,8 @@ FastTreeNodes<Key>::FastTreeNodes(absl::Span<const Key> keys, absl::Span<const R
   const Layout& layout = view_.layout;
   if (keys.empty()) return;
 
-  // Nodes first, so that page blocks fall on pages; the allocation is 2 MiB-aligned once it is that
-  // large, and of a smaller one only 4 KiB blocks can be aligned.
+  // Nodes come first, so that page blocks start on pages. An allocation of at least 2 MiB is
+  // aligned to 2 MiB; in a smaller one only 4 KiB blocks can be aligned.
   constexpr size_t kLineKeys = Layout::kLineKeys;
   const size_t slack = page == PageBlocking::kNone ? 0 : PageBytes(PageBlocking::k4K) / sizeof(Key);
   memory_ = AlignedBuffer<Key>(slack + (layout.lines() + 1) * kLineKeys);
@@ -138,7 +139,8 @@ FastTreeNodes<Key>::FastTreeNodes(absl::Span<const Key> keys, absl::Span<const K
 
 template <typename Key>
 bool FastTreeNodes<Key>::AreSafe(size_t keys, absl::Span<const Key> nodes, int threads) {
-  // What leads out of the tree is padding: no query is above it.
+  // A child outside the tree is safe only if its separator is padding, because no query is above
+  // it.
   constexpr Key kPadding =
       std::numeric_limits<Key>::max() ^ static_cast<Key>(Key{1} << (sizeof(Key) * 8 - 1));
   const Layout layout(keys, PageBlocking::kNone);

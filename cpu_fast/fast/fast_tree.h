@@ -16,56 +16,60 @@ namespace cairn {
 
 struct FastTreeOptions {
   // Level order is the fastest: PointLookup/cpu:fast at n:24, positions, took 10.6 ns (u32) and
-  // 19.3 ns (u64), with page=2m 20.4 and 34.6, with page=4k 21.2 and 35.3. The addresses of blocks
-  // cost more than the pages they save. Blocks are for memory whose pages are dear.
+  // 19.3 ns (u64); with page=2m 20.4 and 34.6 ns, with page=4k 21.2 and 35.3 ns. Computing the
+  // addresses of blocks costs more than the saved page accesses. Blocks are for memory with
+  // expensive page accesses.
   PageBlocking page = PageBlocking::kNone;
-  // The instruction set; none: DefaultSimdLevel().
+  // The instruction set. If empty, DefaultSimdLevel() is used.
   std::optional<SimdLevel> simd;
 };
 
-// A static search tree over a run of 32- or 64-bit keys ("cpu:fast"), after Kim et al., FAST
-// (SIGMOD 2010): nodes of one cache line are compared at once, and a batch's queries go down
-// together, each prefetching its next line while the others take their step. The leaves are the
-// run's own lines of keys; the tree above them takes 0.27 bytes a 32-bit key, 1.14 a 64-bit key.
-// See TreeLayout for the shape.
+// Builds a static search tree over a run of 32- or 64-bit keys ("cpu:fast"), after Kim et al., FAST
+// (SIGMOD 2010). A node is one cache line, compared at once. The queries of a batch descend
+// together: each prefetches its next line while the others take their steps. The leaves are the
+// run's own key lines. The tree above them takes 0.27 bytes per 32-bit key and 1.14 bytes per
+// 64-bit key. See TreeLayout for the shape.
 //
-// Builds on all cores. Unimplemented for keys of bytes, Unavailable for a SIMD level that the
-// processor lacks, InvalidArgument for a CAIRN_SIMD that names none. Throws std::bad_alloc.
+// Builds on all cores. Errors: Unimplemented for byte-string keys; Unavailable for a SIMD level
+// that the processor lacks; InvalidArgument if CAIRN_SIMD names no level. Throws std::bad_alloc.
 absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeFastTree(SortedRun run,
                                                            const FastTreeOptions& options = {});
 
-// The inner nodes over sorted keys, and their search; what FAST trees and StringSamples are made
-// of. The keys stay the caller's, who keeps them in place, at a multiple of 64 bytes and readable
-// up to the next one behind their end.
+// The inner nodes over sorted keys and their search, the building block of FAST trees and
+// StringSamples. The caller owns the keys and must keep them in place. They must start at a
+// multiple of 64 bytes and be readable up to the next multiple of 64 past their end.
 template <typename Key>
 class FastTreeNodes {
  public:
   FastTreeNodes() = default;
-  // Builds on all cores. `row_ids` may be empty where FindFirst is not called. `level` must be
+  // Builds on all cores. `row_ids` may be empty if FindFirst is not called. `level` must be
   // supported. Throws std::bad_alloc.
   FastTreeNodes(absl::Span<const Key> keys, absl::Span<const RowId> row_ids, PageBlocking page,
                 SimdLevel level);
-  // Over nodes() of another such object, in level order, which are the caller's likewise: safe to
-  // search if AreSafe, and right if they are of these keys. Throws std::bad_alloc.
+  // Uses nodes() of another such object, in level order. The caller owns them and must keep them in
+  // place, like the keys. Searches are safe if AreSafe, and correct if the nodes were built from
+  // these keys. Throws std::bad_alloc.
   FastTreeNodes(absl::Span<const Key> keys, absl::Span<const Key> nodes, SimdLevel level);
   FastTreeNodes(FastTreeNodes&&) noexcept = default;
   FastTreeNodes& operator=(FastTreeNodes&&) noexcept = default;
 
-  // positions[i] = the number of keys less than queries[i]. As many positions as queries.
+  // positions[i] = the number of keys less than queries[i]. Both spans must have the same length.
   void LowerBound(absl::Span<const Key> queries, Position* positions) const;
   // row_ids[i] = the first row of queries[i], or kNoRow.
   void FindFirst(absl::Span<const Key> queries, RowId* row_ids) const;
 
-  // The inner nodes, which start at a multiple of 64 bytes; plain numbers, to be stored.
+  // The inner nodes as plain integers, which can be stored in a file. They start at a multiple of
+  // 64 bytes.
   absl::Span<const Key> nodes() const {
     return {reinterpret_cast<const Key*>(view_.nodes), view_.layout.lines() * Layout::kLineKeys};
   }
-  // How many numbers that is for so many keys, without page blocks.
+  // The number of these integers for `keys` keys without page blocks.
   static size_t NodeCount(size_t keys) {
     return Layout(keys, PageBlocking::kNone).lines() * Layout::kLineKeys;
   }
-  // Whether a search down NodeCount(keys) numbers of any origin reads nothing but them, and ends in
-  // one of the keys' lines. Reads them all, on up to `threads` threads. Throws std::bad_alloc.
+  // Whether a search of these nodes, whatever their origin, reads no memory outside them and ends
+  // in one of the lines of `keys` keys. Requires NodeCount(keys) nodes. Reads them all, on up to
+  // `threads` threads. Throws std::bad_alloc.
   static bool AreSafe(size_t keys, absl::Span<const Key> nodes, int threads);
 
   uint64_t memory_bytes() const { return memory_.size() * sizeof(Key); }
@@ -74,10 +78,10 @@ class FastTreeNodes {
  private:
   using Layout = TreeLayout<Key>;
 
-  // Pads the last line of the keys into `line`.
+  // Copies the last line of the keys to `line` and pads it.
   void SetLastLine(absl::Span<const Key> keys, Key* line);
 
-  AlignedBuffer<Key> memory_;  // the last leaf, padded, on a page of its own; then the nodes
+  AlignedBuffer<Key> memory_;  // the last leaf, padded, on a page of its own, and then the nodes
   FastTreeView<Key> view_;
   const FastTreeSearch<Key>* search_ = nullptr;
 };

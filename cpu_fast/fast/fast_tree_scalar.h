@@ -4,8 +4,8 @@
 
 namespace cairn {
 
-// The searches of a FastTree in plain C++, one query after the other: the reference of the SIMD
-// kernels, and what runs where there is none.
+// The searches of a FastTree in plain C++, one query after another. They are the reference for the
+// SIMD kernels and the fallback for processors without SIMD.
 template <typename Key>
 const FastTreeSearch<Key>& ScalarFastTreeSearch();
 

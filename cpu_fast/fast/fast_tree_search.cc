@@ -1,9 +1,9 @@
-// The search kernels of FastTree, compiled once for each instruction set that Highway knows and
-// once as plain C++ (cpu_fast/fast/fast_tree_scalar.cc).
+// The search kernels of FastTree, compiled once for each instruction set that Highway supports. The
+// plain C++ version is cpu_fast/fast/fast_tree_scalar.cc.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu_fast/fast/fast_tree_search.cc"
 #include "hwy/foreach_target.h"
-// Highway must come behind foreach_target.
+// Must be included after foreach_target.h.
 #include "hwy/highway.h"
 
 #include "cpu_fast/fast/fast_tree_scalar.h"
@@ -17,14 +17,14 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Queries between two levels of the pipeline: each has so many turns for the line that it asked for
-// to arrive, and every level has as many lines in flight.
+// Distance, in queries, between two levels of the pipeline. A prefetched line has this many turns
+// to arrive, and every level has this many lines in flight.
 constexpr size_t kAhead = 32;
 
 template <typename Key>
 using SignedOf = std::make_signed_t<Key>;
 
-// The number of lanes of one line, flipped by `flip`, that are less than the query.
+// The number of lanes of one line, each XORed with `flip`, that are less than the query.
 template <typename Signed>
 HWY_INLINE size_t CountLess(const Signed* HWY_RESTRICT line, Signed query, Signed flip) {
   constexpr size_t kLineKeys = 64 / sizeof(Signed);
@@ -38,7 +38,7 @@ HWY_INLINE size_t CountLess(const Signed* HWY_RESTRICT line, Signed query, Signe
   return count;
 }
 
-// Separators are stored flipped.
+// For separators, which are stored with the sign bit flipped.
 template <typename Signed>
 HWY_INLINE size_t CountLess(const Signed* HWY_RESTRICT line, Signed query) {
   constexpr size_t kLineKeys = 64 / sizeof(Signed);
@@ -55,13 +55,13 @@ enum class Output { kPosition, kFirstRow };
 
 constexpr int kAnyLevels = -1;
 
-// One batch's way through one tree: a software pipeline over queries. In each turn every level
-// takes its step of one query, the root of the one that comes next, the level below of the one that
-// came kAhead turns before, and so on; steps of one turn have nothing to do with each other, so
-// that the processor runs them side by side. Between its steps a query's node waits in `out`.
+// One batch's descent of one tree, as a software pipeline over queries. In each turn, every level
+// takes one step of a different query: the root takes the next query, the level below it the query
+// that was at the root kAhead turns before, and so on. The steps of one turn are independent, so
+// the processor runs them in parallel. Between its steps, a query's node is kept in `out`.
 //
-// kLevels is the number of inner levels, so that the steps of a turn are laid out one after the
-// other; or kAnyLevels, for a loop over them.
+// kLevels is the number of inner levels, so that the steps of a turn are unrolled; kAnyLevels uses
+// a loop instead.
 template <typename Key, PageBlocking kPage, Output kOutput, int kLevels>
 class Descent {
   using Signed = SignedOf<Key>;
@@ -84,10 +84,11 @@ class Descent {
   }
 
  private:
-  // kEdge: some levels have no query yet, or no more.
+  // kEdge: some levels have no query, because the batch is just starting or ending.
   template <bool kEdge>
   HWY_INLINE void Turn(size_t turn, size_t size) {
-    const size_t i = turn - static_cast<size_t>(levels_) * kAhead;  // wraps where there is none
+    const size_t i =
+        turn - static_cast<size_t>(levels_) * kAhead;  // wraps around if there is no such query
     if (!kEdge || i < size) Finish(i);
     if constexpr (kLevels == kAnyLevels) {
       for (int level = levels_ - 1; level >= 0; --level) {
@@ -138,7 +139,7 @@ class Descent {
     if constexpr (kOutput == Output::kPosition) {
       out_[i] = static_cast<Position>(position);
     } else {
-      // Behind the end nothing is equal to the query, so that the last entry may stand for it.
+      // No key past the end equals the query, so the last entry can be tested in its place.
       const size_t last_entry = tree_.layout.entries() - 1;
       const size_t entry = position < last_entry ? position : last_entry;
       const RowId row = tree_.row_ids[entry];
@@ -158,7 +159,7 @@ HWY_NOINLINE void Descend(const FastTreeView<Key>& tree, absl::Span<const Key> q
   Descent<Key, kPage, kOutput, kLevels>(tree, queries.data(), out).Run(queries.size());
 }
 
-// Calls the descent of the tree's number of levels.
+// Calls the descent that is instantiated for the tree's number of levels.
 template <typename Key, Output kOutput, int... kLevels>
 void DescendLevels(const FastTreeView<Key>& tree, absl::Span<const Key> queries, uint32_t* out,
                    std::integer_sequence<int, kLevels...>) {

@@ -10,10 +10,11 @@
 
 namespace cairn {
 
-// What a search of a FastTree reads: plain pointers into memory that the tree keeps alive.
+// The data that a search of a FastTree reads: plain pointers into memory that the tree owns.
 //
-// Inner nodes hold separators as signed integers, the sign bit flipped: the order is the same, and
-// SSE and AVX2 compare signed lanes only. The run's own lines are flipped as they are read.
+// Inner nodes store separators as signed integers with the sign bit flipped. This keeps their
+// order, and SSE and AVX2 compare signed lanes only. The run's own lines are flipped when they are
+// read.
 template <typename Key>
 struct FastTreeView {
   using Signed = std::make_signed_t<Key>;
@@ -21,12 +22,12 @@ struct FastTreeView {
   TreeLayout<Key> layout;
   const Signed* nodes = nullptr;   // layout.lines() lines
   const Key* keys = nullptr;       // layout.entries()
-  const Key* last_line = nullptr;  // the last leaf, padded with the greatest key
-  const RowId* row_ids = nullptr;  // layout.entries(); null where only positions are asked for
+  const Key* last_line = nullptr;  // the last leaf, padded with the maximum key
+  const RowId* row_ids = nullptr;  // layout.entries(); null if only positions are needed
 };
 
-// The searches of one SIMD level. Each answers `queries` in order and requires that the tree not
-// be empty. Thread-safe; allocates nothing.
+// The searches of one SIMD level. Each writes its results in the order of `queries`. The tree must
+// not be empty. Thread-safe; never allocates.
 template <typename Key>
 struct FastTreeSearch {
   using Queries = absl::Span<const Key>;
@@ -37,7 +38,7 @@ struct FastTreeSearch {
   void (*find_first)(const FastTreeView<Key>& tree, Queries queries, RowId* row_ids);
 };
 
-// The searches of `level`, which CheckSupported must have let pass.
+// The searches of `level`, which must have passed CheckSupported.
 template <typename Key>
 const FastTreeSearch<Key>& FastTreeSearchFor(SimdLevel level);
 

@@ -13,18 +13,18 @@
 namespace cairn {
 namespace {
 
-// Separators that one task looks at, where they are taken together and where they are grouped.
+// Separators that one task scans (kGrain) and groups (kCutGrain).
 constexpr size_t kGrain = size_t{1} << 16;
 constexpr size_t kCutGrain = size_t{1} << 18;
 
-// A stretch of ascending separators, and what decides how many cells it takes.
+// A range of ascending separators, and the distances that determine how many cells it needs.
 template <typename Key>
 class Stretch {
  public:
   Stretch(absl::Span<const Key> separators, size_t first)
       : separators_(separators), first_(first) {}
 
-  // Adds separators[i], those between the first and it being in already.
+  // Adds separators[i]. All separators between the first and it must have been added.
   void Add(size_t i) {
     const Key separator = separators_[i];
     descends_ |= i > first_ && separator < separators_[i - 1];
@@ -32,7 +32,7 @@ class Stretch {
     if (i >= first_ + Cell::kSeparators) Lower(&cell_span_, i, Cell::kSeparators);
     if (i >= first_ + kMaxTies) Lower(&step_span_, i, kMaxTies);
   }
-  // Adds what was added to another that begins with the same separator.
+  // Merges another range that begins with the same separator.
   void Add(const Stretch& other) {
     descends_ |= other.descends_;
     ones_ = std::min(ones_, other.ones_);
@@ -42,12 +42,12 @@ class Stretch {
 
   bool descends() const { return descends_; }
 
-  // A group of the separators up to `end`, of which none descends. None where more than
-  // `max_cells` were needed.
+  // Makes one group of the separators up to `end`. Requires !descends(). Returns nullopt if that
+  // needs more than `max_cells` cells.
   std::optional<CellGroup<Key>> Group(size_t end, bool exact, uint64_t max_cells) const {
-    // All keys up to the first separator are one to a search, and all behind the last one: a step
-    // of its own for each tells that they are not near. Steps that end where blocks of 2^ones_ keys
-    // do tell a separator from all keys above it.
+    // A search cannot distinguish keys up to the first separator from each other, nor keys past the
+    // last one. Each of the two gets a step of its own, which shows that its keys are not near.
+    // Steps that end at blocks of 2^ones_ keys do distinguish a separator from all keys above it.
     CellScale<Key> scale;
     const Key first = separators_[first_], last = separators_[end - 1];
     const Key margin = exact ? 0 : ((last - first) >> 15) + 1;
@@ -57,19 +57,20 @@ class Stretch {
     const auto width = static_cast<Key>(scale.high - scale.low);
     scale.shift = static_cast<uint32_t>(std::countl_zero(width));
 
-    // Separators kSeparators apart must fall in different cells: no cell then holds more.
+    // Separators kSeparators apart must be in different cells, so that no cell holds more than
+    // kSeparators.
     uint64_t cells = 1;
     if (end - first_ > Cell::kSeparators) {
       if (cell_span_ == 0) return std::nullopt;
       cells += kGreatest / static_cast<Key>(cell_span_ << scale.shift);
     }
-    const int bits = kKeyBits - 16 - static_cast<int>(scale.shift);  // of a step for each key
+    const int bits = kKeyBits - 16 - static_cast<int>(scale.shift);  // for one step per key
     const uint64_t exact_cells = std::min(std::max(cells, PowerOfTwo(bits)),
                                           std::bit_ceil(std::max(cells, PowerOfTwo(bits - ones_))));
     if (exact || step_span_ == 0) {
       cells = exact_cells;
     } else if (end - first_ > kMaxTies && step_span_ <= kGreatest >> 16 >> scale.shift) {
-      // Those kMaxTies apart must fall on different steps.
+      // Separators kMaxTies apart must be on different steps.
       const auto step_span = static_cast<Key>(step_span_ << scale.shift << 16);
       cells = std::min(exact_cells, std::max<uint64_t>(cells, kGreatest / step_span + 1));
     }
@@ -84,7 +85,7 @@ class Stretch {
   static constexpr int kKeyBits = static_cast<int>(sizeof(Key)) * 8;
 
   static Key Ones(int count) { return count == kKeyBits ? kGreatest : (Key{1} << count) - 1; }
-  // 2^exponent, but no less than 1 and no more than any number of cells.
+  // 2^exponent, but at least 1 and at most 2^40, which exceeds any number of cells.
   static uint64_t PowerOfTwo(int exponent) { return uint64_t{1} << std::clamp(exponent, 0, 40); }
   void Lower(Key* span, size_t i, size_t apart) const {
     *span = std::min(*span, static_cast<Key>(separators_[i] - separators_[i - apart]));
@@ -93,8 +94,8 @@ class Stretch {
   absl::Span<const Key> separators_;
   size_t first_;
   bool descends_ = false;
-  int ones_ = kKeyBits;  // that each separator ends in
-  // The least distances between separators Cell::kSeparators and kMaxTies apart.
+  int ones_ = kKeyBits;  // minimum number of trailing one bits over all separators
+  // Minimum distances between separators Cell::kSeparators and kMaxTies apart.
   Key cell_span_ = kGreatest;
   Key step_span_ = kGreatest;
 };
@@ -112,8 +113,8 @@ Stretch<Key> StretchOfAll(absl::Span<const Key> separators, int threads) {
   return all;
 }
 
-// Groups of the separators in [begin, end), each as long as it takes no more than a
-// cell for each `fill`; only more than `most` of them where these are too many.
+// Cuts the separators in [begin, end) into groups, each as long as it needs at most one cell per
+// `fill` separators. Stops once there are more than `most` groups.
 template <typename Key>
 std::vector<CellGroup<Key>> CutGroups(absl::Span<const Key> separators, size_t begin, size_t end,
                                       bool exact, size_t fill, size_t most) {
@@ -135,7 +136,7 @@ std::vector<CellGroup<Key>> CutGroups(absl::Span<const Key> separators, size_t b
   return groups;
 }
 
-// The same of all separators, on several threads.
+// The same for all separators, on several threads.
 template <typename Key>
 std::vector<CellGroup<Key>> CutGroups(absl::Span<const Key> separators, bool exact, size_t fill,
                                       size_t most, int threads) {
@@ -162,7 +163,7 @@ std::optional<CellDirectory<Key>> CellDirectory<Key>::Build(absl::Span<const Key
   if (const auto group = all.Group(size, exact, size / kMinFill + 64); group.has_value()) {
     return Fill(separators, {*group}, threads);
   }
-  // Slightly emptier cells make fewer groups: worth while where they are few then.
+  // Slightly emptier cells make fewer groups, which is an advantage if this leaves only few.
   const size_t most = std::min(size / kMinGroup, kMaxGroups);
   auto groups = CutGroups(separators, exact, kMinFill, most, threads);
   if (groups.size() > kFewGroups) {
@@ -202,7 +203,7 @@ CellDirectory<Key> CellDirectory<Key>::Fill(absl::Span<const Key> separators,
       std::fill_n(cell.separators, Cell::kSeparators, UINT16_MAX);
     }
   };
-  // A task fills the cells whose first separator is one of its own, and the empty ones before each.
+  // A task fills the cells whose first separator is in its range, and the empty cells before each.
   ParallelFor(threads, (size + kGrain - 1) / kGrain, [&](size_t task) {
     size_t i = task * kGrain, g = 0;
     const size_t end = std::min(i + kGrain, size);

@@ -8,7 +8,7 @@
 namespace cairn {
 namespace {
 
-// How many times as many leaves cells are worth.
+// How many times as many leaves a directory of cells is worth.
 constexpr double kCellsWorth = 1.45;
 
 template <typename Key>
@@ -16,17 +16,16 @@ constexpr int kBitsOf = static_cast<int>(sizeof(Key)) * 8;
 
 absl::Status CheckBits(int bits, int key_bits) {
   if (bits != 0 && bits != 16 && bits != 32 && bits != 64) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("leaves keep 16, 32 or 64 bits of a key, not %d", bits));
+    return absl::InvalidArgumentError(absl::StrFormat("bits: expected 16, 32 or 64, got %d", bits));
   }
   if (bits > key_bits) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("leaves cannot keep %d bits of keys that have %d", bits, key_bits));
+        absl::StrFormat("bits: got %d, but the keys have %d bits", bits, key_bits));
   }
   return absl::OkStatus();
 }
 
-// Cuts keys into leaves, and makes cells of these unless the tree is wanted.
+// Cuts keys into leaves, and builds cells over them unless `directory` is kTree.
 template <typename Key>
 absl::StatusOr<LeafPlan<Key>> Cut(absl::Span<const Key> keys, int bits, LeafDirectory directory,
                                   int threads) {
@@ -53,8 +52,8 @@ absl::StatusOr<LeafPlan<Key>> PlanLeaves(absl::Span<const Key> keys,
   const int fewest = options.bits != 0 ? options.bits : ChooseLeafBits(keys, threads);
   ASSIGN_OR_RETURN(LeafPlan<Key> plan, Cut(keys, fewest, options.directory, threads));
   if (options.directory == LeafDirectory::kTree || CellsSuit(plan)) return plan;
-  // Wider keys have no blocks to respect, and so find cells more often, and of fewer groups; a few
-  // more leaves are worth a directory of one line.
+  // Leaves with full keys have no blocks to respect. They therefore suit cells more often and need
+  // fewer groups. A directory of one cache line per lookup is worth a few more leaves.
   if (options.bits == 0 && fewest < kBitsOf<Key> &&
       static_cast<double>(CountPackedLeaves(keys, kBitsOf<Key>, threads)) <=
           static_cast<double>(plan.cuts.leaves) * kCellsWorth) {
@@ -67,7 +66,8 @@ absl::StatusOr<LeafPlan<Key>> PlanLeaves(absl::Span<const Key> keys,
   }
   if (options.directory == LeafDirectory::kCells && !plan.cells.has_value()) {
     return absl::FailedPreconditionError(
-        "the keys are too few or too unevenly spread for directory=cells");
+        "directory=cells: too few keys, or too unevenly distributed; use directory=auto or "
+        "directory=tree");
   }
   return plan;
 }

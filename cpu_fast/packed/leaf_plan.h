@@ -14,12 +14,13 @@ namespace cairn {
 template <typename Key>
 struct LeafPlan {
   LeafCuts<Key> cuts;
-  std::optional<CellDirectory<Key>> cells;  // none: a tree over the cuts' separators
+  std::optional<CellDirectory<Key>> cells;  // if empty, use a tree over the cuts' separators
 };
 
-// Cuts keys, which must ascend, as `options` say or as suits them best, on up to `threads` threads.
-// InvalidArgument for bits that the keys do not have; FailedPrecondition where kCells is asked for
-// and the keys are too uneven for it. Throws std::bad_alloc.
+// Cuts keys, which must ascend, according to `options`, or by the best choice for these keys, on up
+// to `threads` threads. Errors: InvalidArgument for more bits than the keys have;
+// FailedPrecondition if kCells is required and the keys are too few or too uneven for it. Throws
+// std::bad_alloc.
 template <typename Key>
 absl::StatusOr<LeafPlan<Key>> PlanLeaves(absl::Span<const Key> keys,
                                          const PackedIndexOptions& options, int threads);

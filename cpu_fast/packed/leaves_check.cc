@@ -18,7 +18,7 @@ namespace {
 // Bytes that one task compares.
 constexpr size_t kCompareGrain = size_t{4} << 20;
 
-// The least of some numbers that several threads find.
+// The minimum of values that several threads find.
 class Least {
  public:
   void Offer(size_t value) {
@@ -63,8 +63,7 @@ class LeavesCheck {
       return absl::OkStatus();
     }
     return DamagedLeaves(stored_, RunSection::kLeafProperties, 0,
-                         absl::StrFormat("%d leaves, expected %d of the entries, or another "
-                                         "directory than theirs",
+                         absl::StrFormat("got %d leaves, expected %d, or the wrong directory",
                                          p.leaves, plan_.cuts.leaves));
   }
 
@@ -72,7 +71,7 @@ class LeavesCheck {
     const LeafCuts<Key>& cuts = plan_.cuts;
     const auto keys = run_.template keys<Key>();
     Least wrong;
-    // Without entries there is one leaf, and no task that fills it.
+    // Without entries there is one leaf, but no task would fill it.
     const size_t tasks = cuts.leaves_before.size() - 1;
     ParallelFor(threads_, std::max<size_t>(tasks, 1), [&](size_t task) {
       if (wrong.found()) return;
@@ -123,7 +122,7 @@ class LeavesCheck {
   absl::Status Result(RunSection section, const Least& wrong, size_t width) const {
     if (!wrong.found()) return absl::OkStatus();
     return DamagedLeaves(stored_, section, wrong.value() * width,
-                         "this is not what the run's entries give");
+                         "differs from the section built from the run's entries");
   }
 
   const SortedRun& run_;

@@ -6,10 +6,10 @@
 
 namespace cairn {
 
-// Compares the leaves that a run file has, and their directory, with those that its entries give,
-// byte by byte, on up to `threads` threads. `run` is the file's, its order checked. DataLoss,
-// naming section and offset, where they differ. Leaves are made some at a time, the directory
-// whole: memory as WriteLeaves'. Throws std::bad_alloc.
+// Rebuilds the leaves and directory of a run file from its entries and compares them byte by byte,
+// on up to `threads` threads. `run` must be the run of the file, with its order already checked.
+// Leaves are rebuilt a few at a time, the directory as a whole; this uses as much memory as
+// WriteLeaves. Errors: DataLoss, naming section and offset, if they differ. Throws std::bad_alloc.
 absl::Status CheckStoredLeaves(const SortedRun& run, const StoredLeaves& stored, int threads);
 
 }  // namespace cairn

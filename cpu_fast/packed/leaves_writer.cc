@@ -12,7 +12,7 @@
 namespace cairn {
 namespace {
 
-// Tasks of LeafCuts whose leaves are filled before they are written: 2^19 entries.
+// Tasks of LeafCuts whose leaves are filled before each write: 2^19 entries.
 constexpr size_t kTasksAtATime = 8;
 
 template <typename T>

@@ -6,14 +6,14 @@
 
 namespace cairn {
 
-// Adds the packed leaves of a run, and their directory, to its file: to be called once all entries
-// are appended, and before Finish. Keys of bytes have none, and nothing is added.
+// Adds the packed leaves of a run and their directory to the run's file. Must be called after all
+// entries are appended and before Finish. Does nothing for byte-string keys.
 //
-// Leaves are written some megabytes at a time, as the entries are read back from the file. The
-// directory is made in memory: at most 1.5 bytes an entry of 32-bit keys, 3 of 64-bit keys, until
-// this returns. On up to `threads` threads.
+// Leaves are written a few megabytes at a time, while the entries are read back from the file. The
+// directory is built in memory and takes at most 1.5 bytes per entry with 32-bit keys and 3 bytes
+// with 64-bit keys, until this function returns. Uses up to `threads` threads.
 //
-// Errors as RunFileWriter::Finish's, and PackedIndexOptions'. Throws std::bad_alloc.
+// Errors: those of RunFileWriter::Finish and of PlanLeaves for `options`. Throws std::bad_alloc.
 absl::Status WriteLeaves(RunFileWriter* file, int threads, const PackedIndexOptions& options = {});
 
 }  // namespace cairn

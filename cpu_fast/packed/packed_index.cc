@@ -53,7 +53,7 @@ class PackedIndex final : public PackedIndexBase<Key> {
       view_.bounds = cells_->bounds();
       view_.far_bounds = cells_->far_bounds();
     }
-    // Leaves are filled once it is settled which, as they are most of what an index takes.
+    // Leaves are filled last, when the plan is final, because they take most of an index's memory.
     leaves_ = FillLeaves(keys, this->run().row_ids(), plan.cuts, threads);
     view_.leaves = std::as_const(leaves_).data();
     view_.leaf_count = leaves_.size();
@@ -86,7 +86,7 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> MakePackedIndex(SortedRun run,
       break;
   }
   return absl::UnimplementedError(
-      "cpu:packed takes keys of u32 or u64, not bytes: see cpu:strings");
+      "cpu:packed: expected u32 or u64 keys, got byte strings; use cpu:strings");
 }
 
 }  // namespace cairn

@@ -12,8 +12,8 @@
 
 namespace cairn {
 
-// How packed leaves are searched, whoever keeps them: a derived class sets the view, or the tree,
-// and calls ChooseSearch.
+// The search of packed leaves, independent of where they are stored. A derived class sets the view
+// or the tree, and then calls ChooseSearch.
 template <typename Key>
 class PackedIndexBase : public HostIndex {
  public:
@@ -47,11 +47,11 @@ class PackedIndexBase : public HostIndex {
   }
 
   PackedView<Key> view_;
-  FastTreeNodes<Key> tree_;  // over the leaves' separators, where there are no cells
+  FastTreeNodes<Key> tree_;  // over the leaves' separators; unused if there are cells
 
  private:
-  // Queries whose leaves are asked for together where the tree is the directory: few enough that
-  // the lines stay in the L1 cache until they are read.
+  // With a tree as the directory, the number of queries whose leaves are prefetched together: few
+  // enough that the lines stay in the L1 cache until they are read.
   static constexpr size_t kTreeGroup = 256;
 
   using SearchFunction = typename PackedSearch<Key>::Search;
@@ -63,7 +63,7 @@ class PackedIndexBase : public HostIndex {
   }
 
   void SearchTree(absl::Span<const Key> queries, SearchFunction in_leaf, uint32_t* out) const {
-    // The leaves of one group arrive while the next one goes down the tree.
+    // The leaves of one group arrive while the next group descends the tree.
     absl::Span<const Key> waiting;
     uint32_t* waiting_out = nullptr;
     for (size_t first = 0; first < queries.size(); first += kTreeGroup) {

@@ -1,9 +1,9 @@
-// The search kernels over packed leaves, compiled once for each instruction set that Highway knows
-// and once as plain C++ (cpu_fast/packed/packed_search_scalar.cc).
+// The search kernels over packed leaves, compiled once for each instruction set that Highway
+// supports. The plain C++ version is cpu_fast/packed/packed_search_scalar.cc.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu_fast/packed/packed_search.cc"
 #include "hwy/foreach_target.h"
-// Highway must come behind foreach_target.
+// Must be included after foreach_target.h.
 #include "hwy/highway.h"
 
 #include <algorithm>
@@ -20,10 +20,10 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Queries of a block: so many lie between asking for a line and reading it, cells and leaves alike.
+// Queries per block: the distance between prefetching and reading a line, for cells and for leaves.
 constexpr size_t kBlock = 64;
 
-// The number of the first kCount lanes that are less than x. Reads whole vectors, 64 bytes at most.
+// How many of the first kCount lanes are less than x. Reads whole vectors, 64 bytes at most.
 template <size_t kCount, typename T>
 HWY_INLINE size_t CountLess(const T* HWY_RESTRICT lanes, T x) {
   constexpr size_t kPowerOfTwo = kCount <= 8 ? 8 : kCount <= 16 ? 16 : 32;
@@ -40,8 +40,9 @@ HWY_INLINE size_t CountLess(const T* HWY_RESTRICT lanes, T x) {
 
 enum class Output { kPosition, kFirstRow };
 
-// One leaf's part of a search. `walk`: the leaf may be a few before the right one, in which every
-// key is less than the query. kBounded: no farther than the right one may be.
+// The search within one leaf. `walk`: `leaf` may be a few leaves before the right one; all keys of
+// these are less than the query. kBounded: limits the walk to the distance that is possible in a
+// valid index, and to the existing leaves.
 template <typename Key, int kBits, Output kOutput, bool kBounded>
 HWY_INLINE uint32_t SearchLeaf(const PackedView<Key>& view, size_t leaf, Key query, bool walk) {
   using Layout = LeafLayout<kBits>;
@@ -61,18 +62,18 @@ HWY_INLINE uint32_t SearchLeaf(const PackedView<Key>& view, size_t leaf, Key que
     const auto* first = reinterpret_cast<const Position*>(bytes + Layout::kPositionOffset);
     return *first + static_cast<uint32_t>(CountLess<Layout::kEntries>(lanes, low));
   } else {
-    // The last lane need not be compared: where all others are less, it is the one to look at.
+    // The last lane need not be compared: if all others are less, it is the one to check.
     const size_t at = CountLess<Layout::kEntries - 1>(lanes, low);
     const RowId row = reinterpret_cast<const RowId*>(bytes + Layout::kRowsOffset)[at];
     return lanes[at] == low ? row : kNoRow;
   }
 }
 
-// Where `count` keys fall among the cells of one group, in words (CellScale::WordOf).
+// Computes the places of `count` keys among the cells of one group, as words (CellScale::WordOf).
 HWY_INLINE void PlaceKeys(const CellScale<uint32_t>& scale, const uint32_t* HWY_RESTRICT keys,
                           size_t count, uint64_t* HWY_RESTRICT words) {
   size_t i = 0;
-#if HWY_TARGET != HWY_SCALAR  // which has no products of twice the width
+#if HWY_TARGET != HWY_SCALAR  // HWY_SCALAR has no widening multiplication
   const hn::ScalableTag<uint32_t> d;
   const hn::Repartition<uint64_t, decltype(d)> d64;
   const auto low = hn::Set(d, scale.low), high = hn::Set(d, scale.high);
@@ -88,8 +89,8 @@ HWY_INLINE void PlaceKeys(const CellScale<uint32_t>& scale, const uint32_t* HWY_
 #endif
   for (; i < count; ++i) words[i] = scale.WordOf(keys[i]);
 }
-// The upper 64 of a product's 96 bits are those of the upper half's product, and what the lower
-// half's carries into them.
+// The upper 64 of the product's 96 bits are the product of the key's upper half plus the carry from
+// the product of its lower half.
 HWY_INLINE void PlaceKeys(const CellScale<uint64_t>& scale, const uint64_t* HWY_RESTRICT keys,
                           size_t count, uint64_t* HWY_RESTRICT words) {
   size_t i = 0;
@@ -110,13 +111,13 @@ HWY_INLINE void PlaceKeys(const CellScale<uint64_t>& scale, const uint64_t* HWY_
   for (; i < count; ++i) words[i] = scale.WordOf(keys[i]);
 }
 
-// The separators of a cell that are on steps before the place's, and whether any is on its own.
+// The separators of a cell on steps before the query's, and whether any is on the query's own step.
 struct Before {
-  uint32_t leaf;  // the one behind them
+  uint32_t leaf;  // the leaf after these separators
   bool same;
 };
 HWY_INLINE Before SeparatorsBefore(const Cell& cell, uint16_t query_step) {
-  // The whole line is compared, and the two lanes of `first` left out.
+  // Compares the whole line, without the two lanes of `first`.
   const hn::CappedTag<uint16_t, 32> d;
   const auto* lanes = reinterpret_cast<const uint16_t*>(&cell);
   const auto step = hn::Set(d, query_step);
@@ -160,11 +161,12 @@ HWY_INLINE void FindGroups(const PackedView<Key>& view, const Key* HWY_RESTRICT 
   }
 }
 
-// A software pipeline over blocks of queries: while one block asks for its cells, the one before it
-// reads them and asks for its leaves, and the one before that is answered. One loop over all three
-// keeps the processor's units busy where a loop for each would wait in turn. kGroups: there are
-// several groups; kExact: so is each. kBounded: cells may lead to leaves that there are not; a
-// comparison for each query takes up to 1.2 times as long where all is in the L2 cache.
+// A software pipeline over blocks of queries: one block prefetches its cells, the block before it
+// reads its cells and prefetches its leaves, and the block before that reads its leaves. A single
+// loop over all three keeps the processor's units busy; separate loops would each wait. kGroups:
+// there are several groups. kExact: all groups are exact. kBounded: cells may lead to leaves that
+// do not exist; the extra comparison per query takes up to 1.2 times as long if all data is in the
+// L2 cache.
 template <typename Key, int kBits, Output kOutput, bool kGroups, bool kExact, bool kBounded>
 class CellSearch {
  public:
@@ -190,12 +192,13 @@ class CellSearch {
   }
 
  private:
-  // The queries of block `b`; none where there is no such block, as before the first one.
+  // The number of queries of block `b`; 0 if there is no such block, also before the first one.
   HWY_INLINE size_t Count(size_t b) const {
     return b > size_ / kBlock ? 0 : std::min(kBlock, size_ - b * kBlock);
   }
 
-  // Where a block's queries fall, as far as that is faster found of all than of each.
+  // Computes the places of a block's queries, or with several groups only their groups: the part
+  // that is faster for a whole block than per query.
   HWY_INLINE void Place(size_t b) {
     const Key* queries = queries_ + b * kBlock;
     if constexpr (kGroups) {
@@ -221,7 +224,7 @@ class CellSearch {
     leaves_[b % 2][i] = before.leaf;
     Prefetch(view_.leaves + before.leaf);
     if constexpr (!kExact) {
-      // Whether a separator on the query's step is less than it, its leaf shows.
+      // Only the leaf can show whether a separator on the query's step is less than the query.
       walk_[b % 2][i] = before.same;
       if (HWY_UNLIKELY(before.same)) Prefetch(view_.leaves + before.leaf + 1);
     }
@@ -237,8 +240,8 @@ class CellSearch {
   const Key* HWY_RESTRICT queries_;
   const size_t size_;
   uint32_t* HWY_RESTRICT out_;
-  Key groups_[kBlock];  // of the last block's queries
-  // Of the last two blocks: where their queries fall, and the leaves that these wait for.
+  Key groups_[kBlock];  // groups of the latest block's queries
+  // For the latest two blocks: the places of their queries, and the leaves they wait for.
   uint64_t words_[2][kBlock];
   uint32_t leaves_[2][kBlock];
   bool walk_[2][kBlock];
@@ -272,7 +275,7 @@ const PackedSearch<Key>& Searches() {
   return kSearches;
 }
 
-// Cells are exact for leaves that keep fewer bits than the key has: CellDirectory was told so.
+// If leaves keep fewer bits than the key has, cells are exact: CellDirectory was built that way.
 template <typename Key, bool kBounded>
 const PackedSearch<Key>& SearchesFor(int bits, bool exact) {
   constexpr int kKeyBits = static_cast<int>(sizeof(Key)) * 8;

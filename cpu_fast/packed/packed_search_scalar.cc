@@ -17,7 +17,7 @@ uint32_t SearchLeaf(const PackedView<Key>& view, size_t leaf, Key query) {
   const size_t last = std::min(leaf + PackedSearch<Key>::kMaxWalked, view.leaf_count - 1);
   for (;; ++leaf) {
     std::memcpy(keys, view.leaves[leaf].bytes, sizeof(keys));
-    // Cells that are not exact may give a leaf before the right one.
+    // Cells that are not exact may return a leaf before the right one.
     const bool before = kBits == sizeof(Key) * 8 && keys[Layout::kEntries - 1] < low;
     if (!before || leaf == last) break;
   }

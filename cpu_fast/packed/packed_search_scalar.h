@@ -4,7 +4,7 @@
 
 namespace cairn {
 
-// The searches in plain C++, one query after the other: what the SIMD levels are checked against.
+// The searches in plain C++, one query after another: the reference for the SIMD levels.
 template <typename Key>
 const PackedSearch<Key>& ScalarPackedSearch(int bits);
 

@@ -16,28 +16,30 @@ constexpr uint32_t IdOf(RunSection section) {
   return static_cast<uint32_t>(section);
 }
 
-// What is wrong with the properties of leaves over keys of `key_bits`; empty if nothing is.
+// Describes what is invalid in the properties of leaves over keys of `key_bits`; empty if all is
+// valid.
 std::string FaultOf(const LeafProperties& p, uint32_t key_bits) {
   if ((p.bits != 16 && p.bits != 32 && p.bits != 64) || p.bits > key_bits) {
-    return absl::StrFormat("leaves that keep %d bits of keys of %d", p.bits, key_bits);
+    return absl::StrFormat("invalid bits: %d, for keys of %d bits", p.bits, key_bits);
   }
   if (p.directory != static_cast<uint32_t>(StoredDirectory::kCells) &&
       p.directory != static_cast<uint32_t>(StoredDirectory::kTree)) {
-    return absl::StrFormat("%d is no kind of directory", p.directory);
+    return absl::StrFormat("invalid directory type: %d", p.directory);
   }
-  if (p.leaves < 1 || p.leaves > kMaxEntries) return absl::StrFormat("%d leaves", p.leaves);
+  if (p.leaves < 1 || p.leaves > kMaxEntries)
+    return absl::StrFormat("invalid number of leaves: %d", p.leaves);
   const bool cells = p.directory == static_cast<uint32_t>(StoredDirectory::kCells);
   if (cells ? p.cells < 1 || p.cells > UINT32_MAX : p.cells != 0) {
-    return absl::StrFormat("%d cells", p.cells);
+    return absl::StrFormat("invalid number of cells: %d", p.cells);
   }
   if (cells ? p.groups < 1 || p.groups > CellDirectory<uint64_t>::kMaxGroups : p.groups != 0) {
-    return absl::StrFormat("%d groups of cells", p.groups);
+    return absl::StrFormat("invalid number of cell groups: %d", p.groups);
   }
-  if (p.exact > (cells ? 1 : 0)) return absl::StrFormat("cells exact to %d", p.exact);
+  if (p.exact > (cells ? 1 : 0)) return absl::StrFormat("invalid exact flag: %d", p.exact);
   return std::string();
 }
 
-// Whether a group's cells are among the first `cells` for every key.
+// Whether the group maps every key to one of the first `cells` cells.
 template <typename Key>
 bool IsSafe(const StoredGroup& group, uint64_t cells) {
   constexpr Key kGreatest = std::numeric_limits<Key>::max();
@@ -70,10 +72,10 @@ absl::StatusOr<std::optional<StoredLeaves>> FindStoredLeaves(const RunFile& file
   StoredLeaves stored{file.file, file.properties, {}};
   if (section->size < sizeof(uint32_t)) {
     return DamagedLeaves(stored, RunSection::kLeafProperties, 0,
-                         absl::StrFormat("%d bytes", section->size));
+                         absl::StrFormat("invalid size: %d bytes", section->size));
   }
   RETURN_IF_ERROR(file.file.VerifySection(*section));
-  // The version comes first in all versions.
+  // All versions begin with the version number.
   const auto version = *reinterpret_cast<const uint32_t*>(file.file.BytesOf(*section).data());
   if (version != kLeavesVersion) return std::optional<StoredLeaves>();
   ASSIGN_OR_RETURN(const absl::Span<const LeafProperties> properties,
@@ -115,7 +117,7 @@ absl::StatusOr<AlignedBuffer<CellScale<Key>>> ScalesOf(const StoredLeaves& store
     const StoredGroup& group = groups[g];
     if (!IsSafe<Key>(group, stored.properties.cells)) {
       return DamagedLeaves(stored, RunSection::kCellGroups, g * sizeof(StoredGroup),
-                           "a group of cells that the directory does not have");
+                           "the cell group exceeds the directory");
     }
     scales[g] = CellScale<Key>{static_cast<Key>(group.low), static_cast<Key>(group.high),
                                group.multiplier, group.first_cell, group.shift};

@@ -13,12 +13,12 @@
 namespace cairn {
 namespace {
 
-// Answers that are looked at again while they are in the L1 cache.
+// Results that are checked while they are still in the L1 cache.
 constexpr size_t kCheckedAtATime = 4096;
 // Bytes that one task copies.
 constexpr size_t kCopyGrain = size_t{4} << 20;
 
-// Makes `values` a copy of themselves in `memory`.
+// Copies `values` to `memory` and makes `values` point to the copy.
 template <typename T>
 void CopyTo(AlignedBuffer<T>* memory, absl::Span<const T>* values) {
   *memory = AlignedBuffer<T>(values->size());
@@ -32,8 +32,8 @@ void CopyTo(AlignedBuffer<T>* memory, absl::Span<const T>* values) {
   *values = std::as_const(*memory).span();
 }
 
-// Leaves and a directory of which anybody may have written the bytes: answers are held to what the
-// run has.
+// Leaves and a directory whose bytes are untrusted. Results are limited to values that are valid
+// for the run.
 template <typename Key>
 class StoredPackedIndex final : public PackedIndexBase<Key> {
  public:
@@ -83,7 +83,8 @@ class StoredPackedIndex final : public PackedIndexBase<Key> {
   }
 
   absl::Status UseCells(LeafMemory memory, LeafSections<Key> sections) {
-    // Groups and bounds are few: kept apart, they are what was checked.
+    // Groups and bounds are few. They are copied, so that they cannot change after they were
+    // checked.
     constexpr size_t kNear = CellDirectory<Key>::kNearBounds;
     ASSIGN_OR_RETURN(scales_, ScalesOf<Key>(stored_, sections.groups));
     const size_t bounds = sections.bounds.size();
@@ -113,7 +114,7 @@ class StoredPackedIndex final : public PackedIndexBase<Key> {
     if (!FastTreeNodes<Key>::AreSafe(sections.separators.size(), sections.nodes,
                                      Topology::Get().cores())) {
       return DamagedLeaves(stored_, RunSection::kLeafTree, 0,
-                           "a node of the tree has more children than there are");
+                           "a tree node leads past the last child");
     }
     tree_ = FastTreeNodes<Key>(sections.separators, sections.nodes, this->level());
     return absl::OkStatus();
@@ -147,7 +148,7 @@ class StoredPackedIndex final : public PackedIndexBase<Key> {
   AlignedBuffer<CellScale<Key>> scales_;
   AlignedBuffer<Key> bounds_;
   AlignedBuffer<Key> far_bounds_;
-  // Empty where the file's are searched.
+  // Empty if the file's own arrays are searched.
   AlignedBuffer<Leaf> leaves_;
   AlignedBuffer<Cell> cells_;
   AlignedBuffer<Key> separators_;
@@ -175,7 +176,7 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> OpenPackedIndex(SortedRun run,
                                                               LeafMemory memory) {
   ASSIGN_OR_RETURN(const SimdLevel level, ChooseSimdLevel(options.simd));
   if (run.kind() != stored.run.kind() || run.size() != stored.run.entries) {
-    return absl::InternalError("leaves of another run");
+    return absl::InternalError("OpenPackedIndex: the leaves belong to another run");
   }
   return run.kind() == PhysicalType::kU32
              ? StoredPackedIndex<uint32_t>::Open(std::move(run), stored, memory, level)

@@ -10,23 +10,24 @@
 
 namespace cairn {
 
-// Where leaves that a run file has are searched.
+// Where the leaves of a run file are searched.
 enum class LeafMemory : uint8_t {
   kMapped,  // in the file's mapping
-  kCopied,  // in memory of huge pages, where the kernel gives them
+  kCopied,  // in a copy in memory, with huge pages if the kernel provides them
 };
 
-// Whether MakePackedIndex, given these options, would make the leaves that are stored.
+// Whether MakePackedIndex with these options would build leaves like the stored ones.
 bool AreLeavesOf(const StoredLeaves& stored, const PackedIndexOptions& options);
 
-// The "cpu:packed" whose leaves and directory are stored beside `run`, which may be a copy of the
-// file's. Nothing is built: kMapped reads the groups of cells, or the tree's nodes, and takes 64
-// bytes a group of memory; all else is read as queries come to it.
+// Opens the "cpu:packed" index whose leaves and directory are stored in the file of `run`. `run`
+// may be a copy of the file's run. Nothing is built. kMapped reads the groups of cells, or the
+// tree's nodes, and takes 64 bytes of memory per group; everything else is read when queries need
+// it.
 //
-// Whatever the sections hold, a search stays inside of them, and gives positions in the run and row
-// ids below the file's bound: wrong ones where they do not belong to the run, which is for
-// CheckStoredLeaves to tell. DataLoss where not even that is certain; for `options.simd` see
-// FastTreeOptions. Throws std::bad_alloc.
+// Whatever the sections contain, a search stays inside them and returns positions in the run and
+// row ids below the file's bound. The results are wrong if the sections do not match the run, which
+// CheckStoredLeaves detects. For `options.simd` see FastTreeOptions. Errors: DataLoss if even a
+// safe search cannot be guaranteed. Throws std::bad_alloc.
 absl::StatusOr<std::unique_ptr<OrderedIndex>> OpenPackedIndex(SortedRun run,
                                                               const PackedIndexOptions& options,
                                                               const StoredLeaves& stored,

@@ -1,8 +1,8 @@
-// The look-up of batches in a KeyFilter, compiled once for each instruction set that Highway knows.
+// Batch lookups in a KeyFilter, compiled once for each instruction set that Highway supports.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu_fast/simd/key_filter.cc"
 #include "hwy/foreach_target.h"
-// Highway must come behind foreach_target.
+// Must be included after foreach_target.h.
 #include "hwy/highway.h"
 
 #include "cpu_fast/simd/key_filter.h"
@@ -28,7 +28,7 @@ HWY_INLINE V Hash(D d, V keys) {
   return hn::BitCast(d, hn::Reverse2(halves, hn::BitCast(halves, product)));
 }
 
-// Tests as many keys as d has lanes, and returns a bit for each that passes.
+// Tests as many keys as d has lanes; returns one bit per key, set if the key passes.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE uint64_t Test(D d, V keys, const uint64_t* words, int shift) {
   const hn::RebindToSigned<D> indices;
@@ -47,7 +47,7 @@ HWY_INLINE uint64_t Test(D d, V keys, const uint64_t* words, int shift) {
   return mask;
 }
 
-// Asks the cache for the words of as many keys as d has lanes.
+// Prefetches the words of as many keys as d has lanes.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE void PrefetchWords(D d, V keys, const uint64_t* words, int shift) {
   HWY_ALIGN uint64_t indices[hn::MaxLanes(d)];
@@ -55,10 +55,10 @@ HWY_INLINE void PrefetchWords(D d, V keys, const uint64_t* words, int shift) {
   for (size_t i = 0; i < hn::Lanes(d); ++i) Prefetch(words + indices[i]);
 }
 
-// Keys that are tested before any of those that pass is written down. A branch on what was gathered
-// is often guessed wrong, and then has the gathers behind it begin anew.
+// Keys that are tested before those that pass are written to the output. A branch on gathered words
+// is often mispredicted, and the gathers after it then start again.
 constexpr size_t kBlock = 256;
-// Of filters of more than 128 KB.
+// The shift of filters larger than 128 KB is less than this.
 constexpr int kFarCacheShift = 64 - 14;
 
 template <typename Key>
@@ -67,7 +67,7 @@ size_t SelectKeys(const uint64_t* words, int shift, absl::Span<const Key> keys, 
   const hn::CappedTag<uint64_t, 8> d;
   const hn::Rebind<Key, decltype(d)> d_keys;
   const size_t end = keys.size() / hn::Lanes(d) * hn::Lanes(d);
-  // Gathers wait for their words one after the other where these are not at hand.
+  // If the words are not in a near cache, a gather waits for them one after the other.
   const bool in_far_cache = shift < kFarCacheShift;
   size_t size = 0;
   for (size_t first = 0; first < end; first += kBlock) {
@@ -82,7 +82,7 @@ size_t SelectKeys(const uint64_t* words, int shift, absl::Span<const Key> keys, 
     if (in_far_cache) {
       for (size_t i = 0; i < count; i += hn::Lanes(d)) PrefetchWords(d, load(i), words, shift);
     }
-    uint64_t masks[kBlock / 64] = {};  // a bit a key
+    uint64_t masks[kBlock / 64] = {};  // one bit per key
     for (size_t i = 0; i < count; i += hn::Lanes(d)) {
       masks[i / 64] |= Test(d, load(i), words, shift) << (i % 64);
     }
@@ -105,7 +105,7 @@ HWY_AFTER_NAMESPACE();
 namespace cairn {
 namespace {
 
-// Selects from the first of the keys, of which it says how many it tested.
+// Selects from the first keys, and sets *tested to how many of them it tested.
 template <typename Key>
 size_t SelectFirst(SimdLevel level, const uint64_t* words, int shift, absl::Span<const Key> keys,
                    uint32_t* passed, size_t* tested) {
@@ -124,8 +124,8 @@ KeyFilter::KeyFilter(uint64_t capacity)
       words_(size_t{1} << (64 - shift_)) {
   std::fill(words_.begin(), words_.end(), 0);
 #ifndef __SANITIZE_THREAD__
-  // A gathered word is read at once, as is one that is loaded; but ThreadSanitizer, like the
-  // language, knows of atomic loads only.
+  // A gather reads each word atomically, like a plain load does. But ThreadSanitizer, like the C++
+  // standard, recognizes atomic loads only.
   level_ = DefaultSimdLevel().value_or(SimdLevel::kScalar);
 #endif
 }

@@ -15,22 +15,22 @@
 
 namespace cairn {
 
-// Tells of most keys that they are not in a set: a Bloom filter whose bits for a key are in one
-// word (Putze, Sanders and Singler, Cache-, hash- and space-efficient Bloom filters, 2007), so that
-// a batch is looked up with gathers.
+// Reports for most keys outside a set that they are not in it. This is a Bloom filter whose bits
+// for a key are all in one word, so that batches are looked up with gathers (Putze, Sanders and
+// Singler, Cache-, hash- and space-efficient Bloom filters, 2007).
 //
-// Grows by Add only. One thread adds, and others may look up at the same time: a key that was added
-// before they were told of it passes.
+// Changes by Add only. One thread may add while others look up. A lookup passes every key whose Add
+// happened before it.
 class KeyFilter {
  public:
-  // For so many keys; more make it less sharp. DefaultSimdLevel's errors make it the scalar one.
-  // Throws std::bad_alloc.
+  // For `capacity` keys; more keys raise the false-positive rate. If DefaultSimdLevel() fails, the
+  // scalar level is used. Throws std::bad_alloc.
   explicit KeyFilter(uint64_t capacity);
 
   // Equal keys have equal hashes.
   static uint64_t Hash(uint64_t key) {
-    // 32-bit factors, which every instruction set multiplies. The product's halves change places:
-    // the upper one stays below kFactor, the lower one takes every value.
+    // The factors have 32 bits, because every instruction set can multiply these. The halves of the
+    // product are swapped: the upper half is less than kFactor, the lower half takes every value.
     const uint64_t mixed = (key & UINT32_MAX) * kLowFactor + (key >> 32) * kHighFactor;
     return std::rotr(((mixed ^ mixed >> 32) & UINT32_MAX) * kFactor, 32);
   }
@@ -43,38 +43,40 @@ class KeyFilter {
     word.store(word.load(std::memory_order_relaxed) | Bits(hash), std::memory_order_relaxed);
     ++size_;
   }
-  // Asks the cache for what MayHold reads.
+  // Prefetches the word that MayHold reads.
   void Prefetch(uint64_t hash) const { cairn::Prefetch(words_.data() + (hash >> shift_)); }
-  // False only for what was not added.
+  // Returns false only for a hash that was not added.
   bool MayHold(uint64_t hash) const {
     const uint64_t bits = Bits(hash);
     std::atomic_ref<uint64_t> word(const_cast<uint64_t&>(words_[hash >> shift_]));
     return (word.load(std::memory_order_relaxed) & bits) == bits;
   }
-  // Writes the numbers of those keys that MayHold lets pass to `passed`, ascending, and returns how
-  // many. `passed` has room for all.
+  // Writes the positions of the keys for which MayHold is true to `passed`, ascending, and returns
+  // their number. `passed` must have room for all keys.
   size_t Select(absl::Span<const uint32_t> keys, uint32_t* passed) const;
   size_t Select(absl::Span<const uint64_t> keys, uint32_t* passed) const;
   size_t Select(absl::Span<const std::string_view> keys, uint32_t* passed) const;
 
-  // Keys added, and how many it is for; for the thread that adds.
+  // The number of keys added, and the number for which the filter was sized; call these from the
+  // adding thread only.
   uint64_t size() const { return size_; }
   uint64_t capacity() const { return words_.size() * kKeysPerWord; }
   uint64_t memory_bytes() const { return words_.size() * sizeof(uint64_t); }
 
-  // What follows is for key_filter.cc.
+  // The rest of the public section is for key_filter.cc.
 
   static constexpr uint32_t kLowFactor = 0x9E3779B1;
   static constexpr uint32_t kHighFactor = 0x85EBCA77;
   static constexpr uint32_t kFactor = 0xC2B2AE3D;
-  // The word is that of the hash's highest bits. A key sets three bits of it: those whose numbers
-  // are in these six bits of the hash.
+  // The highest bits of the hash select a word. Each key sets three bits in it, whose numbers are
+  // stored in these three six-bit fields of the hash.
   static constexpr int kFirstBit = 12;
   static constexpr int kSecondBit = 18;
   static constexpr int kThirdBit = 24;
 
  private:
-  // 16 bits a key when full: then 0.8% of other keys pass, when half full 0.2% (key_filter_test).
+  // 16 bits per key when full: 0.8% of other keys pass then, and 0.2% when half full
+  // (key_filter_test).
   static constexpr uint64_t kKeysPerWord = 4;
   static constexpr uint64_t kMinCapacity = 4096;
 

@@ -1,10 +1,10 @@
 #pragma once
 
-// For sources that Highway compiles once for each instruction set (hwy/foreach_target.h), behind
-// hwy/highway.h.
+// For sources that Highway compiles once for each instruction set (hwy/foreach_target.h). Include
+// this header after hwy/highway.h.
 //
-// CAIRN_SIMD_CASES(call): the cases of a switch over a SimdLevel that return `call` as compiled for
-// that level; the scalar level is left to the switch's default.
+// CAIRN_SIMD_CASES(call): the cases of a switch over a SimdLevel that each return `call` as
+// compiled for that level. The scalar level is left to the switch's default.
 #include "cpu_fast/simd/simd_level.h"
 #include "hwy/highway.h"
 

@@ -69,7 +69,7 @@ absl::StatusOr<SimdLevel> ParseSimdLevel(std::string_view name) {
   for (SimdLevel level : kLevels) {
     if (SimdLevelName(level) == name) return level;
   }
-  return absl::InvalidArgumentError(absl::StrFormat("'%s' is no SIMD level; there are %s", name,
+  return absl::InvalidArgumentError(absl::StrFormat("SIMD level '%s': expected one of %s", name,
                                                     Names({kLevels, std::end(kLevels)})));
 }
 

@@ -1,9 +1,9 @@
-// Lower bounds of batches in a SlottedArray, compiled once for each instruction set that Highway
-// knows.
+// Batch lower bounds in a SlottedArray, compiled once for each instruction set that Highway
+// supports.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu_fast/simd/slotted_array.cc"
 #include "hwy/foreach_target.h"
-// Highway must come behind foreach_target.
+// Must be included after foreach_target.h.
 #include "hwy/highway.h"
 
 #include <algorithm>
@@ -13,13 +13,13 @@
 #include "cpu_fast/simd/slotted_array.h"
 #include "index/machine/prefetch.h"
 
-// Where the elements of a slot are more than were compared.
+// For slots with more elements than are compared at once.
 #ifndef CAIRN_CPU_FAST_SLOTTED_ARRAY_ONCE
 #define CAIRN_CPU_FAST_SLOTTED_ARRAY_ONCE
 namespace cairn {
 namespace {
 
-// `from` is the slot's first element, or one behind it.
+// `from` is the slot's first element or a later one, or one past the slot's end.
 inline uint32_t SearchSlot(const SlottedArray::View& view, size_t from, uint32_t number) {
   const size_t end = view.slots[(number >> view.log2_slot) + size_t{1}];
   const uint32_t* const first = view.elements + std::min(from, end);
@@ -37,8 +37,9 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Of the kCompared elements from `first` on those that are less, and whether one of them equals;
-// whatever slots they are of, as they ascend.
+// Returns the number of elements less than `number` among the kCompared elements from `first` on,
+// and sets *equal if one of them is equal. Elements of later slots do no harm, because elements
+// ascend.
 HWY_INLINE size_t CountLess(const uint32_t* HWY_RESTRICT first, uint32_t number, bool* equal) {
   const hn::CappedTag<uint32_t, SlottedArray::kCompared> d;
   const auto wanted = hn::Set(d, number);
@@ -53,7 +54,7 @@ HWY_INLINE size_t CountLess(const uint32_t* HWY_RESTRICT first, uint32_t number,
   return less;
 }
 
-// As SlottedArray::LowerBound, for numbers from number `from` on.
+// Like SlottedArray::LowerBound; the positions written to `equal` count from `from`.
 size_t LowerBounds(const SlottedArray::View& view, absl::Span<const uint32_t> numbers,
                    uint32_t* HWY_RESTRICT lower, size_t from, uint32_t* HWY_RESTRICT equal) {
   for (size_t i = 0; i < numbers.size(); ++i) {
@@ -83,7 +84,7 @@ HWY_AFTER_NAMESPACE();
 namespace cairn {
 namespace {
 
-// Numbers whose lines are in flight at a time.
+// Numbers whose cache lines are in flight together.
 constexpr size_t kGroup = 256;
 
 size_t SearchGroup(SimdLevel level, const SlottedArray::View& view,

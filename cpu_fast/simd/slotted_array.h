@@ -9,46 +9,47 @@
 
 namespace cairn {
 
-// Ascending numbers below some limit, duplicates allowed, under a directory with a slot for every
-// 2^n numbers that there may be: the lower bound of a number reads its slot, then one line. Where
-// many numbers share a slot it is a binary search.
+// Ascending numbers, duplicates allowed, under a directory with one slot per 2^n values of the
+// value range. The lower bound of a number reads its slot and one cache line. If many numbers share
+// a slot, it is a binary search.
 //
-// Takes 4 bytes an element and at most 1 more for the slots. Immutable once finished; every const
+// Takes 4 bytes per element and at most 1 more for the slots. Immutable once finished; every const
+// method is thread-safe.
 // method is safe from any number of threads.
 class SlottedArray {
  public:
-  // `size` elements, to be set before Finish is called. Throws std::bad_alloc.
+  // Creates `size` elements, which must be set before Finish is called. Throws std::bad_alloc.
   explicit SlottedArray(size_t size);
 
   uint32_t& operator[](size_t i) { return elements_[i]; }
-  // Elements that do not ascend make wrong answers, but none beyond size(). Requires each to be at
-  // most `greatest`. Throws std::bad_alloc.
+  // Builds the directory. Requires each element to be at most `greatest`. If elements do not
+  // ascend, lookups give wrong results, but never more than size(). Throws std::bad_alloc.
   void Finish(uint32_t greatest);
 
   size_t size() const { return size_; }
   uint32_t operator[](size_t i) const { return elements_[i]; }
 
-  // lower[i] = how many elements are less than numbers[i], each at most `greatest`. Writes to
-  // `equal` the i of those numbers that are among the elements, ascending, and returns how many.
-  // All three are as long.
+  // lower[i] = the number of elements less than numbers[i]. Each number must be at most `greatest`.
+  // Writes to `equal` the positions i of those numbers that are among the elements, ascending, and
+  // returns how many there are. All three spans must have the same length.
   size_t LowerBound(absl::Span<const uint32_t> numbers, absl::Span<uint32_t> lower,
                     absl::Span<uint32_t> equal) const;
 
   uint64_t memory_bytes() const { return (elements_.size() + slots_.size()) * sizeof(uint32_t); }
 
-  // What follows is for slotted_array.cc.
+  // The rest of the public section is for slotted_array.cc.
 
-  // Elements that are compared at once, from a slot's first one on.
+  // Elements that are compared at once, starting with the first of a slot.
   static constexpr size_t kCompared = 16;
 
   struct View {
-    const uint32_t* elements;  // and kCompared more, above all others
-    const uint32_t* slots;     // the first element of each, and of all behind the last
+    const uint32_t* elements;  // followed by kCompared padding elements of the maximum value
+    const uint32_t* slots;     // the first element of each slot, then the end of the last slot
     int log2_slot;
   };
 
  private:
-  static constexpr uint64_t kElementsPerSlot = 4;  // at least, on average
+  static constexpr uint64_t kElementsPerSlot = 4;  // minimum on average
 
   SimdLevel level_ = SimdLevel::kScalar;
   size_t size_;

@@ -14,22 +14,22 @@
 namespace cairn {
 namespace {
 
-// Queries that take a step of their lookup between two steps of any one.
+// Queries that take a step of their lookup between two steps of any one query.
 constexpr size_t kAhead = 16;
 
-// Of a table of 10^9 keys one seed in some forty is none.
+// For a table of 10^9 keys, about one seed in forty fails.
 constexpr uint64_t kMaxSeeds = 4;
 
 // Entries that one task reads, or slots that it fills.
 constexpr size_t kATask = size_t{1} << 16;
 
-// A record, in words of 4 bytes: the first row; the key's length, and whether it has several rows;
-// if so, the position of the first; the key, padded.
+// A record, in words of 4 bytes: the first row id; the key's length, with kSeveral set if the key
+// has several rows; if so, the position of the first; the key, padded.
 constexpr size_t kMaxWords = UINT32_MAX;
 constexpr uint32_t kSeveral = uint32_t{1} << 31;
 
-// Words a key that records in slots, padded and with slots that are empty, may take more than
-// records that slots tell of.
+// Maximum additional words per key of records in slots, including padding and empty slots. The
+// comparison is with consecutive records whose offsets are in slots.
 constexpr size_t kMaxMoreWords = 2;
 
 constexpr size_t KeyWords(size_t bytes) {
@@ -58,7 +58,7 @@ bool HasSeveral(const KeyReader& keys, size_t entries, size_t first) {
   return first + 1 < entries && keys[first + 1] == keys[first];
 }
 
-// Calls take(position, key, several) for each distinct key of some entries.
+// Calls take(position, key, several) for each distinct key among the entries of a task.
 template <typename Take>
 void ForEachKey(const KeyReader& keys, size_t entries, size_t task, Take take) {
   const size_t last = std::min((task + 1) * kATask, entries);
@@ -69,10 +69,10 @@ void ForEachKey(const KeyReader& keys, size_t entries, size_t task, Take take) {
   }
 }
 
-// How records are laid out.
+// The layout of the records.
 struct Plan {
-  std::vector<size_t> keys, words;  // where those of each task begin, and where the last ones end
-  size_t max_words = 0;             // of a record
+  std::vector<size_t> keys, words;  // where those of each task begin, and the end of the last
+  size_t max_words = 0;             // of the longest record
 
   Plan(const KeyReader& reader, size_t entries, int threads)
       : keys((entries + kATask - 1) / kATask + 1), words(keys.size()) {
@@ -93,7 +93,7 @@ struct Plan {
   }
   size_t tasks() const { return keys.size() - 1; }
   bool is_possible() const { return max_words <= kMaxWords; }
-  // Words of a slot that holds any record, or 0 where records had better follow one another.
+  // Words of a slot that can hold any record, or 0 if records should follow one another instead.
   size_t words_a_slot() const {
     const size_t slots = PilotTable::SlotsFor(keys.back());
     return slots * max_words <= words.back() + slots + keys.back() * kMaxMoreWords ? max_words : 0;
@@ -144,14 +144,14 @@ std::optional<KeyHash> KeyHash::Build(const SortedRun& run, const KeyReader& key
   return KeyHash(std::move(records), words_a_slot, seed, *std::move(table));
 }
 
-// Calls emit(i, record) for each query, with null where it is not there. A query takes a step of
-// its lookup each time that kAhead others have taken one, while what the step reads comes from
-// memory.
+// Calls emit(i, record) for each query, with a null record if the key does not exist. Between two
+// steps of a query's lookup, kAhead other queries take a step, while the data that the next step
+// reads arrives from memory.
 template <bool kInSlots, typename Emit>
 void KeyHash::ForEachIn(absl::Span<const std::string_view> queries, Emit emit) const {
   struct InFlight {
     uint64_t hash;
-    size_t at;  // the number of a bucket, of a slot, of a word
+    size_t at;  // index of a bucket, then of a slot, then of a word
   };
   InFlight ring[4 * kAhead];
   const auto in_flight = [&](size_t i) -> InFlight& { return ring[i % (4 * kAhead)]; };
@@ -187,7 +187,7 @@ void KeyHash::ForEachIn(absl::Span<const std::string_view> queries, Emit emit) c
   };
   constexpr size_t kSteps = kInSlots ? 3 : 4;
   for (size_t turn = 0; turn < queries.size() + (kSteps - 1) * kAhead; ++turn) {
-    // A number before the first query's wraps around, beyond the last one's.
+    // Indexes before the first query wrap around to values past the last query.
     if (const size_t i = turn; i < queries.size()) hash(i);
     if (const size_t i = turn - kAhead; i < queries.size()) choose_slot(i);
     if (const size_t i = turn - 2 * kAhead; !kInSlots && i < queries.size()) read_slot(i);

@@ -14,31 +14,33 @@
 
 namespace cairn {
 
-// A hash table over the keys of a run of byte strings, for lookups of whole keys. It stands beside
-// a structure that answers all else.
+// A hash table over the keys of a run of byte strings, for full-key lookups. It supplements a
+// structure that executes all other operations.
 //
-// A lookup reads a pilot and a record of the key and its row. The record stands in a slot of the
-// table where keys are about as long as one another, and no longer than some 76 bytes; else a slot
-// says where it begins.
+// A lookup reads a pilot and a record, which contains the key and its row id. If keys have similar
+// lengths, up to about 76 bytes, each record is stored in a slot of the table. Otherwise a slot
+// stores the offset of its record.
 //
-// A record takes 8 bytes, 12 if its key has several rows, and the key, rounded up to 4; a slot and
-// its share of pilots 5 bytes. Records in slots take at most some 8 bytes a key more than that.
+// A record takes 8 bytes, or 12 if its key has several rows, plus the key rounded up to a multiple
+// of 4. A slot and its share of pilots take 5 bytes. Records in slots take at most about 8 bytes
+// per key more than that.
 //
-// Immutable, safe from any number of threads.
+// Immutable and thread-safe.
 class KeyHash {
  public:
-  // What there is of a key.
+  // The result of a lookup.
   struct Entry {
-    RowId row;       // the first
-    Position first;  // of several: that of the first; kNoRow where there is one, or none
+    RowId row;       // the first row id; kNoRow if the key does not exist
+    Position first;  // position of the first entry if the key has several rows, otherwise kNoRow
   };
 
-  // Reads all keys, on `threads`. Takes another 28 bytes a key meanwhile. None where there is no
-  // entry, where a key has 2 GB or records out of slots would come to 16 GB, and where no seed that
-  // is tried gives a table, which takes keys that were made so. Throws std::bad_alloc.
+  // Reads all keys, on `threads` threads. Needs another 28 bytes per key during the build. Returns
+  // nullopt if the run is empty, if a key has 2 GB or more, or if records outside slots would total
+  // 16 GB. Also returns nullopt if no tried seed gives a table, which happens only with adversarial
+  // keys. Throws std::bad_alloc.
   static std::optional<KeyHash> Build(const SortedRun& run, const KeyReader& keys, int threads);
 
-  // entries[i] = what there is of queries[i]; its row is kNoRow where that is nothing.
+  // entries[i] = the entry of queries[i].
   void Find(absl::Span<const std::string_view> queries, Entry* entries) const;
   // row_ids[i] = the first row of queries[i], or kNoRow.
   void FindFirst(absl::Span<const std::string_view> queries, RowId* row_ids) const;
@@ -63,9 +65,9 @@ class KeyHash {
   void ForEachIn(absl::Span<const std::string_view> queries, Emit emit) const;
 
   AlignedBuffer<uint32_t> records_;
-  size_t words_a_slot_;  // of records in slots, else 0
+  size_t words_a_slot_;  // per slot, if records are in slots; otherwise 0
   uint64_t seed_;
-  PilotTable table_;  // from a key's hash to its slot, or to where its record begins
+  PilotTable table_;  // from a key's hash to its slot, or to the offset of its record
 };
 
 }  // namespace cairn

@@ -17,8 +17,8 @@ bool Contains(const PartialKeyBits& bits, uint32_t bit) {
   return false;
 }
 
-// The windows of ascending bits, if two can hold them: each starts at the first bit that the one
-// before does not hold.
+// The windows of ascending bits, or nullopt if two windows cannot hold them. Each window starts at
+// the first bit that the previous one does not hold.
 std::optional<PartialKeyBits> Windows(absl::Span<const uint32_t> sorted) {
   PartialKeyBits bits;
   size_t next = 0;

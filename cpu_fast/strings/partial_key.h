@@ -8,20 +8,22 @@
 
 namespace cairn {
 
-// A key as partial keys are taken from it: at least eight bytes, zeros behind its end if need be.
+// A key from which partial keys are extracted: at least eight bytes, zero-padded past its end if
+// needed.
 struct PaddedKey {
   const char* data;
-  size_t last;  // the offset of the last eight bytes
+  size_t last;  // offset of the last eight bytes
 };
 
-// Which bits of a key make its partial key, a small integer whose order is that of the keys as far
-// as these bits tell. They stand in two windows of eight bytes, the first before the second.
+// Selects the bits of a key that form its partial key: a small integer that orders keys as far as
+// these bits distinguish them. The bits are in two windows of eight bytes, the first before the
+// second.
 //
-// It is the order-preserving partial key of Kim et al. (FAST, SIGMOD 2010, section 6.1), a
+// This is the order-preserving partial key of Kim et al. (FAST, SIGMOD 2010, section 6.1), a
 // non-contiguous prefix of the key, with a granularity of one bit.
 struct PartialKeyBits {
   uint32_t offset[2] = {0, 0};  // of the windows, in bytes
-  uint64_t mask[2] = {0, 0};    // of a window's bytes as a big-endian integer: the bits taken
+  uint64_t mask[2] = {0, 0};    // selected bits of each window, read as a big-endian integer
 };
 
 // The eight bytes of the key at `offset` as a big-endian integer.
@@ -32,7 +34,7 @@ inline uint64_t PartialKeyWindow(const PaddedKey& key, size_t offset) {
   return missing < 64 ? word << missing : 0;
 }
 
-// PEXT where the processor has none, or a slow one.
+// PEXT for processors without it, or with a slow one.
 inline uint64_t GatherBits(uint64_t word, uint64_t mask) {
   uint64_t gathered = 0;
   for (uint64_t place = 1; mask != 0; mask &= mask - 1, place <<= 1) {
@@ -41,7 +43,7 @@ inline uint64_t GatherBits(uint64_t word, uint64_t mask) {
   return gathered;
 }
 
-// The partial key, given the bits gathered from either window.
+// The partial key, given the bits gathered from each window.
 inline uint32_t JoinPartialKey(const PartialKeyBits& bits, uint64_t first, uint64_t second) {
   return static_cast<uint32_t>(first << __builtin_popcountll(bits.mask[1]) | second);
 }
@@ -51,14 +53,14 @@ inline uint32_t PartialKeyOf(const PartialKeyBits& bits, const PaddedKey& key) {
                         GatherBits(PartialKeyWindow(key, bits.offset[1]), bits.mask[1]));
 }
 
-// The first bits of a key, with zeros or ones behind them: the least and the greatest key that
-// starts with them.
+// The first bits of a key, extended with zeros or ones: the minimum or maximum key with this
+// prefix.
 struct KeyPrefix {
-  uint64_t bits;  // how many
+  uint64_t bits;  // number of bits
   bool ones;
 };
 
-// How many of the bits stand at `bit` or behind it.
+// The number of selected bits at or after position `bit`.
 inline int PartialKeyBitsFrom(const PartialKeyBits& bits, uint64_t bit) {
   int count = 0;
   for (int w = 0; w < 2; ++w) {
@@ -69,25 +71,25 @@ inline int PartialKeyBitsFrom(const PartialKeyBits& bits, uint64_t bit) {
   return count;
 }
 
-// Makes the partial key of a key that of its prefix.
+// Turns the partial key of a key into that of its prefix.
 inline uint32_t PartialKeyOfPrefix(const PartialKeyBits& bits, uint32_t partial_key,
                                    const KeyPrefix& prefix) {
   const uint32_t filled = (uint32_t{1} << PartialKeyBitsFrom(bits, prefix.bits)) - 1;
   return prefix.ones ? partial_key | filled : partial_key & ~filled;
 }
 
-// A set of bits that grows, as long as partial keys can be made of them.
+// A growing set of bits from which partial keys can be formed.
 class PartialKeyBitSet {
  public:
-  // At most `most` bits, which must be less than 32.
+  // At most `most` bits; `most` must be less than 32.
   explicit PartialKeyBitSet(size_t most) : most_(most) {}
 
-  // Adds a bit that may be there already. False, and the set as it was, where there would be too
-  // many or two windows could not hold them.
+  // Adds a bit; it may already be in the set. Returns false and leaves the set unchanged if there
+  // would be too many bits or if two windows could not hold them.
   bool Add(uint32_t bit);
   size_t size() const { return size_; }
   const PartialKeyBits& bits() const { return bits_; }
-  // The value in a partial key of a bit that is in the set.
+  // The value that a bit of the set has in a partial key.
   uint32_t Place(uint32_t bit) const { return uint32_t{1} << (PartialKeyBitsFrom(bits_, bit) - 1); }
 
  private:
@@ -96,7 +98,7 @@ class PartialKeyBitSet {
   size_t most_;
   size_t size_ = 0;
   uint32_t sorted_[kMax];  // ascending
-  PartialKeyBits bits_;    // the same
+  PartialKeyBits bits_;    // the same bits as windows
 };
 
 }  // namespace cairn

@@ -8,7 +8,7 @@
 namespace cairn {
 namespace {
 
-// What PartialKeyBuilder asks of a tree's nodes.
+// The properties of a tree's nodes that PartialKeyBuilder requires.
 struct Shape {
   using Node = PartialKeyNode;
   using Bits = PartialKeyBitSet;

@@ -13,7 +13,7 @@ struct PartialKeyNodes {
   AlignedBuffer<PartialKeyNode> nodes;
 };
 
-// Builds the tree over `keys`, of which there must be some, on up to `threads` threads
+// Builds the tree over `keys`, which must not be empty, on up to `threads` threads
 // (index/strings/partial_key_builder.h). Throws std::bad_alloc.
 PartialKeyNodes BuildPartialKeyNodes(const BytesColumn& keys, int threads);
 

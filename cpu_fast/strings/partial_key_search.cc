@@ -1,9 +1,9 @@
-// The search kernels of PartialKeyTree, compiled once for each instruction set that Highway knows
-// and once as plain C++ (cpu_fast/strings/partial_key_scalar.cc).
+// The search kernels of PartialKeyTree, compiled once for each instruction set that Highway
+// supports. The plain C++ version is cpu_fast/strings/partial_key_scalar.cc.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu_fast/strings/partial_key_search.cc"
 #include "hwy/foreach_target.h"
-// Highway must come behind foreach_target.
+// Must be included after foreach_target.h.
 #include <cstring>
 #include <type_traits>
 
@@ -91,8 +91,8 @@ void Enter(const PartialKeyTreeView& tree, PartialKeyGroup* group) {
   ActivateAll(group);
 }
 
-// Without branches on what is a leaf, since queries of one group come to theirs at different
-// depths.
+// Has no branch on whether a node is a leaf, because queries of one group reach their leaves at
+// different depths.
 template <typename Gather, bool kPrefix>
 HWY_ATTR void Step(const PartialKeyTreeView& tree, PartialKeyGroup* group) {
   const EntryColumn inner[2] = {
@@ -155,7 +155,7 @@ namespace cairn {
 
 namespace {
 
-// Whether PEXT takes a few cycles, not hundreds, as on AMD's processors before Zen 3.
+// Whether PEXT takes a few cycles. On AMD processors before Zen 3 it takes hundreds.
 bool HasFastPext() {
 #if HWY_ARCH_X86_64
   static const bool fast =

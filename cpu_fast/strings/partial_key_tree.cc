@@ -17,10 +17,10 @@ namespace cairn {
 namespace {
 
 constexpr size_t kGroup = PartialKeyGroup::kMax;
-// Each at another stage of its search, so that one computes while others wait for memory. Point
-// queries of Strings/dig16 and /url with 20,000 keys on a Xeon with AVX-512: 27 and 49 ns with 4
-// groups of 32, 28 and 52 with 6 of 32, 29 and 53 with 4 of 64. With more keys than the caches hold
-// they differ by less than the noise.
+// Each group is at a different stage of its search, so that one computes while others wait for
+// memory. Point queries of Strings/dig16 and /url with 20,000 keys on a Xeon with AVX-512: 27 and
+// 49 ns with 4 groups of 32, 28 and 52 with 6 of 32, 29 and 53 with 4 of 64. With more keys than
+// the caches hold, the differences are below the noise.
 constexpr size_t kGroupsInFlight = 4;
 
 bool HasBit(std::string_view key, uint64_t bit) {
@@ -31,13 +31,13 @@ bool HasBit(std::string_view key, uint64_t bit) {
 }  // namespace
 
 struct PartialKeyTree::Group {
-  // A query that is not the key that it was led to.
+  // A query whose key differs from the entry that the tree led it to.
   struct Missing {
     uint8_t query;
     Ties ties;
   };
 
-  // What to do with the group next.
+  // The next stage of the group.
   enum class Stage : uint8_t { kIdle, kEnter, kDescend, kReadKeys, kVerify };
 
   void Start(size_t first_query, absl::Span<const std::string_view> group_queries) {
@@ -58,7 +58,7 @@ struct PartialKeyTree::Group {
   }
 
   Stage stage = Stage::kIdle;
-  size_t first;  // the number in the batch of the first query
+  size_t first;  // batch position of the first query
   absl::Span<const std::string_view> queries;
   PartialKeyGroup descent;
   bool found[kGroup];
@@ -70,8 +70,9 @@ struct PartialKeyTree::Group {
 absl::StatusOr<std::unique_ptr<OrderedIndex>> PartialKeyTree::Build(SortedRun run,
                                                                     Options options) {
   if (run.kind() != PhysicalType::kBytes) {
-    return absl::UnimplementedError(absl::StrFormat(
-        "cpu:partial_key takes keys of bytes, not %s: see cpu:fast", PhysicalTypeName(run.kind())));
+    return absl::UnimplementedError(
+        absl::StrFormat("cpu:partial_key: expected byte-string keys, got %s; use cpu:fast",
+                        PhysicalTypeName(run.kind())));
   }
   ASSIGN_OR_RETURN(const SimdLevel chosen, ChooseSimdLevel(options.simd));
   return std::unique_ptr<OrderedIndex>(new PartialKeyTree(std::move(run), chosen, options.hash));
@@ -185,7 +186,7 @@ void PartialKeyTree::Verify(Group* group) const {
     const auto query = static_cast<uint8_t>(j);
     group->missing[group->missing_count++] = {query, ties};
     if (ties.last - ties.first == 1) continue;
-    // The query may belong between them.
+    // The query may belong between the ties.
     if (!ties.same_bits || FirstDifferentBit(group->queries[j], keys_[position]) == kNoBit) {
       searches[count++] = {query, ties};
     }
@@ -200,7 +201,7 @@ void PartialKeyTree::SearchTies(absl::Span<const TieSearch> wanted, Group* group
     size_t low_shared, high_shared;  // bytes shared with the keys before `low` and at `high`
     int probes;
 
-    // The key to compare with next: the ends come first, as most missing queries are beyond them.
+    // The next key to compare. The ends come first, because most missing queries are outside them.
     Position Next() const { return probes == 0 ? low : probes == 1 ? high - 1 : Middle(); }
     Position Middle() const { return low + (high - low) / 2; }
   };
@@ -246,8 +247,8 @@ void PartialKeyTree::PlaceMissing(Group* group) const {
   const PartialKeySearch& search = PartialKeySearchFor(level_);
   const PartialKeyTreeView view = View(false);
   PartialKeyGroup& descent = group->descent;
-  // Searches for prefixes: within the leaf, and then, where its range does not show where all keys
-  // with the prefix start or end, from the root.
+  // Searches for prefixes, first within the leaf. If a result is at an end of the leaf's range, the
+  // leaf may not have all keys with the prefix. The search is then repeated from the root.
   PartialKeyGroup prefixes;
   uint8_t queries[kGroup];
   const auto add = [&](size_t j, uint32_t leaf, const KeyPrefix& prefix) {
@@ -262,7 +263,8 @@ void PartialKeyTree::PlaceMissing(Group* group) const {
     const size_t j = missing.query;
     const Position at = descent.positions[j];
     if (group->found[j] || (at != missing.ties.first && at != missing.ties.last)) continue;
-    // The query stands before or behind all the ties: its neighbour among them shares most with it.
+    // The query is before or after all the ties. The nearest tie shares the most bits with
+    // it.
     const Position neighbour = at == missing.ties.first ? at : at - 1;
     const std::string_view query = group->queries[j], key = keys_[neighbour];
     const uint64_t bit = FirstDifferentBit(query, key);
@@ -294,7 +296,7 @@ void PartialKeyTree::PlaceAtPrefixes(const PartialKeyGroup& prefixes,
   for (size_t p = 0; p < prefixes.size; ++p) {
     const Ties ties = TiesAt(prefixes.nodes[p], prefixes.positions[p]);
     group->descent.positions[queries[p]] = prefixes.prefixes[p].ones ? ties.last : ties.first;
-    // Some of the ties may have the prefix, and others not.
+    // Only some of the ties may have the prefix.
     if (!ties.same_bits) searches[count++] = {queries[p], ties};
   }
   SearchTies(absl::MakeConstSpan(searches, count), group);

@@ -16,22 +16,23 @@
 namespace cairn {
 
 // A static tree of partial keys over a run of byte strings ("cpu:partial_key"), after the
-// order-preserving partial keys of Kim et al. (FAST, SIGMOD 2010, section 6.1), and, for nodes that
-// look at any bits of a key rather than at a prefix, Binna et al. (HOT, SIGMOD 2018).
+// order-preserving partial keys of Kim et al. (FAST, SIGMOD 2010, section 6.1). Nodes that test
+// arbitrary bits of a key, not only a prefix, are after Binna et al. (HOT, SIGMOD 2018).
 //
-// A search goes from a table over the bits that tell apart most keys down nodes of two cache lines
-// to one entry: the only one whose key the query may be. It reads that key to see whether it is. If
-// not, the first bit at which the two differ says where the query belongs: before or behind all
-// keys that share the bits before it, which a second descent finds, mostly within the same leaf.
-// The queries of a group go down together, so that their cache misses overlap.
+// A search starts at a table indexed by the bits that distinguish most keys, and descends through
+// nodes of two cache lines to one entry: the only one whose key can equal the query. It reads that
+// key and compares it. If they differ, the first differing bit determines where the query belongs:
+// before or after all keys that share the bits before it. A second descent finds these, mostly
+// within the same leaf. The queries of a group descend together, so that their cache misses
+// overlap.
 class PartialKeyTree final : public HostIndex {
  public:
   struct Options {
     std::optional<SimdLevel> simd;  // see FastTreeOptions::simd
-    bool hash = false;              // a KeyHash for FindFirst, Contains and Find besides
+    bool hash = false;              // also build a KeyHash, for FindFirst, Contains and Find
   };
 
-  // Builds on all cores. Unimplemented for keys that are not bytes. Throws std::bad_alloc.
+  // Builds on all cores. Errors: Unimplemented if keys are not byte strings. Throws std::bad_alloc.
   static absl::StatusOr<std::unique_ptr<OrderedIndex>> Build(SortedRun run, Options options);
   static absl::StatusOr<std::unique_ptr<OrderedIndex>> Build(SortedRun run) {
     return Build(std::move(run), Options());
@@ -49,36 +50,37 @@ class PartialKeyTree final : public HostIndex {
 
   // Queries that are searched together.
   struct Group;
-  // Entries that the tree does not tell apart.
+  // Entries that the tree does not distinguish.
   struct Ties {
     Position first;
-    Position last;   // not included
-    bool same_bits;  // of their keys, which are equal then but for zero bytes at the end
+    Position last;   // exclusive
+    bool same_bits;  // their keys are equal except for trailing zero bytes
   };
 
   PartialKeyTree(SortedRun run, SimdLevel level, bool hash);
 
-  // What a descent reads; it asks memory for row ids too if `rows`.
+  // The data that a descent reads. It also prefetches row ids if `rows`.
   PartialKeyTreeView View(bool rows) const;
-  // Searches a batch and calls finish(&group) when it is known for each query of a group
-  // to which entry the tree leads it, and whether it is there.
+  // Searches a batch. Calls finish(&group) once the tree has led every query of the group to an
+  // entry, and each entry's key has been compared with its query.
   template <typename Finish>
   void ForEachGroup(absl::Span<const std::string_view> queries, bool rows, Finish finish) const;
-  // Looks which queries are the keys that they were led to.
+  // Determines which queries equal the keys that the tree led them to.
   void Verify(Group* group) const;
   // The ties of the entry at `position`, to which the tree led in `leaf`.
   Ties TiesAt(uint32_t leaf, Position position) const;
-  // Makes the position of query `query` its lower bound among entries that are tied, whether or not
-  // it is there.
+  // Sets the position of query `query` to its lower bound among tied entries, whether or not its
+  // key exists.
   struct TieSearch {
     uint8_t query;
     Ties ties;
   };
   void SearchTies(absl::Span<const TieSearch> searches, Group* group) const;
-  // Makes the positions of missing queries their lower bounds.
+  // Sets the positions of missing queries to their lower bounds.
   void PlaceMissing(Group* group) const;
-  // The same of those whose lower bounds are where the keys with a prefix start or end, as the
-  // search for these prefixes has found; prefix p is of query queries[p].
+  // The same for queries whose lower bound is the start or end of the keys with a prefix.
+  // `prefixes` has the results of the searches for these prefixes; prefix p belongs to query
+  // queries[p].
   void PlaceAtPrefixes(const PartialKeyGroup& prefixes, absl::Span<const uint8_t> queries,
                        Group* group) const;
 

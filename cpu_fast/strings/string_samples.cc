@@ -29,8 +29,8 @@ StringSamples::StringSamples(const BytesColumn& keys, SimdLevel level) : keys_(k
   MakeNested(std::as_const(slices_).span(), 0, common_.size(), 1, children_.data());
   for (size_t i = 0; i < nodes_.size(); ++i) {
     const Node node = nodes_[i];
-    if (node.level == kMaxLevels) break;  // so are all that follow
-    // Taken out, since making nodes below moves the vectors.
+    if (node.level == kMaxLevels) break;  // all later nodes are at this level, too
+    // Copied, because creating nodes below reallocates the vectors.
     const std::vector<uint64_t> slices(nested_slices_.begin() + node.begin,
                                        nested_slices_.begin() + node.begin + node.count);
     std::vector<uint32_t> children(node.count, kNoNode);
@@ -63,7 +63,7 @@ void StringSamples::MakeNested(absl::Span<const uint64_t> slices, size_t first, 
     if (count < kNestedLeast || nested_bytes_ + NestedBytes(count) > max_bytes) continue;
     const size_t key = (first + tie) * kSample;
     const size_t shared = CommonPrefix(keys_[key], keys_[(first + end - 1) * kSample], depth);
-    // Keys of different lengths may tie by their padding and share nothing more.
+    // Keys of different lengths may tie only because of their padding, and share no further bytes.
     if (shared == depth) continue;
     nested_bytes_ += NestedBytes(count);
     const size_t begin = nested_slices_.size();
@@ -119,7 +119,7 @@ void StringSamples::Narrow(absl::Span<const std::string_view> queries, StringGro
     group->high[j] = size;
     group->low_shared[j] = group->high_shared[j] = common_.size();
     const size_t shared = common_.empty() ? 0 : CommonPrefix(queries[j], common_, 0);
-    if (shared < common_.size()) {  // before or behind all keys
+    if (shared < common_.size()) {  // before or after all keys
       group->low[j] = group->high[j] = CompareBehind(queries[j], common_, shared) < 0 ? 0 : size;
       continue;
     }
@@ -142,7 +142,7 @@ void StringSamples::Narrow(absl::Span<const std::string_view> queries, StringGro
   }
 }
 
-// Keeps the queries that share their node's prefix; the others stand before or behind all its keys.
+// Keeps the queries that share their node's prefix. The others are before or after all its keys.
 void StringSamples::EnterNodes(absl::Span<const std::string_view> queries, Descent* descent,
                                StringGroup* group) const {
   size_t kept = 0;
@@ -154,7 +154,7 @@ void StringSamples::EnterNodes(absl::Span<const std::string_view> queries, Desce
     const size_t end = size_t{node.first} + node.count;
     if (shared < node.depth) {
       const bool before = CompareBehind(queries[j], prefix, shared) < 0;
-      // Narrows to just before the first of the node's samples, or to just behind the last.
+      // Narrows to just before the first of the node's samples, or to just after the last.
       const size_t at = before ? node.first : end;
       NarrowTo(j, at, at, node.first, end, shared, group);
       continue;
@@ -171,7 +171,8 @@ void StringSamples::EnterNodes(absl::Span<const std::string_view> queries, Desce
 }
 
 void StringSamples::SearchNodes(Descent* descent, StringGroup* group) const {
-  // A branch-free binary search in step; those of small nodes wait for the others.
+  // A branch-free binary search of all queries in lockstep; those in small nodes wait for the
+  // others.
   uint32_t length[StringGroup::kMax];
   uint32_t longest = 0;
   for (size_t a = 0; a < descent->size; ++a) {

@@ -14,8 +14,9 @@ namespace cairn {
 absl::StatusOr<std::unique_ptr<OrderedIndex>> StringSearch::Build(SortedRun run,
                                                                   std::optional<SimdLevel> level) {
   if (run.kind() != PhysicalType::kBytes) {
-    return absl::UnimplementedError(absl::StrFormat(
-        "cpu:strings takes keys of bytes, not %s: see cpu:fast", PhysicalTypeName(run.kind())));
+    return absl::UnimplementedError(
+        absl::StrFormat("cpu:strings: expected byte-string keys, got %s; use cpu:fast",
+                        PhysicalTypeName(run.kind())));
   }
   ASSIGN_OR_RETURN(const SimdLevel chosen, ChooseSimdLevel(level));
   return std::unique_ptr<OrderedIndex>(new StringSearch(std::move(run), chosen));

@@ -16,18 +16,18 @@ namespace cairn {
 
 // Exact search over a run of byte strings ("cpu:strings").
 //
-// StringSamples tells between which samples of the run a query belongs; a binary search over the
-// keys between them ends there. It skips the bytes that the query is known to share with the keys
-// on both sides (Manber and Myers, Suffix arrays, 1993), so that a long common prefix is read once,
-// and the searches of a group of queries advance together and prefetch first the offset, then the
-// bytes of the key that each compares next. Any set of keys costs at most a few probes more than
-// binary search does.
+// StringSamples finds the two samples of the run that enclose a query. A binary search over the
+// keys between them completes the search. It skips the bytes that the query is known to share with
+// the keys on both sides, so that a long common prefix is read only once (Manber and Myers, Suffix
+// arrays, 1993). The searches of a group of queries advance together, and prefetch first the offset
+// and then the bytes of the key that each compares next. For any set of keys, this costs at most a
+// few probes more than binary search.
 //
-// Takes 1.7 bytes a key, and up to 2.3 more where many keys share prefixes.
+// Takes 1.7 bytes per key, plus up to 2.3 if many keys share prefixes.
 class StringSearch final : public HostIndex {
  public:
-  // Builds on all cores. Unimplemented for keys that are not bytes; for `level` see
-  // FastTreeOptions::simd. Throws std::bad_alloc.
+  // Builds on all cores. For `level` see FastTreeOptions::simd. Errors: Unimplemented if keys are
+  // not byte strings. Throws std::bad_alloc.
   static absl::StatusOr<std::unique_ptr<OrderedIndex>> Build(
       SortedRun run, std::optional<SimdLevel> level = std::nullopt);
 
@@ -43,9 +43,11 @@ class StringSearch final : public HostIndex {
   StringSearch(SortedRun run, SimdLevel level)
       : HostIndex(std::move(run)), level_(level), samples_(this->run().bytes(), level) {}
 
-  // Searches a group's queries: found[j] says whether query j is there, group->low[j] where.
+  // Searches a group's queries. Sets found[j] if the key of query j exists, and group->low[j] to
+  // its lower bound.
   void Search(absl::Span<const std::string_view> queries, StringGroup* group, bool* found) const;
-  // Searches a batch, calling prefetch(position), then emit(number, position, found) a query.
+  // Searches a batch. Calls prefetch(position) and then emit(number, position, found) for each
+  // query.
   template <typename Prefetch, typename Emit>
   void ForEach(absl::Span<const std::string_view> queries, Prefetch prefetch, Emit emit) const;
 

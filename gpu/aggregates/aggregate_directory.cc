@@ -9,9 +9,9 @@
 namespace cairn::gpu {
 namespace {
 
-// Keys of a bitmap's cell, on average, as packed leaves have them: light while the bitmap stays
-// small. A cell that holds more keys than a leaf makes a chain, so leaves of few want fewer; leaves
-// of many are as full with more.
+// Average keys per cell of a bitmap, like those of packed leaves: fewer while the bitmap stays
+// small. A cell with more keys than fit a leaf makes a chain, so small leaves need fewer keys per
+// cell; large leaves are equally full with more.
 constexpr double kLightCell = 1.25, kHeavyCell = 2.5;
 constexpr double kLightBytes = 12 << 20;
 constexpr double CellPart(int capacity) {
@@ -19,7 +19,7 @@ constexpr double CellPart(int capacity) {
   return capacity > 3 ? 1 : capacity > 2 ? 0.5 : 0.25;
 }
 
-// False where the keys do not suit a bitmap.
+// Returns false if the keys do not suit a bitmap.
 template <typename Key>
 absl::StatusOr<bool> CutForBitmap(const Key* keys, size_t size, const KeySurvey<Key>& survey,
                                   AggregateDirectory<Key>* directory, cudaStream_t stream) {
@@ -49,7 +49,7 @@ int AggregateLeafBits(AggregateKind kind, size_t size, const KeySurvey<Key>& sur
     return static_cast<double>(size) / AggregateLeafEntries(kind, bits / 8) + more;
   };
   constexpr int kAll = static_cast<int>(sizeof(Key)) * 8, kHalf = kAll / 2;
-  // A block's last leaf is half empty, and a gap before it takes one.
+  // On average, a block's last leaf is half empty, and a gap before the block takes one leaf.
   const double blocks = 0.5 * static_cast<double>(survey.blocks[kHalf / 16 - 1]) +
                         static_cast<double>(survey.gaps[kHalf / 16 - 1]);
   return leaves(kHalf, blocks) < leaves(kAll, 0) ? kHalf : kAll;

@@ -14,14 +14,15 @@
 
 namespace cairn::gpu {
 
-// Where the leaves of a kind begin, and what finds a key's: a rank bitmap where that suits the
-// keys, so that few leaves are continued and none often, else a K-ary tree, under which none is.
+// The beginnings of leaves of one kind, and the directory that finds a key's leaf: a rank bitmap if
+// it suits the keys, so that few leaves are continued and chains are short; otherwise a K-ary tree,
+// under which no leaf is continued.
 template <typename Key>
 struct AggregateDirectory {
   int bits = 0;  // of a key in a leaf
   int capacity = 0;
   LeafCut cut;
-  std::optional<RankBitmap<Key>> bitmap;   // this
+  std::optional<RankBitmap<Key>> bitmap;   // either this
   std::optional<KaryDirectory<Key>> tree;  // or this
 
   size_t memory_bytes() const {
@@ -30,11 +31,12 @@ struct AggregateDirectory {
   }
 };
 
-// Bits of a key that leaves of a kind keep so that `size` distinct keys take the fewest of them.
+// The number of key bits to keep in leaves of a kind, so that `size` distinct keys take the fewest
+// leaves.
 template <typename Key>
 int AggregateLeafBits(AggregateKind kind, size_t size, const KeySurvey<Key>& survey);
 
-// For at least one key, ascending and distinct. Waits. Errors as CutLeaves'.
+// For at least one key, ascending and distinct. Waits. Errors: those of CutLeaves.
 template <typename Key>
 absl::StatusOr<AggregateDirectory<Key>> MakeAggregateDirectory(const Key* keys, size_t size,
                                                                const KeySurvey<Key>& survey,

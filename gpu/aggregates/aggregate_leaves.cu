@@ -10,14 +10,14 @@
 namespace cairn::gpu {
 namespace {
 
-// What slots without an entry hold.
+// The value of slots without an entry.
 template <AggregateKind kKind>
 constexpr AggregateValue<kKind> EmptySlot() {
   return HasGroups(kKind) ? Nothing<AggregateValue<kKind>>() : AggregateValue<kKind>{0};
 }
 
-// The leaf with the first of the keys [first, end), as many as go in, linked to `link` where they
-// are too many. `primary` is its number among the primary ones, or none.
+// Makes the leaf with as many of the keys [first, end) as fit, linked to `link` if there are too
+// many. `primary` is its number if it is a primary leaf.
 template <AggregateKind kKind, int kKeyBytes, typename Key>
 __device__ void FillOne(const LeafContents<Key>& contents, Position first, Position end,
                         uint32_t link, size_t primary, bool is_primary, Leaf* out) {
@@ -52,7 +52,7 @@ __device__ void FillOne(const LeafContents<Key>& contents, Position first, Posit
   }
 }
 
-// Fills the primary leaves; where one links to another, FillChains says to which.
+// Fills the primary leaves. FillChains sets the links between leaves.
 template <AggregateKind kKind, int kKeyBytes, typename Key>
 __global__ void FillPrimaries(LeafContents<Key> contents, const Position* first, size_t primary,
                               Leaf* leaves) {

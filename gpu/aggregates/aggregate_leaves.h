@@ -11,13 +11,13 @@
 
 namespace cairn::gpu {
 
-// What leaves are filled with, in device memory. Of a kind's values, by distinct key; what the kind
-// has none of is null.
+// The content of leaves, in device memory. Values have the type of the kind, one per distinct key.
+// Arrays that the kind does not use are null.
 template <typename Key>
 struct LeafContents {
   const Key* keys = nullptr;
   const void* values = nullptr;  // AggregateValue
-  const void* sums = nullptr;    // AggregateSum, of all before each key
+  const void* sums = nullptr;    // AggregateSum, of all values before each key
   const void* before = nullptr;  // AggregateValue, by primary leaf
   const void* behind = nullptr;
 };

@@ -5,13 +5,13 @@
 #include "gpu/aggregates/aggregate_search.h"
 #include "index/layout/wide_key.h"
 
-// How a range's count and sum, or extreme, become its answer.
+// Converts a range's count and sum, minimum or maximum to its result.
 
 namespace cairn::gpu {
 
 inline constexpr uint64_t kSignOf64 = uint64_t{1} << 63;
 
-// The value whose number a column's values are compared as, in the low bytes of its type.
+// The value whose comparison number is `number`, in the low bytes of its type.
 __device__ inline uint64_t ValueOfNumber(DataType type, uint64_t number) {
   switch (type) {
     case DataType::kU32:
@@ -46,10 +46,10 @@ struct AggregateWriter {
   __device__ void PutDouble(double value) const {
     Put(static_cast<uint64_t>(__double_as_longlong(value)), DeviceResult::kValue);
   }
-  // The sum or mean of integers, of `count` whose codes come to `codes`.
+  // The sum or average of `count` integers whose codes add up to `codes`.
   __device__ void PutSum(WideKey codes, uint64_t count) const {
     const bool is_signed = output.type == DataType::kI32 || output.type == DataType::kI64;
-    // What codes count from, as a number of 128 bits, two's complement.
+    // The base of the codes as a 128-bit two's complement integer.
     const uint64_t low = is_signed ? output.base ^ kSignOf64 : output.base;
     const bool below = is_signed && low >= kSignOf64;
     const WideKey base = (below ? ~WideKey{0} << 64 : WideKey{0}) | low;
@@ -69,13 +69,13 @@ struct AggregateWriter {
   __device__ void PutFloatSum(double sum, uint64_t count) const {
     PutDouble(output.function == AggregateFunction::kAvg ? sum / static_cast<double>(count) : sum);
   }
-  // The extreme whose code is the least of the range's.
+  // The minimum or maximum whose code is the minimum of the range's codes.
   __device__ void PutExtreme(uint64_t code) const {
     const uint64_t number =
         output.function == AggregateFunction::kMax ? output.base - code : output.base + code;
     PutOfType(ValueOfNumber(output.type, number), DeviceResult::kValue);
   }
-  // That there is nothing: no value of the function, whose type may be the column's.
+  // A null result: the function has no value. Its type may be the column's.
   __device__ void PutNull() const {
     if (output.function == AggregateFunction::kMin || output.function == AggregateFunction::kMax) {
       PutOfType(0, DeviceResult::kNull);
@@ -85,8 +85,8 @@ struct AggregateWriter {
   }
 
  private:
-  // A number of 128 bits, two's complement, rounded once: of what is 2^53 or more an odd last bit
-  // stands for those that are cut off.
+  // Converts a 128-bit two's complement integer to double, rounding once: for 2^53 and above, an
+  // odd last bit represents the bits that are cut off.
   __device__ static double Double(uint64_t high, uint64_t low) {
     const bool below = high >= kSignOf64;
     WideKey size = WideKey{high} << 64 | low;

@@ -18,31 +18,32 @@
 #include "gpu/runtime/shared_memory.h"
 #include "index/machine/status_macros.h"
 
-// One kernel answers ranges under any directory (packed_search.cuh says what that is). A lane has a
-// range. It asks the directory for the leaves of either end; then the warp copies all 64 leaves to
-// shared memory, four lanes a leaf, without a register in between, so that all of them are in
-// flight together, and what is between the leaves is read meanwhile; then each lane reads its own.
+// One kernel executes ranges under any directory (packed_search.cuh describes directories). Each
+// lane has one range. It finds the leaves of both ends in the directory. Then the warp copies all
+// 64 leaves to shared memory, four lanes per leaf, without using registers, so that all copies are
+// in flight together. During the copy, values between the leaves are read. Finally each lane reads
+// its own leaves.
 
 namespace cairn::gpu {
 
-// A block that fills a multiprocessor, of up to so many threads, with the directory's top in shared
-// memory beside the leaves, for large batches; and one for others, which are spread over the
-// device.
+// A block of up to kLargeAggregateBlock threads fills a multiprocessor, with the directory's top in
+// shared memory in addition to the leaves; for large batches. Other batches use small blocks, which
+// are spread over the device.
 inline constexpr int kLargeAggregateBlock = 1024, kMinLargeBlock = 256;
 inline constexpr int kSmallAggregateBlock = 128;
 inline constexpr size_t kLargeAggregateBatch = size_t{1} << 18;
 
-// Leaves of a warp in shared memory. Quarters of a line are swapped, so that eight lanes that each
-// read the same quarter of a leaf of their own use all banks.
+// The leaves of a warp in shared memory. Quarters of a line are permuted, so that eight lanes that
+// read the same quarter of their own leaves use all banks.
 class StagedLeaves {
  public:
-  static constexpr size_t kWarpLines = 64 * 4;  // of 16 bytes
+  static constexpr size_t kWarpLines = 64 * 4;  // lines of 16 bytes
 
-  // Begins to copy. By the warp; `leaves` are the lane's, of either side.
+  // Starts the copy. Called by the warp; `leaves` are the lane's two leaves.
   __device__ static void Copy(uint4* staged, const Leaf* from, const uint32_t (&leaves)[2],
                               int lane) {
     const int part = lane % 4;
-    // Leaves are read once, unlike the directory.
+    // Unlike the directory, leaves are read only once.
     uint64_t once;
     asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(once));
 #pragma unroll
@@ -94,7 +95,7 @@ class StagedLeaves {
   }
 };
 
-// An end of a range: all entries before it are those whose keys are less, or all there are.
+// An end of a range: all entries before it have lesser keys, or it is past all entries.
 template <typename Key>
 struct RangeEnd {
   Key key;
@@ -109,11 +110,11 @@ __device__ inline RangeEnd<Key> EndOf(const Key* keys, size_t i, Key add, bool p
   return {beyond ? kGreatest : static_cast<Key>(key + add), beyond};
 }
 
-// Where an end is.
+// The location of an end.
 template <typename Sum>
 struct FoundEnd {
-  Position position;  // among distinct keys
-  Sum sum;            // of all before it
+  Position position;  // among the distinct keys
+  Sum sum;            // of all values before it
 };
 template <typename AnyLeaf, bool kSums, typename Key>
 __device__ FoundEnd<typename AnyLeaf::Sum> FindEnd(AnyLeaf leaf, const AggregateView& view,
@@ -136,7 +137,7 @@ __device__ FoundEnd<typename AnyLeaf::Sum> FindEnd(AnyLeaf leaf, const Aggregate
   }
 }
 
-// The values at positions [begin, end) in a leaf and those that it is linked to.
+// Combines the values at positions [begin, end) in a leaf and its linked leaves.
 template <typename AnyLeaf>
 __device__ typename AnyLeaf::Value CombineInChain(AnyLeaf leaf, const Leaf* leaves, Position begin,
                                                   Position end) {
@@ -154,7 +155,7 @@ __device__ typename AnyLeaf::Value CombineInChain(AnyLeaf leaf, const Leaf* leav
   }
 }
 
-// Those of [begin, end) of a line of sixteen values.
+// Combines the values of [begin, end) in a line of sixteen values.
 template <typename Value>
 __device__ Value CombineLine(const Value* values, uint32_t line, uint32_t begin, uint32_t end) {
   constexpr int kOfPart = 16 / sizeof(Value);
@@ -176,7 +177,7 @@ __device__ Value CombineLine(const Value* values, uint32_t line, uint32_t begin,
   return all;
 }
 
-// What is between two leaves and their groups: whole groups, or leaves of the one that both are in.
+// Combines the leaves between two leaves: whole groups, or leaves of the group that contains both.
 template <typename Value>
 __device__ Value CombineBetween(const AggregateView& view, uint32_t first, uint32_t last) {
   const uint32_t a = first / kGroupLeaves + 1, end = last / kGroupLeaves;
@@ -199,7 +200,7 @@ __device__ Value CombineBetween(const AggregateView& view, uint32_t first, uint3
                                   (first_line + 1) / kLineLeaves, first_line + 1, last_line));
 }
 
-// A lane's range, of which leaves are staged; `between` is CombineBetween of them.
+// Executes a lane's range, whose leaves are staged; `between` is their CombineBetween.
 template <AggregateKind kKind, int kKeyBytes, typename Key>
 __device__ void AnswerRange(const AggregateView& view, const uint4* lines, int lane,
                             const RangeEnd<Key> (&ends)[2], const uint32_t (&leaves)[2],
@@ -256,13 +257,13 @@ __device__ void AnswerRange(const AggregateView& view, const uint4* lines, int l
   }
 }
 
-// A lane's range, and where its ends are to be looked for.
+// A lane's range and the leaves of its ends.
 template <typename Key>
 struct LaneRange {
   RangeEnd<Key> ends[2];
   uint32_t leaves[2];
 
-  // By the warp; lanes behind the last range have any.
+  // Called by the warp; lanes past the last range get an arbitrary one.
   template <typename Directory>
   __device__ LaneRange(const RangeEnds<Key>& ranges, size_t i, const Directory& directory,
                        const void* top)
@@ -280,7 +281,7 @@ struct LaneRange {
   }
 };
 
-// `staged_bytes` is what of shared memory the directory has, 0: none; leaves follow.
+// `staged_bytes` is the directory's part of shared memory, 0 if it is not staged; leaves follow.
 template <AggregateKind kKind, int kKeyBytes, typename Key, typename Directory>
 __global__ void __launch_bounds__(kLargeAggregateBlock)
     AggregateKernel(AggregateView view, Directory directory, uint32_t staged_bytes,
@@ -304,7 +305,7 @@ __global__ void __launch_bounds__(kLargeAggregateBlock)
     if constexpr (HasGroups(kKind)) {
       between = CombineBetween<AggregateValue<kKind>>(view, range.leaves[0], range.leaves[1]);
     }
-    // While the leaves come, those of the next ranges are found.
+    // While these leaves are copied, those of the next ranges are located.
     const bool more = i - lane + stride < ranges.size;
     LaneRange<Key> next = range;
     if (more) next = LaneRange<Key>(ranges, i + stride, directory, top);
@@ -345,7 +346,7 @@ absl::Status LaunchAggregate(const AggregateView& view, const Directory& directo
     const size_t large_bytes = top_bytes + leaf_bytes(large_block);
     static SharedMemoryOfKernel shared_memory;
     RETURN_IF_ERROR(shared_memory.AllowMost(reinterpret_cast<const void*>(kernel)));
-    static ResidentBlocks resident_blocks;  // a size of shared memory has one of blocks
+    static ResidentBlocks resident_blocks;  // each size of shared memory belongs to one block size
     ASSIGN_OR_RETURN(
         const unsigned blocks,
         resident_blocks.Count(reinterpret_cast<const void*>(kernel), large_block, large_bytes));
@@ -382,7 +383,7 @@ absl::Status AggregateUnder(const AggregateView& view, const Directory& director
     case kFloatSums:
       return launch(std::integral_constant<AggregateKind, kFloatSums>());
   }
-  return absl::InternalError("no such kind of aggregate");
+  return absl::InternalError("SearchAggregates: unknown kind of aggregate");
 }
 
 }  // namespace cairn::gpu

@@ -16,23 +16,24 @@
 
 namespace cairn::gpu {
 
-// What answers an aggregate, as a kernel sees it. Of a kind's values; null where it has none.
+// The structures of an aggregate as kernels use them. Values have the type of the kind; arrays that
+// the kind does not use are null.
 struct AggregateView {
   AggregateKind kind = AggregateKind::kCounts;
   int bits = 0;           // of a key in a leaf
-  Position distinct = 0;  // keys
+  Position distinct = 0;  // number of distinct keys
   const Leaf* leaves = nullptr;
   const void* group_leaves = nullptr;  // GroupSummary
   const void* group_lines = nullptr;
   const void* group_table = nullptr;
   uint32_t groups = 0;
-  // Where keys repeat: of sums, which leaves then have none of, records; else first entries.
+  // Used if keys repeat: records for sums, which leaves then do not have; otherwise first entries.
   const KeyRecord* records = nullptr;
   const Position* first_entry = nullptr;
 };
 
-// Ranges in device memory: from lower[i], where that is not null, and `lower_add` behind it, to
-// before upper[i] likewise.
+// Ranges in device memory. Range i starts at lower[i] + lower_add, or at the first key if `lower`
+// is null. It ends before upper[i] + upper_add, or after the last key if `upper` is null.
 template <typename Key>
 struct RangeEnds {
   const Key* lower;
@@ -41,18 +42,19 @@ struct RangeEnds {
   size_t size;
 };
 
-// What becomes of what a range's entries come to.
+// How the combined values of a range are converted to its result.
 struct AggregateOutput {
   AggregateFunction function;
   DataType type;  // of the column
-  uint64_t base;  // the number that codes count from, or down from: ColumnSurvey
+  uint64_t base;  // the number from which codes count up or down; see ColumnSurvey
   DeviceAggregateResults results;
 };
 
-// Answers so many ranges over no entries. Enqueues.
+// Writes the results of `ranges` ranges over no entries. Enqueued on `stream`.
 absl::Status AggregateNothing(size_t ranges, const AggregateOutput& output, cudaStream_t stream);
 
-// Answers ranges, at least one, over at least one entry, under either directory. Enqueues.
+// Executes at least one range over at least one entry, under either directory. Enqueued on
+// `stream`.
 template <typename Key>
 absl::Status AggregateUnderBitmap(const AggregateView& view, const RankBitmapView<Key>& directory,
                                   const RangeEnds<Key>& ranges, const AggregateOutput& output,

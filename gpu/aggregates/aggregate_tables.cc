@@ -19,7 +19,7 @@
 namespace cairn::gpu {
 namespace {
 
-// What a table is of: a column's sums, its least values, or its greatest; or counts alone.
+// The content of a table: a column's sums, minimums or maximums; or only counts.
 enum class TableOf : uint8_t { kCounts, kSums, kMin, kGreatest };
 
 TableOf TableFor(AggregateFunction function) {
@@ -42,7 +42,7 @@ bool IsFloat(DataType type) {
   return type == DataType::kF32 || type == DataType::kF64;
 }
 
-// Leaves of one kind under a directory that others may share, and what stands beside them.
+// Leaves of one kind under a directory, which tables may share, and additional arrays.
 template <typename Key>
 struct AggregateTable {
   TableOf of = TableOf::kCounts;
@@ -52,10 +52,10 @@ struct AggregateTable {
   std::shared_ptr<AggregateDirectory<Key>> directory;
   DeviceBuffer<Leaf> leaves;
   DeviceBuffer<KeyRecord> records;
-  // The one of its values; the others are empty.
+  // One element for the type of the values is used; the others are empty.
   std::tuple<GroupSummary<uint32_t>, GroupSummary<uint64_t>, GroupSummary<double>> groups;
 
-  // Calls visit(buffer) for all of the memory but the directory's.
+  // Calls visit(buffer) for all of the table's memory except the directory's.
   template <typename Visit>
   void ForEachBuffer(Visit visit) {
     visit(leaves);
@@ -85,11 +85,11 @@ class AggregatesOf : public DeviceAggregates {
   }
 
  private:
-  // The entries while tables are built.
+  // The entries while tables are being built.
   struct Entries {
-    DistinctKeys<Key> distinct;  // without its first entries
+    DistinctKeys<Key> distinct;  // without first_entry
     KeySurvey<Key> survey;
-    DeviceBuffer<Key> keys;  // of all entries where some repeat, else none
+    DeviceBuffer<Key> keys;  // of all entries if some keys repeat, otherwise empty
     size_t size = 0;
     cudaStream_t stream = nullptr;
 
@@ -101,7 +101,7 @@ class AggregatesOf : public DeviceAggregates {
                             DeviceStream stream) const override;
 
   const AggregateTable<Key>* FindTable(const DeviceAggregate& aggregate) const;
-  // The table's leaves, of the view's kind.
+  // Builds the table's leaves, of the view's kind.
   absl::Status BuildLeaves(const Entries& entries, LeafContents<Key> contents,
                            AggregateTable<Key>* table);
   absl::Status FindDirectory(const Entries& entries, AggregateTable<Key>* table);
@@ -118,7 +118,7 @@ class AggregatesOf : public DeviceAggregates {
   std::vector<std::shared_ptr<AggregateDirectory<Key>>> directories_;
   std::vector<AggregateTable<Key>> tables_;
   uint64_t table_bytes_ = 0;
-  DeviceBuffer<Position> first_entry_;  // DistinctKeys, where keys repeat
+  DeviceBuffer<Position> first_entry_;  // DistinctKeys::first_entry, if keys repeat
 };
 
 template <typename Key>
@@ -225,7 +225,7 @@ absl::Status AggregatesOf<Key>::BuildGroups(const Entries& entries, const Device
 template <typename Key>
 absl::Status AggregatesOf<Key>::BuildTable(const Entries& entries, const DeviceColumn& column,
                                            AggregateTable<Key>* table) {
-  table->view.first_entry = first_entry_.data();  // null where keys are distinct
+  table->view.first_entry = first_entry_.data();  // null if keys are distinct
   if (table->of == TableOf::kCounts) {
     RETURN_IF_ERROR(FindDirectory(entries, table));
     return BuildLeaves(entries, {}, table);
@@ -241,7 +241,7 @@ absl::Status AggregatesOf<Key>::BuildTable(const Entries& entries, const DeviceC
   }
   const ValueCode code =
       table->of == TableOf::kMin ? ValueCode::kAboveLeast : ValueCode::kBelowGreatest;
-  // Where keys repeat their values are brought together in 64 bits.
+  // If keys repeat, their values are combined in 64 bits.
   return survey.is_narrow() && !entries.repeats()
              ? BuildGroups<uint32_t>(entries, column, survey, code, table)
              : BuildGroups<uint64_t>(entries, column, survey, code, table);
@@ -306,7 +306,7 @@ absl::Status AggregatesOf<Key>::AnswerRanges(const DeviceRanges& ranges,
   const AggregateTable<Key>* const table = FindTable(aggregate);
   if (table == nullptr) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("the aggregates were not built for the %s of column %d",
+        absl::StrFormat("DeviceAggregates: not built for the %s of column %d",
                         AggregateFunctionName(aggregate.function), aggregate.column));
   }
   const auto end_of = [](const DeviceKeys& keys, Bound bound) -> const Key* {
@@ -335,7 +335,7 @@ absl::StatusOr<std::unique_ptr<DeviceAggregates>> BuildAggregates(
   for (const DeviceAggregate& aggregate : aggregates) {
     if (aggregate.function > AggregateFunction::kMax) {
       return absl::InvalidArgumentError(
-          absl::StrFormat("%d is no aggregate function", static_cast<int>(aggregate.function)));
+          absl::StrFormat("invalid aggregate function: %d", static_cast<int>(aggregate.function)));
     }
     if (TableFor(aggregate.function) != TableOf::kCounts && aggregate.column >= columns.size()) {
       return absl::InvalidArgumentError(absl::StrFormat("%s of column %d: there are %d columns",

@@ -11,8 +11,8 @@
 
 namespace cairn::gpu {
 
-// Builds DeviceAggregates over a run, whose row ids are those of the columns' values. Waits.
-// Key is uint32_t or uint64_t. Errors as MakeDeviceAggregates'.
+// Builds DeviceAggregates over a run, whose row ids are indexes into the columns' values. Waits.
+// Key is uint32_t or uint64_t. Errors: those of MakeDeviceAggregates.
 template <typename Key>
 absl::StatusOr<std::unique_ptr<DeviceAggregates>> BuildAggregates(
     DeviceRun<Key> run, absl::Span<const DeviceColumn> columns,

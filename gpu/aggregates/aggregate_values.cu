@@ -26,7 +26,7 @@ struct ColumnReader {
   __device__ T At(size_t i) const {
     return static_cast<const T*>(values)[i];
   }
-  // The number that the value is compared as.
+  // The integer as which the value is compared.
   __device__ uint64_t NumberAt(size_t i) const {
     switch (type) {
       case DataType::kU32:
@@ -58,7 +58,7 @@ struct ColumnReader {
   static constexpr uint64_t kSign64 = uint64_t{1} << 63;
 };
 
-// Every thread's least and greatest numbers, into least[0] and greatest[0].
+// Computes the minimum and maximum numbers over all threads, in least[0] and greatest[0].
 __global__ void FindSpan(ColumnReader column, size_t size, unsigned long long* least,
                          unsigned long long* greatest) {
   unsigned long long low = ~0ull, high = 0;
@@ -107,7 +107,7 @@ struct Add {
   __device__ Sum operator()(const Sum& a, const Sum& b) const { return a + b; }
 };
 
-// Entry i as a stretch of its own.
+// Entry i as a segment of its own.
 template <typename Key, typename Value>
 struct EntrySegment {
   const Key* keys;
@@ -116,7 +116,7 @@ struct EntrySegment {
     return {codes[i], i == 0 || keys[i] != keys[i - 1] ? 1u : 0u};
   }
 };
-// Where a scan over them writes: what a key comes to at its last entry.
+// Output of a scan over the segments: writes the combined value of a key at the key's last entry.
 template <typename Key, typename Value>
 struct LastOfKey {
   const Key* keys;

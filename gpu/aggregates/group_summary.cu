@@ -28,7 +28,7 @@ __global__ void CombineLeaves(const Value* values, const Position* first, size_t
   });
 }
 
-// A block a group, a thread a leaf.
+// One block per group, one thread per leaf.
 template <typename Value>
 __global__ void __launch_bounds__(kGroupLeaves)
     CombineGroups(const Value* leaves, Value* before, Value* behind, Value* lines, Value* groups) {
@@ -54,8 +54,8 @@ __global__ void __launch_bounds__(kGroupLeaves)
   lines[leaf / kLineLeaves] = line;
 }
 
-// The groups of a level's halves in the order in which they come together: from the middle down in
-// the half before it, up in that behind.
+// The groups of a level's halves in the order in which they are combined: from the middle downward
+// in the first half, upward in the second half.
 struct OrderOfHalves {
   int level;
   __host__ __device__ size_t operator()(size_t i) const {

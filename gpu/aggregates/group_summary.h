@@ -11,33 +11,33 @@
 
 namespace cairn::gpu {
 
-// Leaves of a group, and of a line within it.
+// Leaves per group, and per line within it.
 inline constexpr uint32_t kGroupLeaves = 256, kLineLeaves = 16;
 
-// What stretches of leaves come to: the least number (uint32_t, uint64_t) or the sum (double). A
-// leaf is a primary one with all that it is linked to.
+// The combined values of ranges of leaves: the minimum (uint32_t, uint64_t) or the sum (double). A
+// leaf means a primary leaf with all its linked leaves.
 //
-// The table answers for groups [a, b], a < b, by two reads, and nothing is counted twice, so that
-// sums do as well as extremes (a disjoint sparse table): where the highest bit in which a and b
-// differ is k, level k has, for each group of a half of 2^k groups, what it comes to with those
-// between it and the middle.
+// The table returns the result of groups [a, b], a < b, with two reads. No value is counted twice,
+// so this works for sums as well as for minimums (a disjoint sparse table). Let k be the highest
+// bit in which a and b differ. Level k consists of halves of 2^k groups, and has for each group the
+// combined value of the groups from it to the middle.
 template <typename Value>
 struct GroupSummary {
-  DeviceBuffer<Value> leaves;  // of each leaf, to whole groups; what is behind the last is nothing
-  DeviceBuffer<Value> lines;   // of each line of leaves
+  DeviceBuffer<Value> leaves;  // one per leaf, padded to whole groups with Nothing()
+  DeviceBuffer<Value> lines;   // one per line of leaves
   DeviceBuffer<Value> table;   // [levels][groups]; level 0 has the groups themselves
   uint32_t groups = 0;
 
   size_t memory_bytes() const { return leaves.bytes() + lines.bytes() + table.bytes(); }
 };
 
-// What the leaves of a group before and behind each leaf come to.
+// The combined values of a group's leaves before and after each leaf.
 template <typename Value>
 struct GroupOutside {
   DeviceBuffer<Value> before, behind;
 };
 
-// Of leaves with values [first[i], first[i + 1]), at least one leaf.
+// Summarizes at least one leaf; leaf i has the values [first[i], first[i + 1]).
 template <typename Value>
 absl::StatusOr<GroupSummary<Value>> SummariseGroups(const Value* values, const Position* first,
                                                     size_t leaves, GroupOutside<Value>* outside,

@@ -5,7 +5,7 @@
 
 namespace cairn::gpu {
 
-// How values come together: doubles are added, numbers give the least.
+// Combines values: doubles are added; for integers the minimum is taken.
 template <typename Value>
 __device__ inline Value Combine(Value a, Value b) {
   if constexpr (std::is_floating_point_v<Value>) {
@@ -14,14 +14,14 @@ __device__ inline Value Combine(Value a, Value b) {
     return a < b ? a : b;
   }
 }
-// What changes nothing.
+// The neutral element of Combine.
 template <typename Value>
 constexpr Value Nothing() {
   return std::is_floating_point_v<Value> ? Value{0} : static_cast<Value>(~uint64_t{0});
 }
 
-// A stretch of values that a scan has come over: how many segments begin in it, and what the last
-// one comes to.
+// A range of values that a scan has processed: the number of segments that begin in it, and the
+// combined value of the last one.
 template <typename Value>
 struct Segments {
   Value value;

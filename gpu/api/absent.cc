@@ -1,4 +1,4 @@
-// What stands in for this folder in a build without CUDA.
+// Replaces this folder in a build without CUDA.
 
 #include "absl/strings/str_format.h"
 #include "cairn/device.h"
@@ -9,7 +9,7 @@
 namespace cairn {
 namespace {
 
-constexpr char kNoCuda[] = "no CUDA device: this build is without CUDA";
+constexpr char kNoCuda[] = "no CUDA device: Cairn was built without CUDA";
 
 absl::Status Unavailable(std::string_view factory) {
   return absl::UnavailableError(absl::StrFormat("ordered index '%s': %s", factory, kNoCuda));
@@ -47,7 +47,7 @@ absl::StatusOr<std::unique_ptr<UpdatableDeviceIndex>> MakeUpdatableDeviceIndex(
   return Unavailable(factory);
 }
 
-// There is no index to call these on, but a program that does must link.
+// No index exists to call these on, but programs that call them must link.
 absl::Status DeviceIndex::Execute(const DeviceBatch&, DeviceStream) const {
   return absl::UnavailableError(kNoCuda);
 }

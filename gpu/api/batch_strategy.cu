@@ -40,7 +40,8 @@ absl::Status SortPairs(const Key* keys, const uint32_t* values, size_t size, int
   return absl::OkStatus();
 }
 
-// Sorts the queries by their leading `bits`; query_of[i] is the place among `keys` of sorted[i].
+// Sorts the queries by their leading `bits` bits. query_of[i] is the position among `keys` of
+// sorted[i].
 template <typename Key>
 absl::Status OrderQueries(const Key* keys, size_t size, int bits, Key* sorted, uint32_t* query_of,
                           cudaStream_t stream) {
@@ -51,20 +52,21 @@ absl::Status OrderQueries(const Key* keys, size_t size, int bits, Key* sorted, u
   return SortPairs(keys, places.data(), size, kBits - bits, kBits, sorted, query_of, stream);
 }
 
-// Writes values[i] to out[places[i]], if they are wanted (not null).
+// Writes values[i] to out[places[i]]; does nothing if `out` is null.
 template <typename T>
 absl::Status ScatterTo(const T* values, const uint32_t* places, size_t size, T* out,
                        cudaStream_t stream) {
   if (out == nullptr) return absl::OkStatus();
-  // Gathering the results by the leading bits of their places first does not pay: of 2^27 it takes
-  // 1.1 ms, and writing them then 7.3 instead of 7.5 (8 bits), 2.0 and 5.6 (10 bits).
+  // It does not pay to first group the results by the leading bits of their positions. For 2^27
+  // results, grouping takes 1.1 ms and scattering then 7.3 ms, not 7.5 (8 bits), or 2.0 and 5.6 ms
+  // (10 bits).
   CAIRN_RETURN_IF_LAUNCH_FAILS("Scatter", SimpleShape(size), stream, Scatter<T>, values, places,
                                size, out);
   return absl::OkStatus();
 }
 
-// Answers the queries, whose keys are `keys`, in another order, and the results in the one asked
-// for.
+// Executes the queries, whose keys are `keys`, in another order, and writes the results in the
+// requested order.
 template <typename Key>
 absl::Status AnswerInOrder(const DeviceIndex& index, const DeviceBatch& batch, const Key* keys,
                            const DeviceStrategyOptions& options, uint32_t* query_of,
@@ -74,7 +76,7 @@ absl::Status AnswerInOrder(const DeviceIndex& index, const DeviceBatch& batch, c
   ASSIGN_OR_RETURN(DeviceBuffer<Key> sorted, DeviceBuffer<Key>::Allocate(size, stream));
   DeviceBatch in_order = batch;
   in_order.keys = DeviceKeys(sorted.data(), size);
-  // Places among the caller's results, and results on their way there.
+  // Positions among the caller's results, and temporary results.
   const bool finds = batch.operation == Operation::kContains;
   const bool has_ends = batch.operation == Operation::kEqualRange;
   ASSIGN_OR_RETURN(const DeviceBuffer<uint32_t> own,
@@ -103,19 +105,20 @@ absl::Status CheckOptions(const DeviceBatch& batch, const DeviceStrategyOptions&
   const bool by_key = options.order == ResultOrder::kKey;
   if (by_key && (options.strategy == Strategy::kUnbuffered || TakesRanges(batch.operation))) {
     return absl::InvalidArgumentError(
-        "ranges, and unbuffered batches, have no other order than the caller's");
+        "results in key order: not supported for ranges or the unbuffered strategy");
   }
   if (by_key != (query_of != nullptr)) {
-    return absl::InvalidArgumentError(by_key ? "results in key order need the queries' numbers"
-                                             : "results in the caller's order have no numbers");
+    return absl::InvalidArgumentError(
+        by_key ? "query_of: expected an array for results in key order, got null"
+               : "query_of: expected null for results in the caller's order");
   }
   if (options.part_bits < 1 || options.part_bits > 16) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("parts are made by 1 to 16 leading bits, not %d", options.part_bits));
+        absl::StrFormat("part_bits: expected 1 to 16, got %d", options.part_bits));
   }
   if (batch.size() > kMaxEntries) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("a batch of %d keys; a strategy takes %d", batch.size(), kMaxEntries));
+        absl::StrFormat("batch: got %d keys, expected at most %d", batch.size(), kMaxEntries));
   }
   return absl::OkStatus();
 }
@@ -127,13 +130,14 @@ absl::Status Execute(const DeviceIndex& index, const DeviceBatch& batch,
                      DeviceStream stream) {
   RETURN_IF_ERROR(CheckOptions(batch, options, query_of));
   const DeviceKeys keys = batch.keys;
-  // Those whose kind is not the index's are the index's to refuse, and so are operations on rows.
+  // The index itself refuses keys of another type and operations on rows.
   if (options.strategy == Strategy::kUnbuffered || TakesRanges(batch.operation) ||
       batch.operation == Operation::kFind || keys.empty() || keys.kind() != index.kind()) {
     return index.Execute(batch, stream);
   }
   if (keys.kind() == PhysicalType::kBytes) {
-    return absl::UnimplementedError("a GPU puts batches of bytes in no other order");
+    return absl::UnimplementedError(
+        "byte-string keys: only the unbuffered strategy is supported on a GPU");
   }
   const OnDevice on_device(index.device());
   return keys.kind() == PhysicalType::kU32

@@ -15,7 +15,7 @@
 namespace cairn::gpu {
 namespace {
 
-// What is built: packed leaves, where there is a code, or else a tree of partial keys.
+// The structure to build: packed leaves if there is a code, otherwise a tree of partial keys.
 struct Choice {
   std::optional<TextCode> code;
   PackedIndexOptions packed;
@@ -36,8 +36,8 @@ absl::StatusOr<Choice> Choose(FactoryString factory, const SortedRun& run, int t
     choice.code = TextCode::Of(run.bytes(), threads);
     if (!any && !choice.code.has_value()) {
       return absl::UnimplementedError(absl::StrFormat(
-          "ordered index '%s': gpu:packed takes keys of bytes that are of at most %d, and have "
-          "numbers of 128 bits; gpu:auto and gpu:partial_key take all",
+          "ordered index '%s': gpu:packed expects byte-string keys of at most %d bytes that can be "
+          "encoded in 128 bits; use gpu:auto or gpu:partial_key",
           factory.text, TextCode::kMaxPositions));
     }
   }
@@ -52,20 +52,21 @@ absl::Status CheckForBytes(const FactoryString& factory) {
     if (factory.structure == structure) return absl::OkStatus();
   }
   return absl::UnimplementedError(absl::StrFormat(
-      "ordered index '%s': of bytes a GPU has gpu:auto, gpu:packed and gpu:partial_key",
+      "ordered index '%s': byte-string keys: expected gpu:auto, gpu:packed or gpu:partial_key",
       factory.text));
 }
 
 absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildFromBytes(FactoryString factory,
                                                             const SortedRun& run, int threads,
                                                             cudaStream_t stream) {
-  return Guarded(
-      "building an index of strings", [&]() -> absl::StatusOr<std::unique_ptr<DeviceIndex>> {
-        ASSIGN_OR_RETURN(const Choice choice, Choose(std::move(factory), run, threads));
-        return choice.code.has_value()
-                   ? BuildPackedTextIndex(run, *choice.code, choice.packed, threads, stream)
-                   : BuildStringIndex(run, choice.strings, threads, stream);
-      });
+  return Guarded("building an index of byte-string keys",
+                 [&]() -> absl::StatusOr<std::unique_ptr<DeviceIndex>> {
+                   ASSIGN_OR_RETURN(const Choice choice, Choose(std::move(factory), run, threads));
+                   return choice.code.has_value()
+                              ? BuildPackedTextIndex(run, *choice.code, choice.packed, threads,
+                                                     stream)
+                              : BuildStringIndex(run, choice.strings, threads, stream);
+                 });
 }
 
 absl::StatusOr<DeviceBytes> PredictFromBytes(FactoryString factory, const SortedRun& run,

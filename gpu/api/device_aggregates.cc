@@ -26,7 +26,8 @@ using MadeAggregates = absl::StatusOr<std::unique_ptr<DeviceAggregates>>;
 
 absl::Status CheckAggregatedKeys(PhysicalType kind) {
   if (kind != PhysicalType::kBytes) return absl::OkStatus();
-  return absl::UnimplementedError("aggregates on a device: expected keys of numbers, found bytes");
+  return absl::UnimplementedError(
+      "aggregates on a device: expected integer keys, got byte strings");
 }
 
 absl::Status CheckUsableDevice(int device) {
@@ -35,10 +36,10 @@ absl::Status CheckUsableDevice(int device) {
     return absl::OkStatus();
   }
   return absl::UnavailableError(
-      absl::StrFormat("no usable CUDA device %d; there are %d", device, devices.size()));
+      absl::StrFormat("no usable CUDA device %d; found %d", device, devices.size()));
 }
 
-// Sorted by key, with the numbers of their values.
+// Sorts entries by key, each with the index of its value.
 template <typename Key>
 absl::StatusOr<gpu::DeviceRun<Key>> SortForAggregates(const Key* keys, const RowId* row_ids,
                                                       size_t size, cudaStream_t stream) {
@@ -47,7 +48,7 @@ absl::StatusOr<gpu::DeviceRun<Key>> SortForAggregates(const Key* keys, const Row
   return gpu::SortToRun(keys, numbers.data(), size, stream);
 }
 
-// Builds from make_run(stream), and waits.
+// Builds from make_run(stream) and waits.
 template <typename Key, typename MakeRun>
 MadeAggregates BuildAndWaitFor(MakeRun make_run, absl::Span<const DeviceColumn> columns,
                                absl::Span<const DeviceAggregate> aggregates, cudaStream_t stream) {
@@ -71,18 +72,19 @@ absl::Status DeviceAggregates::Execute(const DeviceRanges& ranges, const DeviceA
                                                       ranges.lower.size(), ranges.upper.size()));
   }
   if (ranges.lower_bound == Bound::kPrefix || ranges.upper_bound == Bound::kPrefix) {
-    return absl::InvalidArgumentError("a prefix is an upper bound for keys of bytes");
+    return absl::InvalidArgumentError(
+        "Bound::kPrefix: expected as an upper bound of byte-string keys only");
   }
   for (const auto& [keys, bound] :
        {std::pair(ranges.lower, ranges.lower_bound), std::pair(ranges.upper, ranges.upper_bound)}) {
     if (keys.empty() || bound == Bound::kOpen || keys.kind() == kind_) continue;
     return absl::InvalidArgumentError(
-        absl::StrFormat("the batch holds %s keys, the aggregates are of %s keys",
+        absl::StrFormat("batch: got %s keys, but the aggregates have %s keys",
                         PhysicalTypeName(keys.kind()), PhysicalTypeName(kind_)));
   }
   if (aggregate.function > AggregateFunction::kMax) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("%d is no aggregate function", static_cast<int>(aggregate.function)));
+        absl::StrFormat("invalid aggregate function: %d", static_cast<int>(aggregate.function)));
   }
   if (ranges.size() == 0) return absl::OkStatus();
   const gpu::OnDevice on_device(device_);

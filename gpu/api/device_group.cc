@@ -35,11 +35,12 @@ absl::Status GroupError(const std::string& what) {
 
 absl::Status CheckGroup(size_t members, const DeviceGroupOptions& options) {
   if (members < 1 || members > kMaxGroupMembers) {
-    return GroupError(absl::StrFormat("%d members; it has 1 to %d", members, kMaxGroupMembers));
+    return GroupError(
+        absl::StrFormat("got %d members, expected 1 to %d", members, kMaxGroupMembers));
   }
   constexpr size_t kMaxChunk = size_t{1} << 30;
   if (options.chunk_queries > kMaxChunk) {
-    return GroupError(absl::StrFormat("chunks of %d queries; they have at most %d",
+    return GroupError(absl::StrFormat("chunk_queries: got %d, expected at most %d",
                                       options.chunk_queries, kMaxChunk));
   }
   return absl::OkStatus();
@@ -52,15 +53,15 @@ uint64_t GreatestKey(PhysicalType kind) {
 
 absl::Status CheckNumbers(PhysicalType kind) {
   if (kind != PhysicalType::kBytes) return absl::OkStatus();
-  return absl::UnimplementedError("device group: shards of keys of bytes; replicas take them");
+  return absl::UnimplementedError("device group: byte-string keys cannot be sharded; use replicas");
 }
 
-// What a group is made of: the members, whose indexes are at the same places of `owned`.
+// The parts of a group. The index of members[i] is owned[i].
 struct Parts {
   std::vector<std::unique_ptr<const DeviceIndex>> owned;
   std::vector<GroupMember> members;
   std::optional<ShardRouting> routing;
-  std::optional<SortedRun> run;  // of all entries, where there is one
+  std::optional<SortedRun> run;  // all entries, if they are in one run
   bool wide_rows = false;
 
   void Add(std::unique_ptr<const DeviceIndex> index, std::optional<SortedRun> run_of_member,
@@ -70,7 +71,8 @@ struct Parts {
   }
 };
 
-// An index of each run on its device; all have their rows as they are, or their numbers besides.
+// Builds an index of each run on its device. With parts->wide_rows, row ids contain the member's
+// number.
 absl::Status BuildMembers(std::string_view factory, const std::vector<SortedRun>& runs,
                           absl::Span<const int> devices, Parts* parts) {
   for (size_t i = 0; i < runs.size(); ++i) {
@@ -81,7 +83,7 @@ absl::Status BuildMembers(std::string_view factory, const std::vector<SortedRun>
   return absl::OkStatus();
 }
 
-// InvalidArgument unless the keys are the least and the greatest of the index's.
+// InvalidArgument unless the keys are the index's minimum and maximum.
 absl::Status CheckShardKeys(const DeviceIndex& index, const ShardKeys& keys, size_t shard) {
   if (keys.empty) return absl::OkStatus();
   const gpu::OnDevice on_device(index.device());
@@ -105,13 +107,13 @@ absl::Status CheckShardKeys(const DeviceIndex& index, const ShardKeys& keys, siz
   if (first == 0 && behind_first > 0 && behind_last == index.size() && last < index.size()) {
     return absl::OkStatus();
   }
-  return GroupError(absl::StrFormat("shard %d: keys %d and %d are not its least and greatest",
+  return GroupError(absl::StrFormat("shard %d: keys %d and %d are not its minimum and maximum",
                                     shard, keys.first, keys.last));
 }
 
 }  // namespace
 
-// What answers for a group, and owns it.
+// Executes a group's host batches and owns the group's indexes.
 class DeviceGroup::Host {
  public:
   static absl::StatusOr<std::unique_ptr<DeviceGroup>> Make(Parts parts,
@@ -304,12 +306,12 @@ uint64_t DeviceGroup::memory_bytes() const {
 }
 
 absl::Status DeviceGroup::Execute(const WideDeviceBatch& batch, DeviceStream stream) const {
-  return Guarded("asking a device group", [&]() -> absl::Status {
-    RETURN_IF_ERROR(gpu::CheckNotCapturing("device group", "answering", stream));
+  return Guarded("executing a batch on a device group", [&]() -> absl::Status {
+    RETURN_IF_ERROR(gpu::CheckNotCapturing("device group", "executing a batch", stream));
     ASSIGN_OR_RETURN(const int device, gpu::DeviceOfStream(stream));
     if (!state_->HasDevice(device)) {
       return GroupError(
-          absl::StrFormat("the stream is of device %d, which is none of the group's", device));
+          absl::StrFormat("the stream belongs to device %d, which is not in the group", device));
     }
     return gpu::AnswerWide(*state_, batch, device, stream);
   });
@@ -318,17 +320,18 @@ absl::Status DeviceGroup::Execute(const WideDeviceBatch& batch, DeviceStream str
 absl::StatusOr<const DeviceIndex*> DeviceGroup::On(int device) const {
   if (!host_->has_views()) {
     return absl::FailedPreconditionError(
-        "device group: rows or positions do not fit 32 bits; WideDeviceBatch has 64");
+        "device group: row ids or positions do not fit 32 bits; use WideDeviceBatch");
   }
   const DeviceIndex* const view = host_->ViewOf(device);
   if (view == nullptr) {
-    return GroupError(absl::StrFormat("device %d is none of the group's", device));
+    return GroupError(absl::StrFormat("device %d is not in the group", device));
   }
   return view;
 }
 
 absl::Status DeviceGroup::Execute(const Batch& batch) const {
-  return Guarded("asking a device group", [&] { return host_->batches().Execute(batch); });
+  return Guarded("executing a batch on a device group",
+                 [&] { return host_->batches().Execute(batch); });
 }
 
 }  // namespace cairn

@@ -1,4 +1,4 @@
-// What stands in for device_group.cc in a build without CUDA.
+// Replaces device_group.cc in a build without CUDA.
 
 #include <cstdlib>
 
@@ -8,7 +8,7 @@
 namespace cairn {
 namespace {
 
-constexpr char kNoGroups[] = "device group: this build is without CUDA";
+constexpr char kNoGroups[] = "device group: Cairn was built without CUDA";
 
 absl::Status NoGroup(std::string_view factory) {
   return absl::UnavailableError(absl::StrFormat("ordered index '%s': %s", factory, kNoGroups));
@@ -16,7 +16,7 @@ absl::Status NoGroup(std::string_view factory) {
 
 }  // namespace
 
-// Of groups none is ever made.
+// No group is ever created.
 class gpu::GroupState {};
 class DeviceGroup::Host {};
 DeviceGroup::~DeviceGroup() = default;
@@ -62,7 +62,7 @@ size_t DeviceGroup::members() const {
   return 0;
 }
 const DeviceIndex& DeviceGroup::member(size_t) const {
-  std::abort();  // there is none
+  std::abort();  // unreachable, because no group exists
 }
 size_t DeviceGroup::lost_members() const {
   return 0;

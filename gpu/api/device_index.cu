@@ -27,7 +27,7 @@ __global__ void Fill(Position* positions, size_t size, Position value) {
   ForEachIndex(size, [=](size_t i) { positions[i] = value; });
 }
 
-// Ranges whose ends have crossed are empty.
+// Makes ranges with crossed ends empty.
 __global__ void MendCrossed(const Position* begin, Position* end, size_t size) {
   ForEachIndex(size, [=](size_t i) { end[i] = max(begin[i], end[i]); });
 }
@@ -37,7 +37,8 @@ __global__ void Subtract(const Position* begin, const Position* end, uint64_t* c
   ForEachIndex(size, [=](size_t i) { counts[i] = end[i] - begin[i]; });
 }
 
-// counts[i] = what range i gives, at most `limit`; a descending scan begins at its last entries.
+// counts[i] = the number of entries that range i returns, at most `limit`. For a descending scan,
+// moves begin[i] so that the range has its last entries.
 __global__ void LimitRanges(Position* begin, const Position* end, uint64_t* counts, size_t size,
                             uint64_t limit, bool descending) {
   ForEachIndex(size, [=](size_t i) {
@@ -47,8 +48,8 @@ __global__ void LimitRanges(Position* begin, const Position* end, uint64_t* coun
   });
 }
 
-// Keeps the rows that go before row_ids[capacity]: kept[i] = offsets[i], at most the capacity. What
-// is left of a descending range are its last entries.
+// Keeps the row ids that are written before row_ids[capacity]: kept[i] = offsets[i], at most the
+// capacity. A truncated descending range keeps its last entries.
 __global__ void KeepRows(Position* begin, const uint64_t* offsets, uint64_t* kept, size_t size,
                          uint64_t capacity, bool descending) {
   ForEachIndex(size, [=](size_t i) {
@@ -60,7 +61,8 @@ __global__ void KeepRows(Position* begin, const uint64_t* offsets, uint64_t* kep
   });
 }
 
-// Rows up to one of them, as a scan adds them: how many there are, above, and the last one, below.
+// The rows seen so far, in the form that a scan adds them: their number in the upper half, and a
+// row id in the lower half.
 struct OneRow {
   __device__ uint64_t operator()(RowId row_id) const {
     return (row_id != kNoRow ? uint64_t{1} << 32 : 0) | row_id;
@@ -69,7 +71,8 @@ struct OneRow {
 struct AddRows {
   __device__ uint64_t operator()(uint64_t a, uint64_t b) const { return (a >> 32 << 32) + b; }
 };
-// Where a scan of rows writes: the count behind each to its offset, and each row to its place.
+// Output of a scan of row ids: writes the running count to the query's offset, and each row id to
+// its position.
 struct RowPlaces {
   uint64_t* offsets;
   RowId* row_ids;
@@ -85,7 +88,7 @@ struct RowPlaces {
 
 absl::Status CheckKind(PhysicalType index, DeviceKeys keys) {
   if (keys.empty() || keys.kind() == index) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrFormat("the batch holds %s keys, the index %s",
+  return absl::InvalidArgumentError(absl::StrFormat("batch: got %s keys, but the index has %s",
                                                     PhysicalTypeName(keys.kind()),
                                                     PhysicalTypeName(index)));
 }
@@ -97,20 +100,22 @@ absl::Status CheckRanges(PhysicalType index, const DeviceRanges& ranges) {
   }
   if (ranges.lower_bound == Bound::kPrefix ||
       (ranges.upper_bound == Bound::kPrefix && index != PhysicalType::kBytes)) {
-    return absl::InvalidArgumentError("a prefix is an upper bound for keys of bytes");
+    return absl::InvalidArgumentError(
+        "Bound::kPrefix: expected as an upper bound of byte-string keys only");
   }
   RETURN_IF_ERROR(CheckKind(index, ranges.lower));
   return CheckKind(index, ranges.upper);
 }
 
-// Whether each range holds the entries of one key, which is both its ends.
+// Whether each range has the entries of exactly one key, which is both its lower and upper bound.
 bool AreEqualRanges(const DeviceRanges& ranges) {
   return ranges.lower_bound == Bound::kInclusive && ranges.upper_bound == Bound::kInclusive &&
          ranges.lower.data() == ranges.upper.data() &&
          ranges.lower.offsets() == ranges.upper.offsets();
 }
 
-// What a call that reads the index gives, once whoever frees the index's memory knows of it.
+// The result of a call that reads the index, after recording the use, so that the index's memory is
+// not freed too early.
 absl::Status AfterUse(absl::Status status, int device, DeviceStream stream) {
   absl::Status noted = gpu::NoteUse(device, stream);
   return status.ok() ? noted : status;
@@ -125,7 +130,7 @@ absl::Status DeviceIndex::FindEqualRanges(DeviceKeys keys, Position* begin, Posi
 }
 
 absl::Status DeviceIndex::FindPrefixEnds(DeviceKeys, Position*, DeviceStream) const {
-  return absl::UnimplementedError("prefixes are of keys of bytes");
+  return absl::UnimplementedError("prefixes: expected byte-string keys");
 }
 
 absl::Status DeviceIndex::FindPositions(const DeviceRanges& ranges, Position* begin, Position* end,
@@ -189,7 +194,7 @@ absl::Status DeviceIndex::Execute(const DeviceBatch& batch, DeviceStream stream)
       break;
   }
   return absl::InvalidArgumentError(
-      "on a device rows are found in two steps, by PlanScan and CopyRows");
+      "Find and Scan are not supported in device memory; use PlanScan and CopyRows");
 }
 
 absl::Status DeviceIndex::PlanScan(const DeviceRanges& ranges, uint64_t limit, Order order,
@@ -243,7 +248,7 @@ absl::Status DeviceIndex::Scan(const DeviceRanges& ranges, uint64_t limit, Order
   ASSIGN_OR_RETURN(DeviceBuffer<uint64_t> kept, DeviceBuffer<uint64_t>::Allocate(size + 1, stream));
   CAIRN_RETURN_IF_LAUNCH_FAILS("KeepRows", SimpleShape(size), stream, KeepRows, begin.data(),
                                offsets, kept.data(), size, capacity, order == Order::kDescending);
-  // No more than there can be: what is enqueued is sized by it.
+  // Limited to the possible number of rows, because it determines the size of what is enqueued.
   const uint64_t most = std::min(limit, uint64_t{size_});
   const uint64_t rows = most > capacity / size ? capacity : most * size;
   return CopyRows(begin.data(), kept.data(), size, rows, order, row_ids, stream);

@@ -37,32 +37,33 @@ struct DeviceIndexGroup::Impl {
   std::vector<WhereColumn> columns;
   std::vector<gpu::KeySample> samples;
   std::vector<uint32_t> entries;
-  DeviceBuffer<gpu::WhereKeysView> keys;  // by column
+  DeviceBuffer<gpu::WhereKeysView> keys;  // one per column
 
-  // make(number) gives the columns; enqueued on `stream`, and waited for.
+  // make(number) returns the columns. Enqueues the build on `stream` and waits for it.
   template <typename Make>
   static absl::StatusOr<std::unique_ptr<Impl>> Build(uint64_t rows, size_t columns, int device,
                                                      cudaStream_t stream, Make make);
   absl::StatusOr<WhereDecision> Decide(const DevicePredicate& where, bool only_count,
                                        DeviceWhereStrategy strategy) const;
-  // Adds to *count, or sets bits in a bitmap and counts those of each tile.
+  // Adds the matches to *count, or sets their bits in a bitmap and counts those of each tile.
   absl::Status Search(const WhereDecision& decision, unsigned long long* count, uint32_t* bitmap,
                       uint64_t* tile_counts, cudaStream_t stream) const;
 };
 
 namespace {
 
-// Of shared memory that kernels take besides what they are given.
+// Shared memory that kernels use in addition to the requested amount.
 constexpr size_t kOwnSharedBytes = 1024;
 
 absl::Status CheckGroup(uint64_t rows, size_t columns) {
   if (rows > kMaxEntries) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("a group of %d rows, more than the %d that it takes", rows, kMaxEntries));
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "DeviceIndexGroup: got %d rows, more than the %d supported", rows, kMaxEntries));
   }
   if (columns > DeviceIndexGroup::kMaxColumns) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "%d columns, more than the %d that a group takes", columns, DeviceIndexGroup::kMaxColumns));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("DeviceIndexGroup: got %d columns, more than the %d supported", columns,
+                        DeviceIndexGroup::kMaxColumns));
   }
   return absl::OkStatus();
 }
@@ -70,7 +71,7 @@ absl::Status CheckGroup(uint64_t rows, size_t columns) {
 absl::Status CheckColumnKind(PhysicalType kind, size_t number) {
   if (kind != PhysicalType::kBytes) return absl::OkStatus();
   return absl::UnimplementedError(absl::StrFormat(
-      "column %d: a group in device memory takes keys of u32 and u64, not of bytes", number));
+      "column %d: DeviceIndexGroup expects u32 or u64 keys, got byte strings", number));
 }
 
 template <typename Key>
@@ -104,7 +105,7 @@ absl::StatusOr<std::unique_ptr<DeviceIndexGroup::Impl>> DeviceIndexGroup::Impl::
   impl->device = device;
   ASSIGN_OR_RETURN(const size_t shared, gpu::MostSharedBytes());
   impl->shared_bytes = shared > kOwnSharedBytes ? shared - kOwnSharedBytes : 0;
-  // A group of no rows has no columns in memory, only their number.
+  // A group without rows has no columns in memory, only their number.
   impl->samples.resize(columns);
   impl->entries.resize(columns);
   if (rows == 0 || columns == 0) return impl;
@@ -177,14 +178,13 @@ DeviceIndexGroup::~DeviceIndexGroup() {
 absl::StatusOr<std::unique_ptr<DeviceIndexGroup>> DeviceIndexGroup::Create(
     uint64_t rows, absl::Span<const Column> columns, DeviceStream stream) {
   return Guarded(
-      "making a group in device memory",
-      [&]() -> absl::StatusOr<std::unique_ptr<DeviceIndexGroup>> {
+      "building a DeviceIndexGroup", [&]() -> absl::StatusOr<std::unique_ptr<DeviceIndexGroup>> {
         ASSIGN_OR_RETURN(const auto devices, ListDevices());
         RETURN_IF_ERROR(CheckGroup(rows, columns.size()));
         for (size_t i = 0; i < columns.size(); ++i) {
           RETURN_IF_ERROR(CheckColumnKind(columns[i].keys.kind(), i));
         }
-        RETURN_IF_ERROR(gpu::CheckNotCapturing("a group in device memory", "building", stream));
+        RETURN_IF_ERROR(gpu::CheckNotCapturing("DeviceIndexGroup", "building", stream));
         const gpu::BesideCaptures beside;
         ASSIGN_OR_RETURN(const int device, gpu::DeviceOfStream(stream));
         const gpu::OnDevice on_device(device);
@@ -206,13 +206,12 @@ absl::StatusOr<std::unique_ptr<DeviceIndexGroup>> DeviceIndexGroup::Create(
 absl::StatusOr<std::unique_ptr<DeviceIndexGroup>> DeviceIndexGroup::Create(
     uint64_t rows, absl::Span<const SortedRun> columns, int device) {
   return Guarded(
-      "making a group in device memory",
-      [&]() -> absl::StatusOr<std::unique_ptr<DeviceIndexGroup>> {
+      "building a DeviceIndexGroup", [&]() -> absl::StatusOr<std::unique_ptr<DeviceIndexGroup>> {
         ASSIGN_OR_RETURN(const auto devices, ListDevices());
         if (std::none_of(devices.begin(), devices.end(),
                          [&](const Device& d) { return d.ordinal == device; })) {
           return absl::UnavailableError(
-              absl::StrFormat("no usable CUDA device %d; there are %d", device, devices.size()));
+              absl::StrFormat("no usable CUDA device %d; found %d", device, devices.size()));
         }
         RETURN_IF_ERROR(CheckGroup(rows, columns.size()));
         for (size_t i = 0; i < columns.size(); ++i) {

@@ -1,4 +1,4 @@
-// What stands in for device_index_group.cc in a build without CUDA.
+// Replaces device_index_group.cc in a build without CUDA.
 
 #include "cairn/device/index_group.h"
 
@@ -6,8 +6,7 @@ namespace cairn {
 namespace {
 
 absl::Status NoDeviceForGroup() {
-  return absl::UnavailableError(
-      "a group in device memory: no CUDA device: this build is without CUDA");
+  return absl::UnavailableError("DeviceIndexGroup: no CUDA device: Cairn was built without CUDA");
 }
 
 }  // namespace
@@ -24,7 +23,7 @@ absl::StatusOr<std::unique_ptr<DeviceIndexGroup>> DeviceIndexGroup::Create(
   return NoDeviceForGroup();
 }
 
-// There is no group to call these on, but a program that does must link.
+// No group exists to call these on, but programs that call them must link.
 DeviceIndexGroup::DeviceIndexGroup(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 DeviceIndexGroup::~DeviceIndexGroup() = default;
 uint64_t DeviceIndexGroup::rows() const {

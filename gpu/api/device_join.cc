@@ -18,18 +18,19 @@ absl::Status CheckJoinSides(const DeviceEntries& left, const DeviceEntries& righ
     const char* const name = side == &left ? "left" : "right";
     if (side->keys.kind() == PhysicalType::kBytes && !side->keys.empty()) {
       return absl::InvalidArgumentError(
-          absl::StrFormat("a join on a device: expected numbers as %s keys, found bytes", name));
+          absl::StrFormat("join on a device: expected integer %s keys, got byte strings", name));
     }
     if (side->size() > kMaxEntries) {
-      return absl::InvalidArgumentError(absl::StrFormat(
-          "a join on a device: %d %s entries, more than %d", side->size(), name, kMaxEntries));
+      return absl::InvalidArgumentError(
+          absl::StrFormat("join on a device: got %d %s entries, expected at most %d", side->size(),
+                          name, kMaxEntries));
     }
   }
   if (left.keys.empty() || right.keys.empty() || left.keys.kind() == right.keys.kind()) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      absl::StrFormat("a join on a device: left keys of %s, right keys of %s",
+      absl::StrFormat("join on a device: left keys are %s, but right keys are %s",
                       PhysicalTypeName(left.keys.kind()), PhysicalTypeName(right.keys.kind())));
 }
 
@@ -39,18 +40,18 @@ gpu::JoinSide<Key> SideOf(const DeviceEntries& entries) {
           static_cast<uint32_t>(entries.size())};
 }
 
-// Calls enqueue(left, right), on the stream's device, or says that there are no pairs.
+// Calls enqueue(left, right) on the stream's device, or sets the total to 0 if there are no pairs.
 template <typename Enqueue>
 absl::Status JoinSides(const DeviceEntries& left, const DeviceEntries& right, uint64_t* total,
                        DeviceStream stream, Enqueue enqueue) {
   return Guarded("joining on a device", [&]() -> absl::Status {
     RETURN_IF_ERROR(CheckJoinSides(left, right));
     const gpu::BesideCaptures beside;
-    // A stream that is being captured does not say which device it is of.
+    // CUDA cannot report the device of a stream that is being captured.
     cudaPointerAttributes memory = {};
     CAIRN_RETURN_IF_CUDA_FAILS(cudaPointerGetAttributes(&memory, total));
     if (memory.type != cudaMemoryTypeDevice && memory.type != cudaMemoryTypeManaged) {
-      return absl::InvalidArgumentError("a join on a device: the total goes to no device memory");
+      return absl::InvalidArgumentError("join on a device: `total` must be in device memory");
     }
     const gpu::OnDevice on_device(memory.device);
     if (left.keys.empty() || right.keys.empty()) {

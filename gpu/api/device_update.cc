@@ -16,10 +16,10 @@
 namespace cairn {
 namespace {
 
-// What an update needs of its arguments.
+// Checks the arguments of an update.
 absl::Status CheckUpdate(const DeviceIndex& index, DeviceKeys keys, DeviceStream stream) {
   if (!keys.empty() && keys.kind() != index.kind()) {
-    return absl::InvalidArgumentError(absl::StrFormat("keys of %s for an index of %s",
+    return absl::InvalidArgumentError(absl::StrFormat("got %s keys, but the index has %s keys",
                                                       PhysicalTypeName(keys.kind()),
                                                       PhysicalTypeName(index.kind())));
   }
@@ -27,11 +27,12 @@ absl::Status CheckUpdate(const DeviceIndex& index, DeviceKeys keys, DeviceStream
   if (stream == nullptr) return absl::OkStatus();
   ASSIGN_OR_RETURN(const int device, gpu::DeviceOfStream(stream));
   if (device == index.device()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrFormat(
-      "an insertion on a stream of device %d, the index is on %d", device, index.device()));
+  return absl::InvalidArgumentError(
+      absl::StrFormat("insertion: the stream belongs to device %d, but the index is on device %d",
+                      device, index.device()));
 }
 
-// Runs update(), behind all that reads the index.
+// Runs update() after all enqueued work that reads the index.
 template <typename Update>
 auto RunUpdate(const DeviceIndex& index, DeviceKeys keys, DeviceStream stream, Update update)
     -> decltype(update()) {
@@ -44,14 +45,14 @@ auto RunUpdate(const DeviceIndex& index, DeviceKeys keys, DeviceStream stream, U
   });
 }
 
-// make() of a structure that takes insertions.
+// Calls make(), if `text` names a structure that supports insertions.
 template <typename Make>
 absl::StatusOr<std::unique_ptr<UpdatableDeviceIndex>> MakeUpdatable(std::string_view text,
                                                                     Make make) {
   ASSIGN_OR_RETURN(const FactoryString factory, FactoryString::Parse(text));
   if (factory.device == "gpu" && factory.structure != "btree") {
-    return absl::UnimplementedError(absl::StrFormat(
-        "ordered index '%s': of a GPU's structures gpu:btree takes insertions", text));
+    return absl::UnimplementedError(
+        absl::StrFormat("ordered index '%s': only gpu:btree supports insertions", text));
   }
   ASSIGN_OR_RETURN(std::unique_ptr<DeviceIndex> index, make());
   return std::unique_ptr<UpdatableDeviceIndex>(static_cast<UpdatableDeviceIndex*>(index.release()));

@@ -35,11 +35,11 @@ namespace cairn {
 namespace gpu {
 namespace {
 
-// The option aos or soa, if it is there.
+// The option aos or soa, if given.
 absl::StatusOr<std::optional<EntryLayout>> TakeLayout(FactoryString* factory) {
   ASSIGN_OR_RETURN(const bool aos, factory->TakeFlag("aos"));
   ASSIGN_OR_RETURN(const bool soa, factory->TakeFlag("soa"));
-  if (aos && soa) return factory->Bad("either aos or soa");
+  if (aos && soa) return factory->Bad("expected at most one of aos and soa");
   if (!aos && !soa) return std::optional<EntryLayout>();
   return std::optional(aos ? EntryLayout::kAoS : EntryLayout::kSoA);
 }
@@ -47,7 +47,7 @@ absl::StatusOr<std::optional<EntryLayout>> TakeLayout(FactoryString* factory) {
 // The option k.
 absl::StatusOr<int> TakeFanOut(FactoryString* factory, int otherwise) {
   const absl::StatusOr<int> k = factory->TakeNumber("k", 2, 33, otherwise);
-  if (k.ok() && !IsSearchFanOut(*k)) return factory->Bad("k is 2, 9, 17 or 33");
+  if (k.ok() && !IsSearchFanOut(*k)) return factory->Bad("k: expected 2, 9, 17 or 33");
   return k;
 }
 
@@ -87,12 +87,12 @@ absl::StatusOr<BPlusTreeOptions> TakeBPlusTreeOptions(FactoryString* factory) {
                    factory->TakeNumber("order", BPlusTreeLayout::kMinOrder,
                                        BPlusTreeLayout::kGreatestOrder, options.order));
   options.order = order;
-  if (!BPlusTreeLayout::IsOrder(order)) return factory->Bad("order= takes 8, 16, 32 or 64");
+  if (!BPlusTreeLayout::IsOrder(order)) return factory->Bad("order: expected 8, 16, 32 or 64");
   if (const auto fill = factory->Take("fill")) {
     const bool is_number =
         absl::SimpleAtod(absl::string_view(fill->data(), fill->size()), &options.fill);
     if (!is_number || !(options.fill >= 0.5 && options.fill <= 1)) {
-      return factory->Bad("fill= takes a number from 0.5 to 1");
+      return factory->Bad("fill: expected a number from 0.5 to 1");
     }
   }
   if (const auto method = factory->Take("method")) {
@@ -101,14 +101,14 @@ absl::StatusOr<BPlusTreeOptions> TakeBPlusTreeOptions(FactoryString* factory) {
     const auto found = std::ranges::find_if(
         kMethods, [&](BPlusTreeMethod m) { return *method == BPlusTreeMethodName(m); });
     if (found == std::end(kMethods)) {
-      return factory->Bad("method= takes binary, combined, brute or multiple");
+      return factory->Bad("method: expected binary, combined, brute or multiple");
     }
     options.method = *found;
   }
   return options;
 }
 
-// Builds a structure with the options that are taken from `factory`, all of them.
+// Builds a structure with the options taken from `factory`, and checks that no others are left.
 template <typename Key, typename Options, typename Index>
 absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildWith(
     absl::StatusOr<std::unique_ptr<Index>> (*build)(DeviceRun<Key>, const Options&, cudaStream_t),
@@ -119,7 +119,8 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildWith(
   return build(std::move(run), *options, stream);
 }
 
-// Builds the structure that `factory` names, on the current device; its option device= is taken.
+// Builds the structure that `factory` names on the current device. The option device= must have
+// been removed.
 template <typename Key>
 absl::StatusOr<std::unique_ptr<DeviceIndex>> Build(FactoryString factory, DeviceRun<Key> run,
                                                    cudaStream_t stream) {
@@ -150,39 +151,39 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> Build(FactoryString factory, Device
                      std::move(run), stream);
   }
   if (name == "partial_key") {
-    return absl::UnimplementedError(
-        absl::StrFormat("ordered index '%s': gpu:partial_key takes keys of bytes", factory.text));
+    return absl::UnimplementedError(absl::StrFormat(
+        "ordered index '%s': gpu:partial_key expects byte-string keys", factory.text));
   }
   return factory.Bad(
-      absl::StrFormat("there is no structure gpu:%s; there are gpu:auto, gpu:packed, gpu:btree, "
-                      "gpu:fast, gpu:pivot, gpu:eytzinger, gpu:sorted_array, gpu:partial_key",
+      absl::StrFormat("unknown structure gpu:%s; expected gpu:auto, gpu:packed, gpu:btree, "
+                      "gpu:fast, gpu:pivot, gpu:eytzinger, gpu:sorted_array or gpu:partial_key",
                       name));
 }
 
-// The parts of a string that must name a GPU's structure.
+// Parses a string that must name a GPU structure.
 absl::StatusOr<FactoryString> ParseForDevice(std::string_view text) {
   absl::StatusOr<FactoryString> factory = FactoryString::Parse(text);
   if (factory.ok() && factory->device != "gpu") {
-    return factory->Bad("a device index is a structure gpu:…");
+    return factory->Bad("a device index expects a gpu: structure");
   }
   return factory;
 }
 
-// OK if the ordinal is a device's; Unavailable, with the reason, where it is none.
+// OK if a device with this ordinal exists, otherwise Unavailable with the reason.
 absl::Status CheckDevice(const FactoryString& factory, int device) {
   const absl::StatusOr<std::vector<Device>> devices = ListDevices();
   std::string reason;
   if (!devices.ok()) {
     reason = std::string(devices.status().message());
   } else if (std::ranges::none_of(*devices, [&](const Device& d) { return d.ordinal == device; })) {
-    reason = absl::StrFormat("no usable CUDA device %d; there are %d", device, devices->size());
+    reason = absl::StrFormat("no usable CUDA device %d; found %d", device, devices->size());
   } else {
     return absl::OkStatus();
   }
   return absl::UnavailableError(absl::StrFormat("ordered index '%s': %s", factory.text, reason));
 }
 
-// Calls build(), which enqueues, and waits.
+// Calls build(), which enqueues the work, and waits for it.
 template <typename Enqueue>
 absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildAndWait(cudaStream_t stream, Enqueue build) {
   const auto build_all = [&] {
@@ -214,7 +215,7 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildFromEntries(FactoryString fact
   });
 }
 
-// The same, but for the wait, of a structure whose size follows from that of the run.
+// The same without waiting, for a structure whose size depends only on that of the run.
 template <typename Key>
 absl::StatusOr<std::unique_ptr<DeviceIndex>> Enqueue(FactoryString factory, const Key* keys,
                                                      const RowId* row_ids, size_t size,
@@ -223,8 +224,8 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> Enqueue(FactoryString factory, cons
   return Build<Key>(std::move(factory), std::move(run), stream);
 }
 
-// Entries in the memory of the stream's device: checks, and make(factory), with that device
-// current.
+// For entries in the memory of the stream's device: checks the arguments, then calls make(factory)
+// with that device current.
 template <typename Make>
 absl::StatusOr<std::unique_ptr<DeviceIndex>> MakeOnStream(std::string_view text, PhysicalType kind,
                                                           DeviceStream stream, Make make) {
@@ -237,7 +238,8 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> MakeOnStream(std::string_view text,
   const OnDevice on_device(device);
   if (kind == PhysicalType::kBytes) {
     return absl::UnimplementedError(absl::StrFormat(
-        "ordered index '%s': keys of bytes are indexed from a run on the host", text));
+        "ordered index '%s': byte-string keys can only be indexed from a run in host memory",
+        text));
   }
   return make(std::move(factory));
 }
@@ -297,8 +299,8 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> EnqueueDeviceIndex(std::string_view
       [&](FactoryString factory) -> absl::StatusOr<std::unique_ptr<DeviceIndex>> {
         if (factory.structure == "auto" || factory.structure == "packed") {
           return absl::UnimplementedError(absl::StrFormat(
-              "ordered index '%s': what packed leaves take follows from the keys, so building them "
-              "waits; gpu:fast, gpu:btree, gpu:pivot, gpu:eytzinger and gpu:sorted_array need not",
+              "ordered index '%s': the size of packed leaves depends on the keys, so building them "
+              "must wait; use gpu:fast, gpu:btree, gpu:pivot, gpu:eytzinger or gpu:sorted_array",
               text));
         }
         return keys.kind() == PhysicalType::kU32
@@ -324,10 +326,10 @@ absl::StatusOr<gpu::DeviceBytes> gpu::PredictDeviceBytes(FactoryString factory,
   const bool strings = run.kind() == PhysicalType::kBytes;
   if (factory.structure != "auto" && factory.structure != "packed" &&
       !(strings && factory.structure == "partial_key")) {
-    return absl::UnimplementedError(absl::StrFormat(
-        "ordered index '%s': the size of gpu:auto, gpu:packed and gpu:partial_key is predicted, "
-        "not that of other structures",
-        factory.text));
+    return absl::UnimplementedError(
+        absl::StrFormat("ordered index '%s': the size can be predicted for gpu:auto, gpu:packed "
+                        "and gpu:partial_key only",
+                        factory.text));
   }
   const absl::StatusOr<int> device = factory.TakeNumber("device", 0, 1023, 0);
   if (!device.ok()) return device.status();

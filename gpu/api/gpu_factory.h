@@ -12,24 +12,25 @@
 namespace cairn::gpu {
 
 // Builds the structure of a factory string whose device is "gpu" over `run`, on the device that its
-// option device= names, 0 unless told; or on each of a list of devices, as one index that splits
-// batches over them (cairn/device/group.h), and is not to be given device=. Its description ends in
-// the devices then, and in how many of several are lost. Errors as MakeOrderedIndex's, and
-// DeviceGroup::Replicate's.
+// option device= names (default 0). If `devices` is not empty, builds it on each of these devices
+// instead, as one index that splits batches across them (cairn/device/group.h); the factory string
+// must not have device= then. In this case the index's description ends in the devices and the
+// number of lost ones. Errors: those of MakeOrderedIndex and DeviceGroup::Replicate.
 absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeGpuIndex(FactoryString factory, SortedRun run,
                                                            absl::Span<const int> devices = {});
 
-// What an index takes of its device's memory, in bytes.
+// The device memory that an index needs, in bytes.
 struct DeviceBytes {
-  uint64_t building = 0;  // at the peak, while it is built
+  uint64_t building = 0;  // peak during the build
   uint64_t resident = 0;  // OrderedIndex::memory_bytes
 };
 
-// Bounds of what MakeGpuIndex would take for gpu:auto, gpu:packed and gpu:partial_key, with their
-// options: never less than it does take, and as much more as packed_size.h and string_index.h say.
-// Reads the run's keys once, on up to `threads` threads (0: one per core), and asks no device.
-// Unimplemented for other structures, and where MakeGpuIndex is; InvalidArgument as there, and
-// DataLoss of gpu:partial_key; Unavailable in a build without CUDA.
+// Upper bounds for the memory that MakeGpuIndex needs for gpu:auto, gpu:packed and gpu:partial_key,
+// with their options. The bounds are never too low; packed_size.h and string_index.h document by
+// how much they may be too high. Reads the run's keys once, on up to `threads` threads (0: one per
+// core), and does not use a device. Errors: Unimplemented for other structures and wherever
+// MakeGpuIndex returns it; InvalidArgument like MakeGpuIndex; DataLoss for gpu:partial_key;
+// Unavailable in a build without CUDA.
 absl::StatusOr<DeviceBytes> PredictDeviceBytes(FactoryString factory, const SortedRun& run,
                                                int threads = 0);
 

@@ -18,7 +18,7 @@
 namespace cairn::gpu {
 namespace {
 
-// On one device.
+// An index on one device.
 class IndexOnDevice final : public GpuIndex {
  public:
   IndexOnDevice(SortedRun run, std::unique_ptr<const DeviceIndex> index, int device)
@@ -32,7 +32,8 @@ class IndexOnDevice final : public GpuIndex {
   const int device_;
 };
 
-// On several, each with all entries. Where all are lost it is Unavailable: who asks has the CPU.
+// An index on several devices, each with all entries. Returns Unavailable if all devices are lost;
+// the caller can then use the CPU.
 class IndexOnDevices final : public OrderedIndex {
  public:
   IndexOnDevices(SortedRun run, absl::Span<const int> devices, std::unique_ptr<DeviceGroup> group)

@@ -10,7 +10,7 @@
 
 namespace cairn::gpu {
 
-// MakeGpuIndex on each of a list of devices, one or more; the string names no device.
+// MakeGpuIndex on each of a list of one or more devices; the factory string names no device.
 absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOnDevices(std::string_view factory, SortedRun run,
                                                             absl::Span<const int> devices);
 

@@ -18,13 +18,15 @@ absl::StatusOr<PackedIndexOptions> TakePackedOptions(FactoryString* factory) {
   } else if (directory == "tree") {
     options.directory = LeafDirectory::kTree;
   } else if (directory != "auto") {
-    return factory->Bad(absl::StrFormat("directory is auto, bitmap or tree, not '%s'", directory));
+    return factory->Bad(
+        absl::StrFormat("directory: expected auto, bitmap or tree, got '%s'", directory));
   }
   constexpr std::string_view kBits[] = {"auto", "16", "32", "48", "64", "128"};
   const std::string_view bits = factory->Take("bits").value_or("auto");
   const auto* const known = std::find(std::begin(kBits), std::end(kBits), bits);
   if (known == std::end(kBits)) {
-    return factory->Bad(absl::StrFormat("bits is auto, 16, 32, 48, 64 or 128, not '%s'", bits));
+    return factory->Bad(
+        absl::StrFormat("bits: expected auto, 16, 32, 48, 64 or 128, got '%s'", bits));
   }
   if (bits != "auto") {
     (void)absl::SimpleAtoi(absl::string_view(bits.data(), bits.size()), &options.bits);

@@ -18,7 +18,7 @@
 namespace cairn::gpu {
 namespace {
 
-// Keys a page is created with: at least half of what it holds.
+// Keys per page at creation: at least half of its capacity.
 int KeysOfFill(const BPlusTreeOptions& options) {
   const auto keys = static_cast<int>(std::lround(options.fill * options.order));
   return std::clamp(keys, options.order / 2, options.order);
@@ -26,14 +26,15 @@ int KeysOfFill(const BPlusTreeOptions& options) {
 
 absl::Status CheckMostEntries(size_t entries, size_t more) {
   if (more <= kMaxEntries && entries + more <= kMaxEntries) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrFormat(
-      "%d and %d entries, more than the %d that an index takes", entries, more, kMaxEntries));
+  return absl::InvalidArgumentError(
+      absl::StrFormat("got %d and %d entries, together more than the %d that an index supports",
+                      entries, more, kMaxEntries));
 }
 
-// Entries that are inserted one by one rather than together.
+// Maximum number of entries that are inserted one by one, not together.
 constexpr size_t kMaxOneByOne = UpdatableDeviceIndex::kMaxOneByOne;
 
-// InvalidArgument where one of a few row ids is none. Waits for the stream.
+// InvalidArgument if any of a few row ids is kNoRow. Waits for the stream.
 absl::Status CheckRows(const RowId* row_ids, size_t size, cudaStream_t stream) {
   std::array<RowId, kMaxOneByOne> rows;
   CAIRN_RETURN_IF_CUDA_FAILS(
@@ -42,12 +43,11 @@ absl::Status CheckRows(const RowId* row_ids, size_t size, cudaStream_t stream) {
   if (std::find(rows.begin(), rows.begin() + size, kNoRow) == rows.begin() + size) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrFormat("an entry's row id is %d, which is no row's", kNoRow));
+  return absl::InvalidArgumentError(absl::StrFormat("got row id %d, which is reserved", kNoRow));
 }
 
-// Pages over the first `size` entries of a run. Enqueued on `stream`, which may be that of work of
-// the caller's on the current device.
+// Pages over the first `size` entries of a run. Enqueued on `stream`, which may be the caller's own
+// stream on the current device.
 template <typename Key>
 absl::StatusOr<BPlusTreePages<Key>> Create(const DeviceRun<Key>& run, size_t size,
                                            const BPlusTreeOptions& options, int device,
@@ -91,7 +91,7 @@ template <typename Key>
 absl::Status BPlusTree<Key>::BulkInsertEntries(DeviceKeys keys, const RowId* row_ids,
                                                EqualKeys equal_keys, DeviceStream stream) {
   RETURN_IF_ERROR(CheckMostEntries(this->size(), keys.size()));
-  // At the peak there are these pages and, twice, all entries.
+  // At the peak, memory holds the existing pages and all entries twice.
   RETURN_IF_ERROR(
       CheckDeviceMemory(2 * (this->size() + keys.size()) * (sizeof(Key) + sizeof(RowId)),
                         "inserting into a B+-tree"));

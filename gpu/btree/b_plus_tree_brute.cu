@@ -6,9 +6,9 @@
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/launch.h"
 
-// Brute searching (Kaczmarek 2012, section 2.3): a thread for each place in a leaf, which sees
-// whether the sought key's lower bound is there by comparing with its key and the one before. As in
-// the paper, for comparison with the other methods.
+// Brute-force search (Kaczmarek 2012, section 2.3): one thread per position in a leaf, which
+// detects the lower bound of the key by comparing it with the position's key and the key before. As
+// in the paper, for comparison with the other methods.
 namespace cairn::gpu {
 namespace {
 
@@ -23,7 +23,7 @@ void __device__ SetResult(Operation query, void* results, size_t i, uint32_t ans
   }
 }
 
-// The answers to keys that are greater than all.
+// The results for keys that are greater than all keys of the tree.
 __global__ void AnswerAsBehindAll(Operation query, uint32_t entries, void* results, size_t size) {
   ForEachIndex(size, [=](size_t i) {
     SetResult(query, results, i,
@@ -37,7 +37,7 @@ __global__ void AnswerAsBehindAll(Operation query, uint32_t entries, void* resul
 template <typename Key>
 struct EntryInPlace {
   Key before, key;
-  bool first;  // there is no key before
+  bool first;  // there is no key before it
   Position position;
   RowId row_id;
 };

@@ -11,11 +11,11 @@
 namespace cairn::gpu {
 namespace {
 
-// Entries that a thread puts into a leaf together: a vector of 16 bytes of keys.
+// Entries that a thread writes to a leaf together: a 16-byte vector of keys.
 template <typename Key>
 inline constexpr uint32_t kVector = 16 / sizeof(Key);
 
-// to[0] … to[kVector - 1] = from[0] … from[count - 1], then `empty`.
+// to[0] … to[kVector - 1] = from[0] … from[count - 1], padded with `empty`.
 template <uint32_t kCount, typename T>
 __device__ void CopyVector(const T* from, uint32_t count, T empty, T* to) {
   using Vector = std::conditional_t<kCount * sizeof(T) == 16, uint4, uint2>;
@@ -51,9 +51,9 @@ __global__ void CreateLeaves(const __grid_constant__ BPlusTreeLayout layout, int
   });
 }
 
-// All levels together: a separator is an entry's key, whose number arithmetic tells. Pages need no
-// repair afterwards, since it tells too how the two rightmost pages of each level share their
-// items.
+// Creates all levels together: a separator is the key of an entry whose number is computed. Pages
+// need no adjustment afterwards, because the computation includes how the two rightmost pages of
+// each level share their items.
 template <typename Key>
 __global__ void CreateInnerPages(const __grid_constant__ BPlusTreeLayout layout, int order_bits,
                                  const Key* keys, Key* inner) {

@@ -5,16 +5,16 @@
 #include "gpu/runtime/launch.h"
 #include "index/machine/status_macros.h"
 
-// Single insert: Kaczmarek (2012), section 2.2. What takes the paper several kernels a page, for
-// want of a barrier, is done here by one warp: it goes down comparing whole pages, keeps track of
-// its path, and goes up it as far as pages split.
+// Single insert: Kaczmarek (2012), section 2.2. The paper needs several kernels per page, because
+// it has no barrier. Here, one warp does everything: it descends by comparing whole pages, records
+// its path, and goes back up as far as pages split.
 namespace cairn::gpu {
 namespace {
 
 constexpr uint32_t kWhole = 0xffffffffu;
 constexpr int kMaxKeys = BPlusTreeLayout::kGreatestOrder;
 
-// Linked pages, to be changed.
+// Linked pages that can be modified.
 template <typename Key>
 struct WritablePages {
   Key* inner;
@@ -34,18 +34,18 @@ struct WritablePages {
   }
 };
 
-// Shared memory of the warp. The overflow is a page with one item more than it had.
+// Shared memory of the warp. The overflow is a page with one additional item.
 template <typename Key>
 struct InsertState {
   BPlusTreeShape shape;
-  uint32_t page[BPlusTreeLayout::kMaxLevels];  // on the path, by level
-  uint32_t slot[BPlusTreeLayout::kMaxLevels];  // of the child that it goes to
+  uint32_t page[BPlusTreeLayout::kMaxLevels];  // the path, by level
+  uint32_t slot[BPlusTreeLayout::kMaxLevels];  // slot of the child on the path, by level
   Key keys[kMaxKeys + 1];
   RowId rows[kMaxKeys + 1];
   uint32_t children[kMaxKeys + 2];
 };
 
-// An entry; or a separator with the page to its right.
+// An entry, or a separator with the page to its right.
 template <typename Key>
 struct Item {
   Key key;
@@ -70,7 +70,7 @@ class Inserter {
   }
 
  private:
-  // How many of `size` pairs are less than the item.
+  // The number of `size` pairs that are less than the item.
   __device__ uint32_t Rank(const Key* keys, const RowId* rows, uint32_t size,
                            const Item<Key>& item) const {
     uint32_t rank = 0;
@@ -83,7 +83,7 @@ class Inserter {
     return rank;
   }
 
-  // The leaf that the item belongs to; the path is kept.
+  // The leaf of the item; records the path.
   __device__ uint32_t Descend(const Item<Key>& item) {
     uint32_t page = state_->shape.root;
     for (int level = state_->shape.levels - 1; level > 0; --level) {
@@ -100,7 +100,7 @@ class Inserter {
     return page;
   }
 
-  // Copies a page's pairs to the overflow, with the item among them.
+  // Copies a page's pairs to the overflow, with the item inserted.
   __device__ void LoadWithItem(const Key* keys, const RowId* rows, uint32_t size, uint32_t at,
                                const Item<Key>& item) {
     for (uint32_t i = lane_; i < size; i += 32) {
@@ -115,7 +115,7 @@ class Inserter {
     __syncwarp();
   }
 
-  // Makes a page of `size` pairs of the overflow.
+  // Writes a page of `size` pairs from the overflow.
   __device__ void StorePairs(uint32_t from, uint32_t size, Key* keys, RowId* rows) const {
     for (uint32_t i = lane_; i < pages_.order; i += 32) {
       keys[i] = i < size ? state_->keys[from + i] : std::numeric_limits<Key>::max();
@@ -126,7 +126,7 @@ class Inserter {
     StorePairs(from, size, pages_.Keys(leaf), pages_.Rows(leaf));
     if (lane_ == 0) pages_.leaf_sizes[leaf] = size;
   }
-  // Likewise, of separators `from` on and the children around them.
+  // The same for the separators from `from` on and the children around them.
   __device__ void StoreInner(uint32_t page, uint32_t from, uint32_t separators) const {
     const size_t first = size_t{page} * pages_.order;
     StorePairs(from, separators, pages_.inner + first, pages_.inner_rows + first);
@@ -136,7 +136,7 @@ class Inserter {
     if (lane_ == 0) pages_.inner_sizes[page] = separators;
   }
 
-  // The number of a new page, of the leaves or of inner pages.
+  // The number of a new page, either a leaf or an inner page.
   __device__ uint32_t NewPage(int level) {
     BPlusTreeShape& shape = state_->shape;
     const uint32_t page = level == 0 ? shape.pages[0] : shape.inner_pages;
@@ -149,7 +149,7 @@ class Inserter {
     return page;
   }
 
-  // Whether the leaf was split; the item is then what its parent gets.
+  // Returns whether the leaf was split; the item is then the separator for its parent.
   __device__ bool InsertIntoLeaf(uint32_t leaf, Item<Key>* item) {
     const Key* const keys = pages_.Keys(leaf);
     const RowId* const rows = pages_.Rows(leaf);
@@ -175,7 +175,7 @@ class Inserter {
     return true;
   }
 
-  // Likewise, with the page of a level on the path, which gets a separator and a child.
+  // The same for the page of a level on the path, which gets a separator and a child.
   __device__ bool InsertIntoInner(int level, Item<Key>* item) {
     const uint32_t page = state_->page[level], at = state_->slot[level];
     const size_t first = size_t{page} * pages_.order;
@@ -190,7 +190,7 @@ class Inserter {
       __syncwarp();
       return false;
     }
-    // The separator in the middle goes up.
+    // The middle separator moves up.
     const uint32_t left = size / 2, right = NewPage(level);
     StoreInner(page, 0, left);
     StoreInner(right, left + 1, size - left);
@@ -199,7 +199,7 @@ class Inserter {
     return true;
   }
 
-  // A root above the two pages that the old one has become.
+  // Creates a root above the two halves of the old root.
   __device__ void GrowRoot(const Item<Key>& item) {
     BPlusTreeShape& shape = state_->shape;
     const uint32_t root = NewPage(shape.levels);

@@ -11,9 +11,9 @@
 #include "gpu/runtime/launch.h"
 #include "index/machine/status_macros.h"
 
-// A batch of inserts between Kaczmarek's single and bulk ones: new entries go to the free places of
-// leaves, or to new leaves beside them, and nothing else moves; then inner pages, which are few,
-// are created anew, all levels at once, as in bulk creation.
+// Inserts a batch, in a way between Kaczmarek's single and bulk inserts: new entries are written to
+// free places of leaves, or to new leaves next to them, and nothing else moves. Then the few inner
+// pages are rebuilt, all levels at once, as in bulk creation.
 namespace cairn::gpu {
 namespace {
 
@@ -24,7 +24,7 @@ __device__ bool PairLess(Key a_key, RowId a_row, Key b_key, RowId b_row) {
   return a_key < b_key || (a_key == b_key && a_row < b_row);
 }
 
-// How many of `size` ascending pairs are less than one.
+// The number of `size` ascending pairs that are less than the given pair.
 template <typename Key>
 __device__ uint32_t PairRank(const Key* keys, const RowId* rows, uint32_t size, Key key,
                              RowId row) {
@@ -40,8 +40,8 @@ __device__ uint32_t PairRank(const Key* keys, const RowId* rows, uint32_t size, 
   return low;
 }
 
-// The leaf that each entry of a sorted batch belongs to, and whether it is in the tree, or in the
-// batch before it.
+// Finds the leaf of each entry of a sorted batch, and whether the entry is new: neither in the tree
+// nor equal to the entry before it in the batch.
 template <typename Key>
 __global__ void FindLeaves(const __grid_constant__ LinkedPages<Key> pages, const RowId* inner_rows,
                            const Key* keys, const RowId* row_ids, size_t size, uint32_t* leaf_of,
@@ -66,7 +66,7 @@ __global__ void FindLeaves(const __grid_constant__ LinkedPages<Key> pages, const
   });
 }
 
-// New entries, ascending, with the leaves that they belong to.
+// New entries, ascending, with their leaves.
 template <typename Key>
 struct Batch {
   const Key* keys;
@@ -75,28 +75,28 @@ struct Batch {
   uint32_t size;
 };
 
-// What MergeIntoLeaves changes.
+// The arrays that MergeIntoLeaves modifies.
 template <typename Key>
 struct LeafChanges {
   Key* leaves;
   uint32_t* leaf_sizes;
   uint32_t* next_leaf;
-  uint32_t* leaf_count;  // of all leaves
-  uint32_t* added;       // by leaf: how many new ones follow it, zeros before
+  uint32_t* leaf_count;  // total number of leaves
+  uint32_t* added;       // by leaf: number of new leaves after it; initially zero
   uint32_t* first_added;
   uint32_t order;
 };
 
-// A leaf and the new ones that follow it, among which entries are shared out evenly.
+// A leaf and the new leaves after it, which share their entries evenly.
 struct LeafGroup {
   uint32_t leaf, first_added;
-  uint32_t pages, each, larger;  // the first `larger` pages hold each + 1 entries
+  uint32_t pages, each, larger;  // the first `larger` pages have each + 1 entries
 
   __device__ uint32_t Leaf(uint32_t page) const {
     return page == 0 ? leaf : first_added + page - 1;
   }
   __device__ uint32_t Size(uint32_t page) const { return each + (page < larger ? 1 : 0); }
-  // The page of entry i, and the first entry there.
+  // The page of entry i, and the first entry of a page.
   __device__ uint32_t PageOf(uint32_t i) const {
     const uint32_t in_larger = larger * (each + 1);
     return i < in_larger ? i / (each + 1) : larger + (i - in_larger) / each;
@@ -117,7 +117,7 @@ __device__ uint32_t EndOfGroup(const uint32_t* leaf_of, uint32_t size, uint32_t 
   }
 }
 
-// A warp for each entry that is the first of its leaf's.
+// One warp per entry that is the first of its leaf.
 template <typename Key>
 __global__ void __launch_bounds__(kWarps * 32)
     MergeIntoLeaves(const __grid_constant__ Batch<Key> batch,
@@ -184,7 +184,8 @@ __global__ void __launch_bounds__(kWarps * 32)
   }
 }
 
-// new_leaf_at = leaf_at with the added leaves between; ordinals[i] = where leaf_at[i] comes.
+// new_leaf_at = leaf_at with the added leaves inserted; ordinals[i] = the new ordinal of
+// leaf_at[i].
 __global__ void InterleaveLeaves(const uint32_t* leaf_at, const uint32_t* ordinals, uint32_t leaves,
                                  const uint32_t* added, const uint32_t* first_added,
                                  uint32_t* new_leaf_at) {
@@ -196,7 +197,7 @@ __global__ void InterleaveLeaves(const uint32_t* leaf_at, const uint32_t* ordina
   });
 }
 
-// Inner pages as arrays: what CreateInnerPagesAbove makes.
+// Inner pages as arrays, the output of CreateInnerPagesAbove.
 template <typename Key>
 struct InnerArrays {
   Key* keys;
@@ -205,7 +206,7 @@ struct InnerArrays {
   uint32_t* sizes;
 };
 
-// `layout` is AboveLeaves. All levels together.
+// `layout` must be AboveLeaves. Creates all levels together.
 template <typename Key>
 __global__ void CreateInnerPagesAbove(const __grid_constant__ BPlusTreeLayout layout,
                                       const __grid_constant__ PageMemory<Key> pages,
@@ -236,7 +237,7 @@ __global__ void CreateInnerPagesAbove(const __grid_constant__ BPlusTreeLayout la
   });
 }
 
-// What is allocated before anything changes.
+// Memory that is allocated before anything changes.
 template <typename Key>
 struct Scratch {
   DeviceBuffer<uint32_t> leaf_of, fresh_leaf_of;
@@ -271,7 +272,7 @@ struct Scratch {
   }
 };
 
-// The entries of a batch that are new, in `scratch`; how many.
+// Selects the new entries of a batch into `scratch`, and returns their number.
 template <typename Key>
 absl::StatusOr<uint32_t> SelectFresh(const BPlusTreePages<Key>& pages, const DeviceRun<Key>& added,
                                      const Scratch<Key>& scratch, cudaStream_t stream) {
@@ -297,14 +298,15 @@ absl::StatusOr<uint32_t> SelectFresh(const BPlusTreePages<Key>& pages, const Dev
   return static_cast<uint32_t>(count);
 }
 
-// Inner pages over the leaves in leaf_at, of which there are links.shape.pages[0].
+// Rebuilds the inner pages over the leaves in leaf_at; there are links.shape.pages[0] leaves.
 template <typename Key>
 absl::Status CreateInnerAnew(BPlusTreePages<Key>* pages, cudaStream_t stream) {
   BPlusTreeLinks& links = *pages->links;
   BPlusTreeShape& shape = links.shape;
   const BPlusTreeLayout layout =
       BPlusTreeLayout::AboveLeaves(shape.pages[0], pages->layout.order(), pages->layout.fill());
-  shape.root = 0;  // the first inner page, or the first leaf, which is never another
+  // The first inner page; without inner pages, the first leaf, which is always leaf 0.
+  shape.root = 0;
   shape.levels = layout.levels();
   shape.inner_pages = layout.inner_pages();
   for (int level = 1; level < BPlusTreeLayout::kMaxLevels; ++level) {

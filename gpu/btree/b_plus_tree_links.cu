@@ -16,7 +16,7 @@
 namespace cairn::gpu {
 namespace {
 
-// The children, sizes and separators' rows of packed inner pages.
+// Computes children, sizes and separators' row ids of packed inner pages.
 template <typename Key>
 __global__ void LinkInnerPages(const __grid_constant__ PackedPages<Key> pages, RowId* inner_rows,
                                uint32_t* children, uint32_t* inner_sizes) {
@@ -43,7 +43,7 @@ __global__ void LinkInnerPages(const __grid_constant__ PackedPages<Key> pages, R
   });
 }
 
-// ordinal_at of the leaf with positions [first, first + size).
+// Sets ordinal_at for the leaf with positions [first, first + size).
 __device__ void SetOrdinalAt(uint32_t* ordinal_at, int order_bits, uint32_t ordinal, uint32_t first,
                              uint32_t size) {
   const uint64_t order = uint64_t{1} << order_bits;
@@ -114,7 +114,7 @@ absl::Status Allocate(size_t size, cudaStream_t stream, DeviceBuffer<T>* buffer)
   return absl::OkStatus();
 }
 
-// Allocates a longer array, which begins like `from`.
+// Allocates an array for a longer copy of `from`.
 template <typename T>
 absl::Status AllocateLike(const DeviceBuffer<T>& from, size_t size, cudaStream_t stream,
                           DeviceBuffer<T>* buffer) {
@@ -136,11 +136,11 @@ BPlusTreeShape ShapeOf(const BPlusTreeLayout& layout) {
   return shape;
 }
 
-// Pages that there must be room for, and how many are allocated if there is not.
+// Pages for which there must be memory, and the number to allocate if there is not.
 struct Room {
   uint64_t inner, leaves;
 
-  // For inserts one by one, or together: then inner pages are created anew.
+  // For inserts one by one. Also enough for inserting together, which rebuilds inner pages.
   Room(const BPlusTreeShape& shape, const BPlusTreeLayout& layout, size_t inserts)
       : inner(shape.inner_pages +
               BPlusTreeLayout::SpareInnerPages(layout.order(), shape.pages, inserts)),
@@ -150,7 +150,7 @@ struct Room {
         BPlusTreeLayout::AboveLeaves(max_leaves, layout.order(), layout.fill()).inner_pages();
     inner = std::max<uint64_t>(inner, anew);
   }
-  // A sixteenth more, so that many inserts do not copy the tree as often.
+  // A sixteenth more, so that many inserts copy the tree less often.
   uint64_t inner_to_allocate() const { return inner + inner / 16; }
   uint64_t leaves_to_allocate() const { return leaves + leaves / 16; }
 
@@ -178,7 +178,7 @@ absl::Status AllocateLinks(const Room& room, size_t order, cudaStream_t stream,
   return Allocate(leaves, stream, &links->ordinal_at);
 }
 
-// Links for packed pages.
+// Builds links for packed pages.
 template <typename Key>
 absl::Status MakeLinks(const BPlusTreePages<Key>& pages, BPlusTreeLinks* links,
                        cudaStream_t stream) {
@@ -195,8 +195,8 @@ absl::Status MakeLinks(const BPlusTreePages<Key>& pages, BPlusTreeLinks* links,
   return absl::OkStatus();
 }
 
-// Copies what single inserts need of links; the rest is counted anew afterwards, but is as it was
-// if nothing is inserted.
+// Copies all links. Inserts do not maintain the arrays by ordinal and position, which are
+// recomputed afterwards, but they must be valid if nothing is inserted.
 absl::Status CopyLinks(const BPlusTreeLinks& from, BPlusTreeLinks* to, cudaStream_t stream) {
   to->shape = from.shape;
   const auto copy = [&](const auto& source, const auto& target) -> absl::Status {
@@ -243,7 +243,7 @@ absl::Status MakeRoom(BPlusTreePages<Key>* pages, size_t inserts, cudaStream_t s
   }
   if (room.leaves_to_allocate() > UINT32_MAX || room.inner_to_allocate() > UINT32_MAX) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("%d entries are too many to insert one by one", inserts));
+        absl::StrFormat("got %d entries, too many to insert one by one", inserts));
   }
   const uint64_t bytes = room.Bytes<Key>(order);
   RETURN_IF_ERROR(CheckDeviceMemory(bytes, "a B+-tree with room"));
@@ -285,7 +285,7 @@ absl::Status LeafCount::Sum(const uint32_t* list, const uint32_t* sizes, uint32_
   return absl::OkStatus();
 }
 
-// Each level's pages in key order give those of the next.
+// The pages of each level in key order determine those of the next level.
 absl::Status LeafCount::ListLeaves(const BPlusTreeLinks& links, int order, cudaStream_t stream) {
   const BPlusTreeShape& shape = links.shape;
   const uint32_t* level_pages = pages_[0].data();

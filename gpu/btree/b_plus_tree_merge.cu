@@ -27,7 +27,7 @@ struct EntryLess {
   }
 };
 
-// Whether an entry of a run is kept: the first of equal ones.
+// Whether an entry of a run is kept: only the first of equal entries is.
 template <typename Key>
 struct IsFirst {
   const Key* keys;
@@ -51,7 +51,7 @@ auto Entries(const DeviceRun<Key>& run) {
   return thrust::make_zip_iterator(run.keys.data(), run.row_ids.data());
 }
 
-// Calls a function of CUB twice: for the bytes that it takes, and with them.
+// Calls a function of CUB twice: to get its scratch size, and with the scratch memory.
 template <typename Call>
 absl::Status CallWithScratch(Call call, cudaStream_t stream) {
   size_t bytes = 0;
@@ -70,7 +70,7 @@ absl::StatusOr<MergedRun<Key>> MergeRuns(DeviceRun<Key> old, DeviceRun<Key> adde
   const size_t size = old.size() + added.size();
   ASSIGN_OR_RETURN(DeviceRun<Key> merged, AllocateRun<Key>(size, stream));
   if (size == 0) return MergedRun<Key>{std::move(merged), 0};
-  // Where entries compare equal, those of the first run come first.
+  // Of equal entries, those of the first run come first.
   RETURN_IF_ERROR(CallWithScratch(
       [&](void* scratch, size_t& bytes) {
         return cub::DeviceMerge::MergeKeys(

@@ -8,24 +8,25 @@
 #include "gpu/btree/b_plus_tree_pages.h"
 #include "gpu/layout/b_plus_tree_layout.h"
 
-// B+-tree pages as kernels see them. There are two forms with one interface, so that searches,
-// traversals and range copies are written once: packed pages, as created in bulk, where arithmetic
-// tells children, sizes and positions; and linked pages, after single inserts, where arrays do.
+// B+-tree pages as kernels use them. There are two forms with one interface, so that searches,
+// traversals and range copies are written only once. For packed pages, as created in bulk,
+// children, sizes and positions are computed. For linked pages, after single inserts, they are read
+// from arrays.
 //
-// A page of level 1 and above is named by a number that its parent gives, a leaf by its place in
-// memory. Ordinals count leaves in key order.
+// A page of level 1 and above is identified by a number that its parent provides, a leaf by its
+// position in memory. Ordinals number the leaves in key order.
 namespace cairn::gpu {
 
-// What both forms have in common.
+// The part that both forms share.
 template <typename Key>
 struct PageMemory {
-  const Key* inner;  // page i at i * order: its separators, then the greatest key
-  const Key*
-      leaves;  // leaf i at i * LeafStride: keys, then row ids; empty places hold the greatest
+  const Key* inner;  // page i is at i * order: its separators, padded with the maximum key
+  // Leaf i is at i * LeafStride: keys, then row ids. Empty places have the maximum key.
+  const Key* leaves;
   int order_bits;
 
   __device__ uint32_t order() const { return 1u << order_bits; }
-  // Addresses; faster where the order is known at compile time, as kOrder.
+  // Addresses; faster if the order is known at compile time, as kOrder.
   template <int kOrder = 0>
   __device__ const Key* Separators(uint32_t number) const {
     return inner + (kOrder > 0 ? size_t{number} * kOrder : size_t{number} << order_bits);
@@ -47,7 +48,7 @@ struct PackedPages : PageMemory<Key> {
 
   __device__ int levels() const { return layout.levels(); }
   __device__ uint32_t root() const { return 0; }
-  // Of an inner page that its parent, or root(), names: its number among all.
+  // The number of an inner page among all inner pages, given the number from its parent or root().
   __device__ uint32_t Number(int level, uint32_t page) const {
     return layout.first_page(level) + page;
   }
@@ -62,7 +63,7 @@ struct PackedPages : PageMemory<Key> {
   }
   __device__ uint32_t LeafSize(uint32_t leaf) const { return layout.level(0).size(leaf); }
   __device__ Position FirstPosition(uint32_t leaf) const { return layout.level(0).first(leaf); }
-  // The ordinal of the leaf that holds a position, which must be an entry's.
+  // The ordinal of the leaf with a position, which must be that of an entry.
   __device__ uint32_t OrdinalOf(Position position) const {
     return layout.level(0).page_of(position);
   }
@@ -71,12 +72,12 @@ struct PackedPages : PageMemory<Key> {
 template <typename Key>
 struct LinkedPages : PageMemory<Key> {
   BPlusTreeShape shape;
-  const uint32_t* children;         // of inner page i from i * (order + 1) on
+  const uint32_t* children;         // those of inner page i start at i * (order + 1)
   const uint32_t* leaf_sizes;       // by leaf
-  const uint32_t* next_leaf;        // by leaf: the next in key order
+  const uint32_t* next_leaf;        // by leaf: the next leaf in key order
   const Position* first_positions;  // by leaf
   const uint32_t* leaf_at;          // by ordinal
-  const uint32_t* ordinal_at;       // by position / order: of the leaf with position i * order
+  const uint32_t* ordinal_at;       // by position / order: of the leaf that has position i * order
 
   __device__ int levels() const { return shape.levels; }
   __device__ uint32_t root() const { return shape.root; }
@@ -90,7 +91,7 @@ struct LinkedPages : PageMemory<Key> {
   __device__ uint32_t NextLeaf(uint32_t leaf) const { return next_leaf[leaf]; }
   __device__ uint32_t LeafSize(uint32_t leaf) const { return leaf_sizes[leaf]; }
   __device__ Position FirstPosition(uint32_t leaf) const { return first_positions[leaf]; }
-  // A leaf is half full at least, so it is one of a few.
+  // Leaves are at least half full, so only a few are candidates.
   __device__ uint32_t OrdinalOf(Position position) const {
     uint32_t ordinal = ordinal_at[position >> this->order_bits];
     while (ordinal + 1 < shape.pages[0] && first_positions[leaf_at[ordinal + 1]] <= position) {
@@ -106,7 +107,7 @@ PageMemory<Key> ViewMemory(const BPlusTreePages<Key>& pages) {
           std::countr_zero(static_cast<unsigned>(pages.layout.order()))};
 }
 
-// Requires that there be no links.
+// Requires pages without links.
 template <typename Key>
 PackedPages<Key> ViewPacked(const BPlusTreePages<Key>& pages) {
   return {ViewMemory(pages), pages.layout};
@@ -122,7 +123,7 @@ LinkedPages<Key> ViewLinked(const BPlusTreePages<Key>& pages) {
           links.leaf_at.data(),   links.ordinal_at.data()};
 }
 
-// visit(PackedPages or LinkedPages), whose results must be of one type.
+// Calls visit(PackedPages or LinkedPages); both results must have the same type.
 template <typename Key, typename Visit>
 auto VisitPages(const BPlusTreePages<Key>& pages, Visit visit) {
   return pages.links ? visit(ViewLinked(pages)) : visit(ViewPacked(pages));

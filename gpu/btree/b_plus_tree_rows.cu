@@ -6,7 +6,7 @@
 namespace cairn::gpu {
 namespace {
 
-// The row of a position, for CopyRowsOfRanges.
+// The row id at a position, for CopyRowsOfRanges.
 template <typename Pages>
 struct LeafRows {
   Pages pages;

@@ -12,7 +12,7 @@
 
 namespace cairn::gpu {
 
-// DeviceIndex::GatherRows from leaves.
+// DeviceIndex::CopyRows for B+-tree leaves.
 template <typename Key>
 absl::Status CopyRowsFromPages(const BPlusTreePages<Key>& pages, const Position* begin,
                                const uint64_t* offsets, size_t queries, uint64_t rows, Order order,

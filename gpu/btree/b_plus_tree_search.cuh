@@ -4,21 +4,21 @@
 #include "gpu/btree/b_plus_tree_searcher.cuh"
 #include "gpu/search/search_kernel.cuh"
 
-// SearchPages, to be instantiated for one type of key a file.
+// SearchPages, to be instantiated for one key type per source file.
 namespace cairn::gpu {
 
-// Lanes of a group by a page's keys in bytes: one for each vector of 16 bytes, but no more than
-// four, since every lane repeats what the group does once, until there are too many vectors for a
-// lane's registers. 2^26 hits, u32, n = 2^28: order 16, two lanes 11.8 G/s, four 19.2; order 32,
-// four lanes 13.8, eight 11.7; order 64, four 10.5, eight 10.8, sixteen 7.0. u64, n = 2^26: order
-// 8, two lanes 13.2, four 14.4; order 16, two 8.0, four 13.6, eight 12.3; order 64, four 5.0,
-// eight 6.8.
+// Lanes per group, by the size of a page's keys in bytes: one per 16-byte vector, but at most four,
+// because every lane repeats the work that is common to the group. Pages whose vectors do not fit
+// the registers of four lanes use more. 2^26 hits, u32, n = 2^28: order 16, two lanes 11.8 G/s,
+// four 19.2; order 32, four lanes 13.8, eight 11.7; order 64, four 10.5, eight 10.8, sixteen 7.0.
+// u64, n = 2^26: order 8, two lanes 13.2, four 14.4; order 16, two 8.0, four 13.6, eight 12.3;
+// order 64, four 5.0, eight 6.8.
 template <typename Key, int kOrder>
 inline constexpr int kCombinedLanes = kOrder * sizeof(Key) >= 512  ? 8
                                       : kOrder * sizeof(Key) >= 64 ? 4
                                                                    : kOrder * sizeof(Key) / 16;
 
-// The frame's parameters; small blocks where large ones would leave multiprocessors without work.
+// The policies of the kernel frame. Batches that would leave multiprocessors idle use small blocks.
 using CombinedPolicy = SearchPolicy<256, 2>;
 using SmallBatchPolicy = SearchPolicy<64, 1>;
 inline constexpr size_t kSmallBatch = size_t{1} << 17;

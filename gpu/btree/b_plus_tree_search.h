@@ -12,10 +12,10 @@ namespace cairn::gpu {
 
 // How a page's keys are compared: Kaczmarek (2012), section 2.3.
 enum class BPlusTreeMethod : uint8_t {
-  kBinary,    // a thread a query, by binary search
-  kCombined,  // a group of lanes a query, which read the whole page together
-  kBrute,     // every key of every leaf, and no inner page
-  kMultiple,  // sixteen threads a query, all at the same binary search
+  kBinary,    // one thread per query, by binary search
+  kCombined,  // a group of lanes per query, which read the whole page together
+  kBrute,     // compares every key of every leaf, without inner pages
+  kMultiple,  // sixteen threads per query, all executing the same binary search
 };
 // "binary", "combined", "brute", "multiple".
 const char* BPlusTreeMethodName(BPlusTreeMethod method);
@@ -25,7 +25,7 @@ template <typename Key>
 absl::Status SearchPages(const BPlusTreePages<Key>& pages, BPlusTreeMethod method, Operation query,
                          DeviceKeys keys, void* results, cudaStream_t stream);
 
-// The same by kBrute, which SearchPages comes to.
+// The same by kBrute; called by SearchPages.
 template <typename Key>
 absl::Status SearchAllLeaves(const BPlusTreePages<Key>& pages, Operation query, DeviceKeys keys,
                              void* results, cudaStream_t stream);

@@ -8,14 +8,15 @@
 #include "cairn/types.h"
 #include "gpu/btree/b_plus_tree_pages.cuh"
 
-// Searchers of B+-trees for the frame of search_kernel.cuh, over packed or linked pages: Kaczmarek,
-// "B+-Tree Optimized for GPGPU" (2012), section 2.3.
+// Searchers of B+-trees for the kernel frame of search_kernel.cuh, over packed or linked pages:
+// Kaczmarek, "B+-Tree Optimized for GPGPU" (2012), section 2.3.
 namespace cairn::gpu {
 
-// Reads 8 or 16 bytes of a leaf. It is not likely to be read again soon, so it must not push what
-// is out of the first-level cache. (Evicted from the second one first, row ids are gone before they
-// are read after their keys: 13.0 instead of 18.9 G lookups/s, u32, n = 2^28. Loads of inner pages
-// had better be kept, even of levels too large for the first-level cache: 16.1 otherwise.)
+// Reads 8 or 16 bytes of a leaf. They are unlikely to be read again soon, so they must not evict
+// other data from the first-level cache. With an evict-first policy for the second-level cache, row
+// ids would be evicted before they are read after their keys: 13.0, not 18.9 G lookups/s, u32, n =
+// 2^28. Loads of inner pages should stay cached, even for levels larger than the first-level cache:
+// otherwise 16.1.
 template <typename Vector>
 __device__ Vector LoadFromLeaf(const Vector* from) {
   Vector v;
@@ -29,8 +30,8 @@ __device__ Vector LoadFromLeaf(const Vector* from) {
   return v;
 }
 
-// What searchers have in common. Slots are offsets in leaves; one behind a leaf's last entry is
-// behind all.
+// The common part of the searchers. Slots are offsets in leaves; a slot past a leaf's last entry is
+// past all entries.
 template <typename Key, typename Pages>
 struct BPlusTreeSearcher {
   using DataType = Key;
@@ -39,7 +40,7 @@ struct BPlusTreeSearcher {
   };
 
   Pages pages;
-  // Whether FirstRows gives row ids, or 0 for keys that are there.
+  // Whether FirstRows returns row ids; otherwise it returns 0 for existing keys.
   bool rows_wanted;
 
   __host__ __device__ size_t pinned_bytes() const { return 0; }
@@ -49,8 +50,8 @@ struct BPlusTreeSearcher {
   }
 
  protected:
-  // What FirstRows gives for a key that equals the one at its lower bound. Empty places of leaves
-  // hold the greatest key, and kNoRow.
+  // The result of FirstRows for a key that equals the key at its lower bound. Empty places of
+  // leaves have the maximum key and kNoRow.
   __device__ RowId RowOfEqual(Key key, Slot slot) const {
     if (rows_wanted) return pages.Rows(slot.leaf)[slot.offset];
     const bool there =
@@ -59,7 +60,7 @@ struct BPlusTreeSearcher {
   }
 };
 
-// One thread does a query's binary searches; or kLanesOfQuery do, all the same.
+// One thread executes a query's binary searches, or kLanesOfQuery threads execute the same one.
 template <typename Key, typename Pages, int kLanesOfQuery>
 struct BPlusTreeBinarySearcher : BPlusTreeSearcher<Key, Pages> {
   static constexpr int kLanes = kLanesOfQuery;
@@ -105,7 +106,7 @@ struct BPlusTreeBinarySearcher : BPlusTreeSearcher<Key, Pages> {
   }
 
  private:
-  // How many of each page's keys are less than the query.
+  // Computes the number of each page's keys that are less than the query.
   template <int kQueries>
   __device__ void RankInPages(const Key* const (&keys)[kQueries], const Key (&queries)[kQueries],
                               uint32_t (&rank)[kQueries]) const {
@@ -123,17 +124,17 @@ struct BPlusTreeBinarySearcher : BPlusTreeSearcher<Key, Pages> {
   }
 };
 
-// kLanesOfQuery lanes read a page together, in vectors of 16 bytes, and count the keys that are
-// less: unlike the paper's threads, which look for the pair of neighbours that the key is between,
-// they need no second read, and one shuffle for each doubling of lanes sums up to four queries.
-// Small leaves come with their row ids at once.
+// kLanesOfQuery lanes read a page together, in 16-byte vectors, and count the lesser keys. The
+// paper's threads look for the two adjacent keys that enclose the query. Counting needs no second
+// read, and one shuffle per doubling of lanes adds up the counts of four queries. Small leaves are
+// read together with their row ids.
 template <typename Key, typename Pages, int kOrder, int kLanesOfQuery>
 struct BPlusTreeCombinedSearcher : BPlusTreeSearcher<Key, Pages> {
   static constexpr int kLanes = kLanesOfQuery;
   static constexpr int kVector = 16 / sizeof(Key);
-  static constexpr int kVectors = kOrder / (kVector * kLanes);  // of a page, for each lane
+  static constexpr int kVectors = kOrder / (kVector * kLanes);  // per page and lane
   static_assert(kVectors * kVector * kLanes == kOrder);
-  // Reads of 128 bytes cost little more than of 64, but a second one costs as much again.
+  // Reads of 128 bytes cost little more than those of 64, but a second read costs as much again.
   static constexpr bool kRowsWithKeys = kOrder * (sizeof(Key) + sizeof(RowId)) <= 192;
 
   using typename BPlusTreeSearcher<Key, Pages>::Slot;
@@ -168,7 +169,7 @@ struct BPlusTreeCombinedSearcher : BPlusTreeSearcher<Key, Pages> {
     RankInPages<kQueries>(keys, queries, rank);
 #pragma unroll
     for (int i = 0; i < kQueries; ++i) {
-      // The lane that has the item at the lower bound tells the others.
+      // The lane with the item at the lower bound sends it to the others.
       const uint32_t place = rank[i] % (kVector * kLanes) / kVector;
       const uint32_t item = rank[i] / (kVector * kLanes) * kVector + rank[i] % kVector;
       RowId row = kNoRow;
@@ -185,7 +186,7 @@ struct BPlusTreeCombinedSearcher : BPlusTreeSearcher<Key, Pages> {
     return static_cast<int>(threadIdx.x) % kLanes;
   }
 
-  // A lane's part of some array of a page: vectors lane(), lane() + kLanes, …
+  // A lane's part of an array of a page: vectors lane(), lane() + kLanes, …
   template <typename T>
   struct PagePart {
     static constexpr int kBytes = kVector * sizeof(T);
@@ -203,7 +204,8 @@ struct BPlusTreeCombinedSearcher : BPlusTreeSearcher<Key, Pages> {
         vectors[v] = kLeaf ? LoadFromLeaf(from + v * kLanes) : __ldg(from + v * kLanes);
       }
     }
-    // Item `index` modulo their number, by halving, so that all stay in registers.
+    // Item `index` modulo the number of items, by repeated halving, so that all items stay in
+    // registers.
     __device__ T At(uint32_t index) const {
       T some[kVectors * kVector];
 #pragma unroll
@@ -220,11 +222,11 @@ struct BPlusTreeCombinedSearcher : BPlusTreeSearcher<Key, Pages> {
   using PageKeys = PagePart<Key>;
   using PageRows = PagePart<RowId>;
 
-  // How many of each page's keys are less than the query, for all lanes.
+  // Computes the number of each page's keys that are less than the query, for all lanes.
   template <int kQueries>
   static __device__ void RankInPages(const PageKeys (&keys)[kQueries],
                                      const Key (&queries)[kQueries], uint32_t (&rank)[kQueries]) {
-    constexpr int kPacked = 4;  // counts up to 64, a byte each
+    constexpr int kPacked = 4;  // counts of up to 64, one byte each
 #pragma unroll
     for (int first = 0; first < kQueries; first += kPacked) {
       uint32_t counts = 0;

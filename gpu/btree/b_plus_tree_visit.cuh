@@ -9,11 +9,11 @@
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/launch.h"
 
-// Traversal of a B+-tree: Kaczmarek (2012), section 2.4. A visitor is a function object on the
-// device, visit(Position, Key, RowId), which is copied to every thread.
+// Traversal of a B+-tree: Kaczmarek (2012), section 2.4. A visitor is a device function object,
+// visit(Position, Key, RowId), which is copied to every thread.
 namespace cairn::gpu {
 
-// A thread for each vector of 16 bytes of keys, since leaves lie in one array, in order or not.
+// One thread per 16-byte vector of keys, because leaves are stored in one array, in any order.
 template <typename Key, typename Pages, typename Visit>
 __global__ void VisitLeaves(const __grid_constant__ Pages pages, Visit visit) {
   constexpr uint32_t kVector = 16 / sizeof(Key);
@@ -42,7 +42,7 @@ __global__ void VisitLeaves(const __grid_constant__ Pages pages, Visit visit) {
   });
 }
 
-// One block, a leaf at a time.
+// One block, one leaf at a time.
 template <typename Pages, typename Visit>
 __global__ void VisitLeavesInOrder(const __grid_constant__ Pages pages, Visit visit) {
   for (uint32_t leaf = pages.LeafAt(0); leaf != kNoLeaf; leaf = pages.NextLeaf(leaf)) {
@@ -54,8 +54,8 @@ __global__ void VisitLeavesInOrder(const __grid_constant__ Pages pages, Visit vi
   }
 }
 
-// Visits every entry once, all in parallel, on the tree's device; positions are exact, so that what
-// is written to an array by position is in key order. Enqueued on `stream`.
+// Visits every entry once, all in parallel, on the tree's device. Positions are exact, so an array
+// that is written by position is in key order. Enqueued on `stream`.
 template <typename Key, typename Visit>
 absl::Status ForEachEntry(const BPlusTree<Key>& tree, Visit visit, cudaStream_t stream) {
   return VisitPages(tree.pages(), [&](const auto& view) -> absl::Status {
@@ -67,9 +67,10 @@ absl::Status ForEachEntry(const BPlusTree<Key>& tree, Visit visit, cudaStream_t 
   });
 }
 
-// Visits every entry once, those of a leaf in parallel, and all of a leaf before the next in key
-// order begins: by following links from leaf to leaf, without the device's parallelism. What a
-// visitor writes is seen by the visits of later leaves. Enqueued on `stream`.
+// Visits every entry once: the entries of a leaf in parallel, but all entries of a leaf before
+// those of the next leaf in key order. It follows the links between leaves and does not use the
+// device's full parallelism. The visits of later leaves see the visitor's earlier writes. Enqueued
+// on `stream`.
 template <typename Key, typename Visit>
 absl::Status ForEachEntryInOrder(const BPlusTree<Key>& tree, Visit visit, cudaStream_t stream) {
   return VisitPages(tree.pages(), [&](const auto& view) -> absl::Status {

@@ -17,7 +17,7 @@
 
 namespace cairn::gpu {
 
-// An event without a time, of the current device. Movable.
+// A CUDA event without timing, on the current device. Movable.
 class Event {
  public:
   static absl::StatusOr<Event> Create();
@@ -30,9 +30,10 @@ class Event {
     if (event_ != nullptr) (void)cudaEventDestroy(event_);
   }
 
-  // After what `stream`, of the event's device, has been given.
+  // Records the event after all work enqueued so far on `stream`, which must be on the event's
+  // device.
   absl::Status Record(cudaStream_t stream) const;
-  // Makes `stream`, of the current device, wait for it.
+  // Makes `stream`, which must be on the current device, wait for the event.
   absl::Status HoldUp(cudaStream_t stream) const;
   absl::Status Wait() const;
 
@@ -41,31 +42,31 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
-// Chunks that are under way at a time.
+// Chunks that are in flight at a time.
 inline constexpr size_t kChunkSlots = 2;
 
-// What a call works with on one member. Streams and `done` are of the member's device, `taken` of
-// the batch's.
+// The resources of a call for one member. Streams and `done` belong to the member's device, `taken`
+// to the batch's device.
 struct MemberLane {
   std::array<std::optional<Stream>, kChunkSlots> streams;
   std::array<std::optional<Event>, kChunkSlots> done;
   std::array<std::optional<Event>, kChunkSlots> taken;
 };
 
-// What a call works with whose batch is on one device: kept for the next, and used by one at a
-// time.
+// The resources of a call whose batch is on one device. They are kept for later calls and used by
+// one call at a time.
 struct GroupContext {
-  // `lost[i]` leaves member i, on devices[i], without a lane.
+  // If lost[i], member i, on devices[i], gets no lane.
   static absl::StatusOr<std::unique_ptr<GroupContext>> Create(int source,
                                                               const std::vector<int>& devices,
                                                               const std::vector<bool>& lost);
 
-  // Waits for all that is under way, whatever it says.
+  // Waits for all work in flight and ignores errors.
   void Drain();
 
   int source = 0;
   std::vector<bool> lost;
-  std::optional<Stream> stream;  // of the source
+  std::optional<Stream> stream;  // on the source device
   std::optional<Event> start;
   std::array<std::optional<Event>, kChunkSlots> partitioned;
   PinnedMemory counts;  // [slots][members] of uint32_t

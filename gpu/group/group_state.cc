@@ -13,10 +13,11 @@
 namespace cairn::gpu {
 namespace {
 
-// Queries of a chunk. On two H100s, 2^27 queries in the memory of each (of one) to shards of 2^28
-// entries of 32 bits: chunks of 2^23 32 G/s (25.5), 2^25 34.5 (27.4), 2^27 34.9 (27.9), as a search
-// of more queries is the faster, and what is hidden behind searches is little. To replicas, which
-// have copies to hide: 2^23 43 G/s (39.6), 2^25 41.5 (35).
+// Queries per chunk. On two H100s, with 2^27 queries in the memory of each device (in parentheses:
+// of one device), against shards of 2^28 entries of 32 bits: chunks of 2^23 reach 32 G/s (25.5),
+// 2^25 34.5 (27.4), 2^27 34.9 (27.9), because searching more queries at once is faster and
+// overlapping copies with searches gains little. Replicas have more to copy: 2^23 reaches 43 G/s
+// (39.6), 2^25 41.5 (35).
 constexpr size_t kShardChunk = size_t{1} << 25;
 constexpr size_t kReplicaChunk = size_t{1} << 23;
 
@@ -50,7 +51,7 @@ absl::Status GroupState::FindPeers() {
       ASSIGN_OR_RETURN(const bool reaches, AllowPeerAccess(member.device, source.device));
       if (!reaches && options_.exchange == PeerExchange::kKernels) {
         return absl::UnimplementedError(
-            absl::StrFormat("device group: device %d does not reach the memory of device %d",
+            absl::StrFormat("device group: device %d cannot access the memory of device %d",
                             source.device, member.device));
       }
       reached.push_back(reaches && options_.exchange != PeerExchange::kCopies);
@@ -96,10 +97,10 @@ absl::StatusOr<const OrderedIndex*> GroupState::MakeOnce(const std::optional<Sor
   if (!fallback.made) {
     fallback.made = true;
     auto made =
-        Guarded("making a device group's fallback", [&] { return options_.make_fallback(*run); });
+        Guarded("building a device group's fallback", [&] { return options_.make_fallback(*run); });
     fallback.status = made.status();
     if (made.ok() && *made == nullptr) {
-      fallback.status = absl::InternalError("device group: make_fallback made nothing");
+      fallback.status = absl::InternalError("device group: make_fallback returned null");
     } else if (made.ok()) {
       fallback.index = *std::move(made);
     }
@@ -146,7 +147,7 @@ void GroupState::GiveBack(std::unique_ptr<GroupContext> context) const {
 }
 
 absl::Status GroupState::Execute(const PointQuery& query, int source, cudaStream_t after) {
-  // Whatever is enqueued is waited for here.
+  // Waits here for all work that is enqueued.
   const WaitsForItsUses waits;
   for (;;) {
     ASSIGN_OR_RETURN(std::unique_ptr<GroupContext> context, TakeContext(source));
@@ -157,7 +158,7 @@ absl::Status GroupState::Execute(const PointQuery& query, int source, cudaStream
       return absl::OkStatus();
     }
     if (!absl::IsUnavailable(outcome.status) || !outcome.member.has_value()) return outcome.status;
-    SetLost(*outcome.member);  // so that there is an end
+    SetLost(*outcome.member);  // guarantees that the loop ends
   }
 }
 

@@ -21,20 +21,21 @@
 
 namespace cairn::gpu {
 
-// One of a group's members: a replica or a shard.
+// A member of a group: a replica or a shard.
 struct GroupMember {
   int device = 0;
-  // Owned by whoever has the state.
+  // Owned by the owner of the GroupState.
   const DeviceIndex* index = nullptr;
-  std::optional<SortedRun> run;  // its entries, where they are on the host
-  uint64_t first_position = 0;   // of its entries among the group's
-  uint64_t row_offset = 0;       // what is added to its rows
+  std::optional<SortedRun> run;  // the member's entries, if they are in host memory
+  uint64_t first_position = 0;   // of the member's first entry among the group's
+  uint64_t row_offset = 0;       // added to the member's row ids
 };
 
-// What a group is, and which of its devices are lost. Immutable but for that; thread-safe.
+// The members of a group, and which of its devices are lost. Immutable except for the latter;
+// thread-safe.
 class GroupState {
  public:
-  // `routing` is null for replicas. Asks the devices which of them reach each other.
+  // `routing` is null for replicas. Queries which devices can access each other's memory.
   static absl::StatusOr<std::unique_ptr<GroupState>> Create(std::vector<GroupMember> members,
                                                             std::optional<ShardRouting> routing,
                                                             const DeviceGroupOptions& options);
@@ -48,27 +49,27 @@ class GroupState {
   const ShardRouting& routing() const { return *routing_; }
 
   bool HasDevice(int device) const;
-  // Whether kernels of `source` write to the member's memory, and read it.
+  // Whether kernels on `source` can read and write the member's memory.
   bool Reaches(int source, size_t member) const;
 
   bool IsLost(size_t member) const { return lost_[member].load(std::memory_order_relaxed); }
   void SetLost(size_t member) { lost_[member].store(true, std::memory_order_relaxed); }
   size_t LostMembers() const;
-  // A member that is not lost, on `device` if there is one; none where all are.
+  // A member that is not lost, preferably on `device`; nullopt if all members are lost.
   std::optional<size_t> LivingMember(std::optional<int> device) const;
 
-  // What answers on the CPU for the member. Unavailable, naming it, where nothing does.
+  // The member's fallback on the CPU. Errors: Unavailable, naming the member, if there is none.
   absl::StatusOr<const OrderedIndex*> FallbackOf(size_t member) const;
-  // The same for a run with the entries of all; `run` as the member's.
+  // The same for all entries, given as `run` if they are in one run.
   absl::StatusOr<const OrderedIndex*> FallbackOfAll(const std::optional<SortedRun>& run) const;
 
-  // A context for a batch on `source`, to be given back only if nothing failed.
+  // A context for a batch on `source`. Must be given back only if nothing failed.
   absl::StatusOr<std::unique_ptr<GroupContext>> TakeContext(int source) const;
   void GiveBack(std::unique_ptr<GroupContext> context) const;
 
-  // Answers points in memory of `source`, which is a device of the group's, behind the work that
-  // `after` has now, a stream of that device. Waits. A member that is lost in between is marked so,
-  // and the batch is asked again.
+  // Executes point queries in the memory of `source`, a device of the group, after all work
+  // enqueued so far on `after`, a stream of that device. Waits. If a member is lost during the
+  // call, it is marked as lost and the batch is executed again.
   absl::Status Execute(const PointQuery& query, int source, cudaStream_t after);
 
  private:
@@ -89,20 +90,20 @@ class GroupState {
   DeviceGroupOptions options_;
   PhysicalType kind_ = PhysicalType::kU32;
   uint64_t size_ = 0;
-  std::vector<std::vector<bool>> reaches_;  // [source device's first member][member]
+  std::vector<std::vector<bool>> reaches_;  // [first member on the source's device][member]
   std::unique_ptr<std::atomic<bool>[]> lost_;
-  std::unique_ptr<Fallback[]> fallbacks_;  // of each member, then of all
+  std::unique_ptr<Fallback[]> fallbacks_;  // one per member, then the one for all entries
   mutable Mutex mutex_;
   mutable std::vector<std::unique_ptr<GroupContext>> idle_ ABSL_GUARDED_BY(mutex_);
 };
 
-// What came of an attempt: where it failed for a member's sake, which one it was.
+// The result of an attempt: if it failed because of a member, `member` is its number.
 struct GroupOutcome {
   absl::Status status;
   std::optional<size_t> member;
 };
 
-// One attempt each, with the members that are not lost. Nothing is in flight afterwards.
+// One attempt with the members that are not lost. Nothing is in flight afterwards.
 GroupOutcome AnswerFromShards(const GroupState& group, const PointQuery& query,
                               GroupContext& context, cudaStream_t after);
 GroupOutcome AnswerFromReplicas(const GroupState& group, const PointQuery& query,

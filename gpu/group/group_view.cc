@@ -49,14 +49,14 @@ absl::Status GroupView::Search(Operation operation, DeviceKeys keys, void* resul
     ASSIGN_OR_RETURN(const DeviceIndex* const own, Own());
     return own->Execute(PointBatch(operation, keys, results), stream);
   }
-  RETURN_IF_ERROR(CheckNotCapturing("device group", "answering", stream));
+  RETURN_IF_ERROR(CheckNotCapturing("device group", "executing a batch", stream));
   return group_.Execute({operation, keys, {results}}, device(), stream);
 }
 
 absl::Status GroupView::FindPrefixEnds(DeviceKeys prefixes, Position* ends,
                                        DeviceStream stream) const {
   if (kind() != PhysicalType::kBytes)
-    return absl::UnimplementedError("prefixes are of keys of bytes");
+    return absl::UnimplementedError("prefixes: expected byte-string keys");
   ASSIGN_OR_RETURN(const DeviceIndex* const own, Own());
   ASSIGN_OR_RETURN(const DeviceBuffer<Position> begin,
                    DeviceBuffer<Position>::Allocate(prefixes.size(), stream));
@@ -70,7 +70,7 @@ absl::Status GroupView::GatherRows(const Position* begin, const uint64_t* offset
                                    uint64_t rows, Order order, RowId* row_ids,
                                    DeviceStream stream) const {
   if (!group_.replicated()) {
-    return absl::UnimplementedError("device group: the rows of ranges are not copied from shards");
+    return absl::UnimplementedError("device group: CopyRows is not supported for shards");
   }
   ASSIGN_OR_RETURN(const DeviceIndex* const own, Own());
   return own->CopyRows(begin, offsets, queries, rows, order, row_ids, stream);

@@ -8,14 +8,14 @@
 
 namespace cairn::gpu {
 
-// A group as an index of one of its devices. Its calls wait, but those of a replica alone.
+// A group as an index on one of its devices. All calls wait, except those of a single replica.
 class GroupView : public DeviceIndex {
  public:
-  // Who answers points: all members, or the one that the view is made for, a replica.
+  // Which members execute point queries: all, or only the replica that the view is made for.
   enum class Asks : uint8_t { kAll, kOne };
 
-  // `member` is on the view's device. Requires a group of at most kMaxEntries entries and with rows
-  // of 32 bits, or a view that is not asked for rows.
+  // `member` is on the view's device. Requires a group of at most kMaxEntries entries with 32-bit
+  // row ids, or a view that is never queried for row ids.
   GroupView(GroupState& group, size_t member, Asks asks);
 
   std::string description() const override;
@@ -25,7 +25,7 @@ class GroupView : public DeviceIndex {
 
  private:
   bool AsksOne() const { return asks_ == Asks::kOne || kind() == PhysicalType::kBytes; }
-  // The member alone. Unavailable where its device is lost.
+  // The view's own member. Errors: Unavailable if its device is lost.
   absl::StatusOr<const DeviceIndex*> Own() const;
 
   absl::Status Search(Operation operation, DeviceKeys keys, void* results,

@@ -17,7 +17,7 @@
 namespace cairn::gpu {
 namespace {
 
-// A run without entries, of a kind.
+// An empty run of the given key type.
 SortedRun NoEntries(PhysicalType kind) {
   switch (kind) {
     case PhysicalType::kU32:
@@ -38,7 +38,7 @@ HostColumn HostColumnOf(const KeyBatch& keys) {
   return {const_cast<void*>(data), KeyBytes(keys.kind())};
 }
 
-// Runs body(0) … body(parts - 1) at once. The first error.
+// Runs body(0) … body(parts - 1) in parallel. Returns the first error.
 template <typename Body>
 absl::Status AskParts(size_t parts, Body body) {
   if (parts == 1) return body(0);
@@ -70,7 +70,7 @@ absl::Status HostGroup::Check(const Batch& batch) const {
   RETURN_IF_ERROR(CheckBatch(group_.kind(), batch));
   if (batch.gives_matches() && !run_.has_value()) {
     return absl::UnimplementedError(
-        absl::StrFormat("device group: %s without all entries in one run on the host",
+        absl::StrFormat("device group: %s requires all entries in one run in host memory",
                         OperationName(batch.operation)));
   }
   if (wide_rows_ && batch.operation == Operation::kFindFirst) {
@@ -82,13 +82,14 @@ absl::Status HostGroup::Check(const Batch& batch) const {
       return absl::OkStatus();
     }
     return absl::UnimplementedError(
-        "device group: kCount of more than kMaxEntries entries with a bound for each range");
+        "device group: kCount over more than kMaxEntries entries does not support per-range "
+        "bounds");
   }
   if (batch.operation == Operation::kFindFirst || batch.operation == Operation::kContains) {
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError(
-      absl::StrFormat("device group: %s of %d entries, whose positions do not fit 32 bits",
+      absl::StrFormat("device group: %s: positions of %d entries do not fit 32 bits",
                       OperationName(batch.operation), group_.size()));
 }
 
@@ -111,7 +112,8 @@ absl::Status HostGroup::Execute(const Batch& batch) const {
   }
   if (!wide_rows_) std::fill(batch.shards.begin(), batch.shards.end(), 0);
   const std::vector<size_t> sources = Sources();
-  // A part of shards waits for each of its chunks: a second one a device is copied meanwhile.
+  // Each part of a sharded group waits for its own chunks. A second part per device is copied
+  // during that time.
   size_t parts = group_.replicated() ? sources.size() : 2 * sources.size();
   const size_t turn = turn_.fetch_add(1, std::memory_order_relaxed);
   if (batch.size() < group_.options().min_split || batch.gives_matches()) parts = 1;
@@ -122,7 +124,7 @@ absl::Status HostGroup::Execute(const Batch& batch) const {
     const size_t count = CutOf(batch.size(), parts, i + 1, kMultiple) - first;
     if (count == 0) return absl::OkStatus();
     const size_t source = sources.empty() ? 0 : sources[(i + turn) % sources.size()];
-    return Guarded("asking a device group", [&] {
+    return Guarded("executing a batch on a device group", [&] {
       return parts == 1 ? AnswerPart(batch, source) : AnswerPart(batch.Slice(first, count), source);
     });
   });
@@ -133,7 +135,7 @@ absl::Status HostGroup::AnswerPart(const Batch& part, size_t source) const {
     if (!group_.IsLost(source)) {
       absl::Status status = Ask(part, source);
       if (!absl::IsUnavailable(status)) return status;
-      // Where a shard is lost that has no fallback, no other source helps.
+      // If a lost shard has no fallback, trying another source cannot help.
       for (size_t i = 0; !group_.replicated() && i < group_.members().size(); ++i) {
         if (group_.IsLost(i) && !group_.FallbackOf(i).ok()) return status;
       }

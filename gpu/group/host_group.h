@@ -15,21 +15,21 @@
 
 namespace cairn::gpu {
 
-// A group as an index for batches of the host. Each is split over the devices, to which the parts
-// are copied as to one device alone. A part of a replica's is answered there; one of a device with
-// a shard is put to the group from there. Thread-safe.
+// A group as an index for host-memory batches. Each batch is split across the devices, and each
+// part is copied to its device like a batch for a single device. A part for a replica is executed
+// there. A part for a device with a shard is sent from there to the group. Thread-safe.
 class HostGroup {
  public:
-  // `run`: the entries of all, where they are one run.
+  // `run` has all entries, if they are in one run.
   HostGroup(GroupState& group, std::optional<SortedRun> run, bool wide_rows);
 
   absl::Status Execute(const Batch& batch) const;
 
  private:
   absl::Status Check(const Batch& batch) const;
-  // The members that a part may be put to: one a device, or every replica.
+  // The members that parts may be sent to: one per device, or every replica.
   std::vector<size_t> Sources() const;
-  // Has `source` answer, or, where its device is lost, another one, or the CPU.
+  // Executes a part on `source`, or if its device is lost, on another member or on the CPU.
   absl::Status AnswerPart(const Batch& part, size_t source) const;
   absl::Status Ask(const Batch& part, size_t source) const;
   absl::Status AskWide(const Batch& part, int device) const;
@@ -37,8 +37,7 @@ class HostGroup {
   GroupState& group_;
   const std::optional<SortedRun> run_;
   const bool wide_rows_;
-  std::vector<std::unique_ptr<GpuIndex>>
-      indexes_;  // by member; none where positions are of 64 bits
+  std::vector<std::unique_ptr<GpuIndex>> indexes_;  // by member; empty if positions have 64 bits
   mutable std::atomic<size_t> turn_{0};
 };
 

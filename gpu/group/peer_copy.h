@@ -9,13 +9,13 @@
 
 namespace cairn::gpu {
 
-// Parts of a block of memory begin at multiples of 256 bytes.
+// Size of a part of a memory block, rounded up to the 256-byte alignment of parts.
 inline size_t Padded(size_t bytes) {
   constexpr size_t kAlignment = 256;
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// Enqueues a copy between the memory of two devices, or within one; `stream` is of either.
+// Enqueues a copy between the memory of two devices, or within one; `stream` may belong to either.
 inline absl::Status CopyBetween(void* to, int to_device, const void* from, int from_device,
                                 size_t bytes, cudaStream_t stream) {
   if (to_device == from_device) {

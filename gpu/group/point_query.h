@@ -7,30 +7,31 @@
 
 namespace cairn::gpu {
 
-// What becomes of an answer of 64 bits at its place.
+// How a 64-bit result is written to its position.
 enum class Finish : uint8_t {
-  kStore,     // it is written there
-  kAtLeast,   // it, or what stands at the same place of `begin` if that is more
-  kSubtract,  // the same less what stands there: the number of entries between two positions
+  kStore,    // written unchanged
+  kAtLeast,  // the maximum of the result and the element of `begin` at the same position
+  // The result minus that element of `begin`: the number of entries between two positions.
+  kSubtract,
 };
 
-// Where answers go: an element a query.
+// The output of a query batch: one element per query.
 struct AnswerColumn {
-  void* data = nullptr;  // bool of kContains, else uint64_t if wide, or uint32_t
+  void* data = nullptr;  // bool for kContains; otherwise uint64_t if wide, uint32_t if not
   bool wide = false;
-  Finish finish = Finish::kStore;  // others of wide ones alone
+  Finish finish = Finish::kStore;  // only kStore unless wide
   const uint64_t* begin = nullptr;
 };
 
-// What all batches come down to: points, of kFindFirst, kContains, kLowerBound or kUpperBound, in
-// one device's memory. Keys are numbers; not empty.
+// The form to which all batches are reduced: non-empty point queries of kFindFirst, kContains,
+// kLowerBound or kUpperBound with integer keys, in one device's memory.
 struct PointQuery {
   Operation operation = Operation::kFindFirst;
   DeviceKeys keys;
   AnswerColumn answers;
 };
 
-// Bytes of an answer as a DeviceIndex gives it.
+// Bytes per result, as a DeviceIndex writes it.
 inline size_t AnswerBytes(Operation operation) {
   return operation == Operation::kContains ? sizeof(bool) : sizeof(uint32_t);
 }
@@ -48,7 +49,7 @@ inline DeviceKeys KeysIn(PhysicalType kind, const void* memory, size_t count) {
                                     : DeviceKeys(static_cast<const uint64_t*>(memory), count);
 }
 
-// A batch of points with answers as an index gives them.
+// A batch of point queries with results as a DeviceIndex writes them.
 inline DeviceBatch PointBatch(Operation operation, DeviceKeys keys, void* answers) {
   DeviceBatch batch{operation, keys};
   batch.values = static_cast<uint32_t*>(answers);
@@ -56,7 +57,7 @@ inline DeviceBatch PointBatch(Operation operation, DeviceKeys keys, void* answer
   return batch;
 }
 
-// The column from answer `first` on.
+// The column from result `first` on.
 inline AnswerColumn From(AnswerColumn column, Operation operation, size_t first) {
   const size_t bytes = column.wide ? sizeof(uint64_t) : AnswerBytes(operation);
   column.data = static_cast<char*>(column.data) + first * bytes;

@@ -6,9 +6,10 @@
 namespace cairn::gpu {
 namespace {
 
-// On an H100, 2^27 queries of 32 bits to four shards in chunks of 2^23 take 0.81 ms by 512 threads,
-// 0.94 by 256 and 1,024. Back, beside searches, blocks of 512 get their turn sooner than smaller
-// ones: 7.1 ms in all with 2^26 entries a shard, by 256 threads back 8.8.
+// On an H100, partitioning 2^27 queries of 32 bits to four shards in chunks of 2^23 takes 0.81 ms
+// with 512 threads, 0.94 ms with 256 or 1,024. On the way back, concurrent with searches, blocks of
+// 512 threads are scheduled sooner than smaller ones: 7.1 ms in total with 2^26 entries per shard;
+// 8.8 ms with 256 threads on the way back.
 constexpr int kPartitionThreads = 512;
 constexpr int kTileItems = kTileQueries / kPartitionThreads;
 constexpr int kWarpLanes = 32;
@@ -21,7 +22,7 @@ __device__ unsigned ShardOfKey(const ShardBounds<Key>& bounds, Key key) {
   return shard;
 }
 
-// The lanes of the warp, of those in `active`, whose `shard` is this lane's.
+// The lanes of the warp, among those in `active`, that have the same `shard` as this lane.
 __device__ inline unsigned PeersOf(unsigned shard, int shard_bits, unsigned active) {
   unsigned peers = active;
   for (int bit = 0; bit < shard_bits; ++bit) {
@@ -32,7 +33,7 @@ __device__ inline unsigned PeersOf(unsigned shard, int shard_bits, unsigned acti
   return peers;
 }
 
-// A block a tile.
+// One block per tile.
 template <typename Key>
 __global__ void __launch_bounds__(kPartitionThreads)
     PartitionTile(const Key* __restrict__ keys, uint32_t size, ShardBounds<Key> bounds, int shards,
@@ -52,7 +53,8 @@ __global__ void __launch_bounds__(kPartitionThreads)
     key[j] = i < queries ? keys[first + i] : Key{0};
   }
   __syncthreads();
-  uint32_t place[kTileItems];  // the shard above, the place within the tile's part of it below
+  // Upper half: the shard; lower half: the position within the tile's part for that shard.
+  uint32_t place[kTileItems];
 #pragma unroll
   for (int j = 0; j < kTileItems; ++j) {
     const bool there = j * kPartitionThreads + thread < queries;
@@ -93,7 +95,7 @@ __global__ void __launch_bounds__(kPartitionThreads)
   }
 }
 
-// A row that is none is none of any width.
+// kNoRow stays "no row" in the wide form.
 template <typename Wide>
 __device__ Wide WithOffset(uint32_t answer, uint64_t offset) {
   return answer == kNoRow ? static_cast<Wide>(kNoGlobalRow) : static_cast<Wide>(offset + answer);
@@ -103,7 +105,7 @@ __device__ Wide WithOffset(bool answer, uint64_t) {
   return answer;
 }
 
-// Where one answer goes, and how.
+// Where and how to write the results.
 template <typename Wide>
 struct Places {
   Wide* data;
@@ -135,7 +137,7 @@ __global__ void __launch_bounds__(kPartitionThreads)
   const uint32_t queries = min(kTileQueries, size - first);
   if (thread < shards) parts[thread] = notes.parts[size_t{blockIdx.x} * shards + thread];
   __syncthreads();
-  // All of a thread's answers are on their way together, as a peer's take a microsecond.
+  // All loads of a thread are in flight together, because a load from a peer takes a microsecond.
   Answer answer[kTileItems];
   int shard[kTileItems];
 #pragma unroll

@@ -9,68 +9,70 @@
 #include "cairn/device/group.h"
 #include "gpu/group/point_query.h"
 
-// A chunk of queries on its way to the shards and back, on the batch's own device. Each block takes
-// a tile of queries to shared memory, in the order of their shards, and writes the part of each
-// shard behind what other tiles have written there; it notes where that is, and of each query its
-// place in the tile. So the way back reads the answers of each part in order and writes them in the
-// caller's: no access is random, nothing is sorted, and answers need not say whose they are.
+// Distributes a chunk of queries to the shards and brings the results back, on the batch's own
+// device. Each block loads a tile of queries to shared memory and groups them by shard. It appends
+// the queries of each shard to those that other tiles have written for it. It records where they
+// are, and the position of each query within the tile. On the way back, each part's results are
+// read sequentially and written in the caller's order. So there are no random accesses, nothing is
+// sorted, and results need no query numbers.
 namespace cairn::gpu {
 
-// Queries of a tile.
+// Queries per tile.
 inline constexpr uint32_t kTileQueries = 4096;
 inline constexpr uint32_t TilesOf(uint32_t queries) {
   return (queries + kTileQueries - 1) / kTileQueries;
 }
 
-// A key is of shard s if `s` of the bounds, which ascend, are at most the key.
+// A key belongs to shard s if exactly `s` of the ascending bounds are at most the key.
 template <typename Key>
 struct ShardBounds {
-  int size = 0;  // less than the number of shards; what is behind has no key
+  int size = 0;  // less than the number of shards; shards after that have no keys
   Key bounds[kMaxGroupMembers - 1] = {};
 };
 
-// An array for each shard; the peer's memory if the device reaches it.
+// One array per shard, in the peer's memory if the device can access it.
 struct ShardArrays {
   void* of[kMaxGroupMembers] = {};
 };
 
-// What is added to the answers of each shard: the positions before it, or its number in wide rows.
+// Added to each shard's results: the number of positions before it, or its number in global row
+// ids.
 struct ShardOffsets {
   uint64_t of[kMaxGroupMembers] = {};
 };
 
-// A tile's part of a shard: where it begins in the shard's array, and in the tile, where it ends
-// with the next shard's.
+// A tile's part for one shard: where it begins in the shard's array and in the tile. In the tile,
+// it ends where the next shard's part begins.
 struct TilePart {
   uint32_t base;
   uint16_t offset;
 };
 
-// What stays on the batch's device between both ways of a chunk.
+// Data that stays on the batch's device between the two directions of a chunk.
 struct PartitionNotes {
-  uint16_t* places = nullptr;  // of each query in its tile
+  uint16_t* places = nullptr;  // position of each query in its tile
   TilePart* parts = nullptr;   // [tiles][shards]
-  uint32_t* counts = nullptr;  // of each shard's queries; zero before the way there
+  uint32_t* counts = nullptr;  // number of queries of each shard; must be zero before partitioning
 };
 
-// The way there: keys[0 … size) to the arrays of their shards. Enqueued on `stream`, of the current
+// Partitions keys[0 … size) into the arrays of their shards. Enqueued on `stream` of the current
 // device. Key is uint32_t or uint64_t.
 template <typename Key>
 absl::Status EnqueuePartition(const Key* keys, uint32_t size, const ShardBounds<Key>& bounds,
                               int shards, const ShardArrays& to, const PartitionNotes& notes,
                               cudaStream_t stream);
 
-// The way back: answers as a DeviceIndex gives them, in the order of each shard's array, to their
-// places from `to` on.
+// Writes results, as a DeviceIndex returns them and in the order of each shard's array, to their
+// positions in `to`.
 absl::Status EnqueueReturn(Operation operation, const ShardArrays& answers, uint32_t size,
                            int shards, const ShardOffsets& offsets, const PartitionNotes& notes,
                            const AnswerColumn& to, cudaStream_t stream);
 
-// Answers that are in order already, to a column that is wide.
+// Copies results that already are in the caller's order to a wide column.
 absl::Status EnqueueWiden(const void* answers, size_t size, uint64_t offset, const AnswerColumn& to,
                           cudaStream_t stream);
 
-// The same value for all answers, at wide places.
+// Writes the same value for all results, to a wide column.
 absl::Status EnqueueConstant(uint64_t value, size_t size, const AnswerColumn& to,
                              cudaStream_t stream);
 

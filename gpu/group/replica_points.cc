@@ -16,9 +16,9 @@
 namespace cairn::gpu {
 namespace {
 
-// One batch of points, split evenly over the replicas. One on the batch's own device reads the keys
-// and writes the answers where they are; the others take theirs by copies, chunk by chunk, on two
-// streams that take turns, so that copies go on beside searches.
+// One batch of point queries, split evenly across the replicas. A replica on the batch's own device
+// reads the keys and writes the results in place. The others use copies, chunk by chunk, on two
+// alternating streams, so that copies overlap with searches.
 class ReplicaCall {
  public:
   ReplicaCall(const GroupState& group, const PointQuery& query, GroupContext& context)
@@ -51,7 +51,7 @@ class ReplicaCall {
     size_t member = 0;
     size_t first = 0, size = 0;
     size_t chunk = 0;
-    bool in_place = false;  // keys and answers are the caller's
+    bool in_place = false;  // keys and results are in the caller's memory
     DeviceBuffer<char> far, near;
   };
 
@@ -61,7 +61,7 @@ class ReplicaCall {
     return Padded(part.chunk * AnswerBytes(query_.operation));
   }
   bool IsLocal(const Part& part) const { return group_.members()[part.member].device == source_; }
-  // Answers that need no more than to be copied.
+  // Whether results only need to be copied.
   bool AreFinal() const { return !query_.answers.wide; }
 
   absl::Status Of(const Part& part, absl::Status status) {
@@ -177,8 +177,8 @@ class ReplicaCall {
 GroupOutcome AnswerFromReplicas(const GroupState& group, const PointQuery& query,
                                 GroupContext& context, cudaStream_t after) {
   ReplicaCall call(group, query, context);
-  absl::Status status =
-      Guarded("asking the replicas of a device group", [&] { return call.Run(after); });
+  absl::Status status = Guarded("executing a batch on the replicas of a device group",
+                                [&] { return call.Run(after); });
   if (!status.ok()) context.Drain();
   return {std::move(status), call.failed()};
 }

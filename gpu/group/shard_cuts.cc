@@ -18,7 +18,7 @@ SortedRun PartOfRun(const SortedRun& run, size_t first, size_t count) {
 
 size_t CutOf(size_t size, size_t parts, size_t i, size_t multiple) {
   if (i >= parts) return size;
-  // size * i / parts, which may not fit.
+  // Equal to size * i / parts, but cannot overflow.
   const size_t cut = size / parts * i + size % parts * i / parts;
   return cut / multiple * multiple;
 }
@@ -44,8 +44,8 @@ ShardKeys KeysOf(const SortedRun& run) {
 
 absl::StatusOr<ShardRouting> RouteShards(absl::Span<const ShardKeys> shards, uint64_t greatest) {
   ShardRouting routing;
-  const ShardKeys* before = nullptr;  // of those that are not empty
-  size_t pending = 0;                 // empty shards, which begin where the next one does
+  const ShardKeys* before = nullptr;  // of the last shard that is not empty
+  size_t pending = 0;  // number of empty shards, which begin where the next non-empty one does
   for (size_t i = 0; i < shards.size(); ++i) {
     const ShardKeys& shard = shards[i];
     if (shard.empty) {
@@ -61,7 +61,8 @@ absl::StatusOr<ShardRouting> RouteShards(absl::Span<const ShardKeys> shards, uin
     const bool has_all = before == nullptr || before->last < shard.first;
     const size_t bounds = pending + (i > 0 ? 1 : 0);
     routing.last.insert(routing.last.end(), bounds, shard.first);
-    // A key that began before belongs there; behind the greatest there is none.
+    // A key that an earlier shard also has belongs to that shard. No key is greater than
+    // `greatest`.
     if (has_all || shard.first < greatest) {
       routing.first.insert(routing.first.end(), bounds, has_all ? shard.first : shard.first + 1);
     }

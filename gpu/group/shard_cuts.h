@@ -8,18 +8,19 @@
 #include "absl/types/span.h"
 #include "cairn/sorted_run.h"
 
-// How entries and queries are divided, on the host alone.
+// How entries and queries are divided; host code only.
 namespace cairn::gpu {
 
-// Part i of `parts` equal ones of `size` elements is [cut i, cut i + 1); cuts are multiples of
-// `multiple`, but the last.
+// Part i of `parts` equal parts of `size` elements is [cut i, cut i + 1). All cuts are multiples of
+// `multiple`, except the last one.
 size_t CutOf(size_t size, size_t parts, size_t i, size_t multiple);
 
-// The run in so many parts of equal sizes, to 16 entries, as whole cache lines begin a run's
-// columns. They share its memory. Keys are numbers. Throws std::bad_alloc.
+// Cuts the run into `parts` parts of equal size, up to rounding to 16 entries, because the columns
+// of a run start on cache lines. The parts share the run's memory. Keys are integers. Throws
+// std::bad_alloc.
 std::vector<SortedRun> CutRun(const SortedRun& run, size_t parts);
 
-// The least and the greatest key of each shard; an empty one has none.
+// The minimum and maximum key of a shard, unless it is empty.
 struct ShardKeys {
   bool empty = true;
   uint64_t first = 0;
@@ -27,18 +28,17 @@ struct ShardKeys {
 };
 ShardKeys KeysOf(const SortedRun& run);
 
-// Which shard is asked for a key: as many bounds as are at most the key. Bounds ascend, and there
-// are fewer than shards.
+// Maps a key to a shard: its number is the number of bounds that are at most the key. Bounds
+// ascend, and there are fewer bounds than shards.
 struct ShardRouting {
-  // The shard with the key's first entry: of kFindFirst, kContains and kLowerBound, all entries of
-  // shards before it have lesser keys, and all behind it none that are lesser.
+  // For kFindFirst, kContains and kLowerBound: the shard with the key's first entry. All entries of
+  // earlier shards have lesser keys, and no entry of later shards has a lesser key.
   std::vector<uint64_t> first;
-  // The same of kUpperBound: shards before it have no greater keys, those behind it greater ones
-  // alone.
+  // For kUpperBound: earlier shards have no greater keys, and later shards have only greater keys.
   std::vector<uint64_t> last;
 };
-// `greatest` is the greatest key of the kind. InvalidArgument, naming the shard, where a shard's
-// keys are not at least those of the one before.
+// `greatest` is the maximum value of the key type. Errors: InvalidArgument, naming the shard, if a
+// shard's keys are less than those of the shard before it.
 absl::StatusOr<ShardRouting> RouteShards(absl::Span<const ShardKeys> shards, uint64_t greatest);
 
 }  // namespace cairn::gpu

@@ -18,10 +18,10 @@
 namespace cairn::gpu {
 namespace {
 
-// One batch of points, put to the shards chunk by chunk. While the shards search one chunk, the
-// batch's device brings back the one before it and sends out the one behind. On that device's one
-// stream the ways there and back take turns, so that memory of a slot is used anew only when what
-// was in it is done with.
+// One batch of point queries, sent to the shards chunk by chunk. While the shards search one chunk,
+// the batch's device brings back the previous chunk and sends the next one. On that device, both
+// directions alternate on one stream, so that the memory of a slot is reused only after its
+// previous chunk is done.
 class ShardCall {
  public:
   ShardCall(const GroupState& group, const PointQuery& query, GroupContext& context)
@@ -55,9 +55,9 @@ class ShardCall {
   std::optional<size_t> failed() const { return failed_; }
 
  private:
-  // Where queries of one shard are, and their answers, in each slot. `near` is memory of the
-  // batch's device, which is sent to the member's by copies or to the CPU; null where the device
-  // reaches the member's own.
+  // The queries of one shard and their results, in each slot. `near` is memory of the batch's
+  // device that is copied to the member's device or to the CPU; it is null if the batch's device
+  // can access the member's memory.
   struct Lane {
     const OrderedIndex* fallback = nullptr;
     DeviceBuffer<char> near, far;
@@ -75,7 +75,7 @@ class ShardCall {
   char* AnswersIn(const DeviceBuffer<char>& buffer, size_t slot) const {
     return KeysIn(buffer, slot) + KeysBytes();
   }
-  // What the batch's device writes and reads.
+  // The memory that the batch's device writes and reads.
   const DeviceBuffer<char>& NearOf(size_t s) const {
     return lanes_[s].near.data() != nullptr ? lanes_[s].near : lanes_[s].far;
   }
@@ -88,7 +88,7 @@ class ShardCall {
   }
   uint32_t Chunk32() const { return static_cast<uint32_t>(chunk_); }
 
-  // An error of a member's.
+  // Records that an error was caused by member s.
   absl::Status Of(size_t s, absl::Status status) {
     if (!status.ok()) failed_ = s;
     return status;
@@ -117,7 +117,7 @@ class ShardCall {
     const OnDevice on_member(group_.members()[s].device);
     const cudaStream_t lane_stream = context_.lanes[s].streams[0]->get();
     RETURN_IF_ERROR(Resize(&lanes_[s].far, bytes, lane_stream));
-    // The batch's device may write there once it is allocated.
+    // The batch's device may write to the memory as soon as it is allocated.
     RETURN_IF_ERROR(context_.lanes[s].done[0]->Record(lane_stream));
     const OnDevice on_source(source_);
     return context_.lanes[s].done[0]->HoldUp(stream());
@@ -135,7 +135,7 @@ class ShardCall {
                             stream());
   }
 
-  // The chunk's queries to their shards, and to the host how many there are for each.
+  // Sends the chunk's queries to their shards, and the number of queries per shard to the host.
   absl::Status Send(size_t chunk) {
     const size_t slot = chunk % kChunkSlots, first = chunk * chunk_;
     const auto size = static_cast<uint32_t>(CountOf(chunk));
@@ -192,8 +192,8 @@ class ShardCall {
     return own.done[slot]->HoldUp(stream());
   }
 
-  // Takes the queries to the CPU, whose answers are there when the stream goes on. The way there of
-  // the next chunk is in the stream already, and done first.
+  // Executes the queries on the CPU; the results are available when the stream continues. The next
+  // chunk's partitioning is already in the stream and runs first.
   absl::Status SearchOnHost(size_t s, size_t slot, size_t count) {
     const Lane& lane = lanes_[s];
     const size_t key_bytes = count * KeyBytes(group_.kind());
@@ -254,7 +254,7 @@ GroupOutcome AnswerFromShards(const GroupState& group, const PointQuery& query,
                               GroupContext& context, cudaStream_t after) {
   ShardCall call(group, query, context);
   absl::Status status =
-      Guarded("asking the shards of a device group", [&] { return call.Run(after); });
+      Guarded("executing a batch on the shards of a device group", [&] { return call.Run(after); });
   if (!status.ok()) context.Drain();
   return {std::move(status), call.failed()};
 }

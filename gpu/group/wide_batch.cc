@@ -13,15 +13,15 @@ namespace {
 
 absl::Status CheckGroupKeys(PhysicalType group, DeviceKeys keys) {
   if (keys.empty() || keys.kind() == group) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrFormat("the batch holds %s keys, the device group %s",
-                                                    PhysicalTypeName(keys.kind()),
-                                                    PhysicalTypeName(group)));
+  return absl::InvalidArgumentError(
+      absl::StrFormat("batch: got %s keys, but the device group has %s",
+                      PhysicalTypeName(keys.kind()), PhysicalTypeName(group)));
 }
 
 absl::Status CheckWide(const GroupState& group, const WideDeviceBatch& batch) {
   if (group.kind() == PhysicalType::kBytes) {
     return absl::UnimplementedError(
-        "device group: of keys of bytes, answers of 64 bits; On(device) has those of 32");
+        "device group: 64-bit results are not supported for byte-string keys; use On(device)");
   }
   if (batch.operation == Operation::kFind || batch.operation == Operation::kScan) {
     return absl::UnimplementedError(absl::StrFormat("device group: %s of a batch in device memory",
@@ -34,13 +34,14 @@ absl::Status CheckWide(const GroupState& group, const WideDeviceBatch& batch) {
                                                       ranges.lower.size(), ranges.upper.size()));
   }
   if (ranges.lower_bound == Bound::kPrefix || ranges.upper_bound == Bound::kPrefix) {
-    return absl::InvalidArgumentError("a prefix is an upper bound for keys of bytes");
+    return absl::InvalidArgumentError(
+        "Bound::kPrefix: expected as an upper bound of byte-string keys only");
   }
   RETURN_IF_ERROR(CheckGroupKeys(group.kind(), ranges.lower));
   return CheckGroupKeys(group.kind(), ranges.upper);
 }
 
-// The two ends of ranges, one after the other.
+// Searches the two ends of ranges, one after the other.
 class WideRangeEnds {
  public:
   WideRangeEnds(GroupState& group, int device, cudaStream_t stream)
@@ -72,14 +73,14 @@ class WideRangeEnds {
 
 absl::Status CountRanges(const GroupState& group, const WideRangeEnds& ends,
                          const DeviceRanges& ranges, uint64_t* counts, cudaStream_t stream) {
-  constexpr size_t kMin = size_t{1} << 25;  // where chunks are smaller, several are under way
+  constexpr size_t kMin = size_t{1} << 25;  // if chunks are smaller, several are in flight
   const size_t size = ranges.size();
   const size_t most = std::min(size, std::max(kMin, group.options().chunk_queries));
   ASSIGN_OR_RETURN(const DeviceBuffer<uint64_t> begin,
                    DeviceBuffer<uint64_t>::Allocate(most, stream));
   for (size_t first = 0; first < size; first += most) {
     const size_t count = std::min(most, size - first);
-    // Of a bound that is open there may be no keys.
+    // An open bound may have no keys.
     const DeviceKeys lower = SliceOf(ranges.lower, first, count);
     const DeviceKeys upper = SliceOf(ranges.upper, first, count);
     RETURN_IF_ERROR(ends.Lower(lower, ranges.lower_bound, begin.data()));

@@ -8,10 +8,10 @@
 
 namespace cairn::gpu {
 
-// Answers a batch in the memory of `device`, one of the group's, behind the work that `stream` has
-// now, a stream of that device. Waits. InvalidArgument and Unimplemented as DeviceGroup::Execute.
-// Ranges are two searches for points; for kCount the positions of the first take 8 bytes a query of
-// 2^25, or of a chunk where that has more.
+// Executes a batch in the memory of `device`, a device of the group, after all work enqueued so far
+// on `stream`, a stream of that device. Waits. Ranges are executed as two searches for points. For
+// kCount, the first search's positions take 8 bytes per query, for 2^25 queries or a chunk,
+// whichever is more. Errors: InvalidArgument and Unimplemented like DeviceGroup::Execute.
 absl::Status AnswerWide(GroupState& group, const WideDeviceBatch& batch, int device,
                         cudaStream_t stream);
 

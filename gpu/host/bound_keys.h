@@ -11,15 +11,16 @@
 
 namespace cairn::gpu {
 
-// Ranges as lower bounds to search for: two keys each, first those of all beginnings, then those of
-// all ends. A bound on the other side of its key is the lower bound of the next key, exactly; one
-// that has no such key, or is open, is known without a search, and its place holds any key.
+// Ranges as lower bounds to search for: two keys per range, first the beginnings of all ranges,
+// then their ends. A bound after the entries of its key is exactly the lower bound of the next key.
+// If there is no next key, or if the bound is open, its position is known without a search, and its
+// slot may hold any key.
 template <typename Key>
 class BoundKeys {
  public:
   explicit BoundKeys(const RangeBatch& ranges) : ranges_(ranges) {}
 
-  // Keys [first, first + count).
+  // Writes keys [first, first + count) to `to`.
   void Fill(size_t first, size_t count, void* to) const {
     Key* keys = static_cast<Key*>(to);
     const size_t size = ranges_.size();
@@ -32,7 +33,7 @@ class BoundKeys {
     }
   }
 
-  // From the lower bounds of all keys to positions in a run of `entries`.
+  // Converts the lower bounds of all keys to positions in a run of `entries` entries.
   void Finish(const Position* bounds, size_t entries, absl::Span<Position> begin,
               absl::Span<Position> end) const {
     const Position last = static_cast<Position>(entries);
@@ -47,13 +48,13 @@ class BoundKeys {
                               ? last
                               : bounds[size + i];
       begin[i] = from;
-      end[i] = std::max(from, to);  // crossed ends hold nothing
+      end[i] = std::max(from, to);  // ranges with crossed ends are empty
     }
   }
 
  private:
   enum End : uint8_t { kLower, kUpper };
-  // Whether a range begins, or ends, behind the entries of its key.
+  // Whether a range begins, or ends, after the entries of its key.
   static bool Behind(Bound bound, End end) {
     return bound == (end == kLower ? Bound::kExclusive : Bound::kInclusive);
   }

@@ -11,10 +11,10 @@
 
 namespace cairn::gpu {
 
-// BoundKeys of ranges of byte strings: two keys each to find the lower bounds of, first those of
-// all beginnings, then those of all ends. The next key behind one is that with a zero byte more;
-// behind all that start with a prefix, the prefix with its last byte that is not 0xFF one greater,
-// and what is behind that left out.
+// BoundKeys for ranges of byte strings: two keys per range to find the lower bounds of, first the
+// beginnings of all ranges, then their ends. The next key after a key is the key plus one zero
+// byte. The next key after all keys with a prefix is the prefix, truncated after its last byte that
+// is not 0xFF, with that byte incremented.
 class BoundStrings {
  public:
   explicit BoundStrings(const RangeBatch& ranges)
@@ -45,7 +45,7 @@ class BoundStrings {
     return {};
   }
 
-  // From the lower bounds of all keys to positions in a run of `entries`.
+  // Converts the lower bounds of all keys to positions in a run of `entries` entries.
   void Finish(const Position* bounds, size_t entries, absl::Span<Position> begin,
               absl::Span<Position> end) const {
     const Position last = static_cast<Position>(entries);
@@ -57,12 +57,13 @@ class BoundStrings {
       const Position from = ranges_.lower_bound_of(i) == Bound::kOpen ? 0 : bounds[i];
       const Position to = to_the_end ? last : bounds[size + i];
       begin[i] = from;
-      end[i] = std::max(from, to);  // crossed ends hold nothing
+      end[i] = std::max(from, to);  // ranges with crossed ends are empty
     }
   }
 
  private:
-  // The prefix without bytes 0xFF at its end; empty where all keys are before or start with it.
+  // The prefix without trailing 0xFF bytes; empty if every key is before the prefix or starts with
+  // it.
   static std::string_view WithoutGreatest(std::string_view prefix) {
     while (!prefix.empty() && prefix.back() == '\xff') prefix.remove_suffix(1);
     return prefix;

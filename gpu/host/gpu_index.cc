@@ -30,9 +30,9 @@ HostColumn EncodedKeysOf(const KeyBatch& keys) {
 
 constexpr auto NothingToFill = [](size_t, size_t, size_t, void*) {};
 
-// One search for both ends of all ranges, by way of keys and positions of ours: for small batches,
-// where each kernel's launch counts, and for ranges with bounds of their own. `begin` and `end` may
-// be the halves of the context's positions.
+// Finds both ends of all ranges in one search, through temporary keys and positions. Used for small
+// batches, where kernel launches dominate, and for ranges with per-range bounds. `begin` and `end`
+// may be the halves of the context's positions.
 template <typename Key>
 absl::Status PositionsByOneSearch(const DeviceIndex& index, const RangeBatch& ranges,
                                   absl::Span<Position> begin, absl::Span<Position> end,
@@ -57,8 +57,8 @@ absl::Status PositionsByOneSearch(const DeviceIndex& index, const RangeBatch& ra
   return status;
 }
 
-// Ranges with the same bounds for all: the device reads the caller's keys as they are, once where
-// they are both lower and upper ones.
+// For ranges that all have the same bounds. The device reads the caller's keys directly, and only
+// once if they are both the lower and the upper keys.
 absl::Status PositionsOfRanges(const DeviceIndex& index, const RangeBatch& batch,
                                absl::Span<Position> begin, absl::Span<Position> end,
                                const HostBatchPolicy& policy, QueryContext& context) {
@@ -81,7 +81,7 @@ absl::Status PositionsOfRanges(const DeviceIndex& index, const RangeBatch& batch
                       policy, context);
 }
 
-// Of all keys of a run, in bytes.
+// The longest key of a run, in bytes.
 size_t LongestKey(const SortedRun& run) {
   size_t longest = 0;
   if (run.kind() != PhysicalType::kBytes) return longest;

@@ -11,35 +11,36 @@
 
 namespace cairn::gpu {
 
-// A device's structure as an OrderedIndex: batches of the host are taken to it and its answers
-// brought back. Each call leases a context of its own (query_context.h), so
-// any number of threads query at once.
+// A device structure as an OrderedIndex: copies host-memory batches to the device and the results
+// back. Each call leases a context of its own (query_context.h), so any number of threads can query
+// concurrently.
 //
-// Besides an OrderedIndex's errors: ResourceExhausted where memory of the device or pinned memory
-// does not suffice, which a later call may not meet. Unavailable where the device is lost, by an
-// exception of the hardware or of any kernel of this process: CUDA gives every later call the same
-// error until the process ends, so no batch is answered here any more. Internal where CUDA fails
-// otherwise. Whatever is returned, nothing is in flight afterwards: the caller's memory is its own.
+// Errors: those of an OrderedIndex, plus: ResourceExhausted if device memory or pinned memory runs
+// out; a later call may succeed. Unavailable if the device is lost, after an exception of the
+// hardware or of any kernel of this process: CUDA then returns the same error from every later call
+// until the process ends, so this index no longer executes batches. Internal for other CUDA errors.
+// Nothing is in flight after a call returns, whatever it returns, so the caller may free or reuse
+// its memory.
 class GpuIndex : public OrderedIndex {
  public:
-  // Requires that `index` be over the run's entries.
+  // Requires that `index` has the run's entries.
   GpuIndex(SortedRun run, std::unique_ptr<const DeviceIndex> index,
            const HostBatchPolicy& policy = {});
 
   std::string description() const override;
-  // Of memory of the device.
+  // In device memory.
   uint64_t memory_bytes() const override { return index_->memory_bytes(); }
 
   absl::Status Execute(const Batch& batch) const override;
 
  private:
-  // All require a batch that has been checked and is not empty.
+  // All functions below require a checked, non-empty batch.
   //
-  // Has the index answer points with one column of `results`.
+  // Executes point queries and writes one column of results.
   absl::Status Points(const Batch& batch, HostColumn results, QueryContext& context) const;
   absl::Status Positions(const RangeBatch& ranges, absl::Span<Position> begin,
                          absl::Span<Position> end, QueryContext& context) const;
-  // The same of keys of bytes.
+  // The same for byte-string keys.
   absl::Status StringPoints(const Batch& batch, HostColumn results, QueryContext& context) const;
   absl::Status StringPositions(const RangeBatch& ranges, absl::Span<Position> begin,
                                absl::Span<Position> end, QueryContext& context) const;
@@ -48,7 +49,7 @@ class GpuIndex : public OrderedIndex {
 
   const std::unique_ptr<const DeviceIndex> index_;
   const HostBatchPolicy policy_;
-  const size_t longest_key_;  // in bytes; of keys of bytes
+  const size_t longest_key_;  // in bytes; for byte-string keys
 };
 
 }  // namespace cairn::gpu

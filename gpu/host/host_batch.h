@@ -11,45 +11,48 @@
 
 namespace cairn::gpu {
 
-// How batches of the host get to the device. The defaults are what Response/gpu:... measured on an
-// H200 behind PCIe 5; tests and benchmarks set their own.
+// How host-memory batches are transferred to the device. The defaults are from Response/gpu:... on
+// an H200 with PCIe 5; tests and benchmarks set their own.
 struct HostBatchPolicy {
-  // Up to so many queries the kernel reads keys and writes results in pinned memory of the host,
-  // the caller's own if it is; larger batches are copied in chunks, several under way at a time.
+  // Up to this many queries, the kernel reads keys and writes results directly in pinned host
+  // memory, which is the caller's own if it is pinned. Larger batches are copied in chunks, with
+  // several in flight at a time.
   size_t max_zero_copy = size_t{1} << 18;
-  // Up to so many the calling thread does not wait for the kernel's end, but for each result.
+  // Up to this many queries, the calling thread polls for each result and does not wait for the
+  // kernel to end.
   size_t max_polled = size_t{1} << 10;
-  // A chunk is about this part of its batch, within these bounds: for memory of the caller that is
-  // pinned, and for other, which goes by way of pinned memory of ours.
+  // A chunk has about 1/chunks of its batch, within the bounds below. max_chunk is for pinned
+  // memory of the caller, max_staged_chunk for other memory, which is copied through pinned memory.
   size_t chunks = 4;
   size_t min_chunk = size_t{1} << 16;
   size_t max_chunk = size_t{1} << 20;
   size_t max_staged_chunk = size_t{1} << 21;
-  // Of strings: so few that a chunk stays in the caches between being measured, put together and
-  // copied.
+  // Queries of a chunk of strings: few enough that the chunk stays in the caches while it is
+  // measured, gathered and copied.
   size_t max_string_chunk = size_t{1} << 19;
-  // Up to so many rows of a scan are copied by the calling thread from the run, once their
-  // positions are known; more by the device, in pieces of so many ranges and rows.
+  // Up to this many rows of a scan, the calling thread copies the row ids from the run, once their
+  // positions are known. If there are more, the device copies them in pieces of up to piece_ranges
+  // ranges and piece_rows rows.
   size_t max_rows_from_run = size_t{1} << 20;
   size_t piece_ranges = size_t{1} << 18;
   size_t piece_rows = size_t{1} << 20;
 };
 
-// An array of the caller's with an element for each query of a batch.
+// An array of the caller with one element per query of a batch.
 struct HostColumn {
-  void* data;  // not written to where it is an input
+  void* data;  // never written if the column is an input
   size_t element_bytes;
 };
 
-// A batch of queries with their results, all in memory of the host.
+// A batch of queries with its results, all in host memory.
 struct HostBatch {
   size_t size = 0;
   absl::Span<const HostColumn> inputs;   // one or two
-  absl::Span<const HostColumn> outputs;  // likewise
+  absl::Span<const HostColumn> outputs;  // one or two
   // Whether each element of the outputs is written once (DeviceIndex::writes_results_once).
   bool written_once = false;
-  // Writes elements [first, first + count) of input i to `to`, where they are not simply what its
-  // array holds; null data says so.
+  // Writes elements [first, first + count) of input i to `to`. Used for inputs with null data;
+  // other inputs are the content of their arrays.
   absl::FunctionRef<void(size_t i, size_t first, size_t count, void* to)> fill;
   // Enqueues the search for `count` queries whose columns are `in` and `out`.
   absl::FunctionRef<absl::Status(const void* const* in, void* const* out, size_t count,
@@ -57,13 +60,12 @@ struct HostBatch {
       search;
 };
 
-// Answers the batch. Waits; nothing is in flight afterwards, whatever is returned.
-// ResourceExhausted where memory of the device or pinned memory does not suffice; Unavailable where
-// the device is lost.
+// Executes the batch. Waits; nothing is in flight afterwards, whatever is returned. Errors:
+// ResourceExhausted if device memory or pinned memory runs out; Unavailable if the device is lost.
 absl::Status RunHostBatch(const HostBatch& batch, const HostBatchPolicy& policy,
                           QueryContext& context);
 
-// Copies memory of the host, on several threads where that is worth it.
+// Copies host memory, on several threads if that is faster.
 void CopyOnHost(void* to, const void* from, size_t bytes);
 
 }  // namespace cairn::gpu

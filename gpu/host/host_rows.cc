@@ -28,7 +28,7 @@ class PieceRun {
                 std::min<uint64_t>(policy.piece_rows, batch.offsets.back())},
         pieces_(batch_, layout_) {}
 
-  // Where this fails, pieces may be in flight.
+  // On error, pieces may be in flight.
   absl::Status Run() {
     const size_t stride = (layout_.bytes() + 255) / 256 * 256;
     ASSIGN_OR_RETURN(auto* pinned, context_.Pinned(kStreams * stride));
@@ -48,10 +48,10 @@ class PieceRun {
   struct Slot {
     char* pinned = nullptr;
     DeviceBuffer<char> memory;
-    RowPieces::Piece piece;  // under way
+    RowPieces::Piece piece;  // the piece in flight
   };
 
-  // Enqueues the next piece; false if there is none.
+  // Enqueues the next piece; returns false if there is none.
   absl::StatusOr<bool> Start(size_t i) {
     Slot& slot = slots_[i];
     slot.piece = pieces_.Next(slot.pinned);
@@ -79,7 +79,7 @@ class PieceRun {
     return true;
   }
 
-  // Waits for what is under way in a slot, if anything, and brings the rows to the caller.
+  // Waits for the slot's piece in flight, if any, and copies its row ids to the caller.
   absl::Status Finish(size_t i) {
     Slot& slot = slots_[i];
     if (slot.piece.rows == 0) return absl::OkStatus();

@@ -10,11 +10,11 @@
 
 namespace cairn::gpu {
 
-// Has the device copy the rows of ranges whose positions [begin[i], end[i]) the host knows: of each
-// as many as options.limit lets pass, to row_ids[offsets[i]] and after, where `offsets` are those
-// of a FindResult. Rows come in pieces, cut wherever a piece is full, so that memory is bounded
-// however long a range is; several pieces are under way at a time. Waits; nothing is in flight
-// afterwards. Errors as RunHostBatch's.
+// Copies the row ids of ranges from the device. The host knows the positions [begin[i], end[i]) of
+// the ranges, and their `offsets` in a FindResult, which already include options.limit. Writes to
+// row_ids[offsets[i]] and after. Row ids are copied in pieces, which may end within a range, so
+// that memory is bounded however long a range is; several pieces are in flight at a time. Waits;
+// nothing is in flight afterwards. Errors: those of RunHostBatch.
 absl::Status CopyRowsToHost(const DeviceIndex& index, absl::Span<const Position> begin,
                             absl::Span<const Position> end, absl::Span<const uint64_t> offsets,
                             Order order, RowId* row_ids, const HostBatchPolicy& policy,

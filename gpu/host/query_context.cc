@@ -17,13 +17,13 @@ namespace {
 
 constexpr size_t kMinPositions = size_t{1} << 14;  // enough for a small batch
 
-// The contexts of one device that no thread holds; the last one returned goes out first.
+// The contexts of one device that no thread holds, used as a stack.
 struct IdleContexts {
   std::mutex mutex;
   std::vector<std::unique_ptr<QueryContext>> contexts;
 };
 
-// Never destroyed: at the end of the process CUDA may be gone before it.
+// Never destroyed, because CUDA may shut down earlier when the process ends.
 IdleContexts& IdleOf(int device) {
   static auto& all = *new std::array<IdleContexts, kMaxDevices>;
   return all[static_cast<size_t>(device)];
@@ -34,7 +34,7 @@ IdleContexts& IdleOf(int device) {
 absl::StatusOr<std::unique_ptr<QueryContext>> QueryContext::Create() {
   const BesideCaptures beside;
   std::unique_ptr<QueryContext> context(new (std::nothrow) QueryContext);
-  if (context == nullptr) return absl::ResourceExhaustedError("no memory for a query context");
+  if (context == nullptr) return absl::ResourceExhaustedError("out of memory for a query context");
   CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&context->device_));
   for (std::optional<Stream>& stream : context->streams_) {
     ASSIGN_OR_RETURN(stream, Stream::Create());
@@ -57,7 +57,7 @@ absl::Status QueryContext::WaitForAll() {
 
 absl::StatusOr<char*> QueryContext::Pinned(size_t bytes) {
   if (bytes <= pinned_.bytes()) return pinned_.data();
-  pinned_ = PinnedMemory();  // first, so that both need not fit
+  pinned_ = PinnedMemory();  // freed first, because both may not fit
   ASSIGN_OR_RETURN(pinned_, PinnedMemory::Allocate(bytes));
   return pinned_.data();
 }
@@ -70,7 +70,7 @@ absl::StatusOr<Position*> QueryContext::Positions(size_t size) {
   positions_.reset(new (std::nothrow) Position[size]);
   if (positions_ == nullptr) {
     return absl::ResourceExhaustedError(
-        absl::StrFormat("host memory: no room for %d positions", size));
+        absl::StrFormat("host memory: no space for %d positions", size));
   }
   positions_size_ = size;
   return positions_.get();
@@ -97,7 +97,7 @@ QueryContextLease::~QueryContextLease() {
   const std::lock_guard<std::mutex> lock(idle.mutex);
   try {
     idle.contexts.push_back(std::move(context_));
-  } catch (const std::bad_alloc&) {  // it is freed then
+  } catch (const std::bad_alloc&) {  // the context is freed
   }
 }
 

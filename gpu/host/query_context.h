@@ -16,46 +16,47 @@
 
 namespace cairn::gpu {
 
-// What one call with a host batch works with on one device: streams, and memory of the host. All of
-// it is kept for the next call, so that a warm one allocates nothing. Not thread-safe; a thread
-// leases one (QueryContextLease).
+// The resources of one call with a host-memory batch on one device: streams and host memory. They
+// are kept for later calls, so that a warm call does not allocate. Not thread-safe; each thread
+// leases its own (QueryContextLease).
 class QueryContext {
  public:
   static constexpr int kStreams = 4;
 
-  // For the current device.
+  // Creates a context for the current device.
   static absl::StatusOr<std::unique_ptr<QueryContext>> Create();
   QueryContext(const QueryContext&) = delete;
   QueryContext& operator=(const QueryContext&) = delete;
 
   int device() const { return device_; }
   cudaStream_t stream(int i) const { return streams_[i]->get(); }
-  // Waits for all work on a stream, or on all. An error says that the device is lost.
+  // Wait for all work on one stream, or on all. An error means that the device is lost.
   absl::Status Wait(int i);
   absl::Status WaitForAll();
-  // Whether such a wait has failed: the streams do no more work, and no thread should get them.
+  // Whether such a wait has failed. The streams are then unusable, and no thread should get them.
   bool lost() const { return lost_; }
 
-  // At least `bytes` of pinned memory, which the device reads and writes at the same address.
-  // Invalidates what an earlier call gave; requires that nothing be in flight. ResourceExhausted.
+  // Returns at least `bytes` bytes of pinned memory, which has the same address on the device.
+  // Invalidates the result of earlier calls. Requires that nothing is in flight. Errors:
+  // ResourceExhausted.
   absl::StatusOr<char*> Pinned(size_t bytes);
-  // At least `size` positions in ordinary memory. As Pinned.
+  // Returns at least `size` positions in pageable memory; otherwise like Pinned.
   absl::StatusOr<Position*> Positions(size_t size);
 
  private:
   QueryContext() = default;
 
   int device_ = 0;
-  std::array<std::optional<Stream>, kStreams> streams_;  // all are there
+  std::array<std::optional<Stream>, kStreams> streams_;  // never empty
   PinnedMemory pinned_;
   std::unique_ptr<Position[]> positions_;
   size_t positions_size_ = 0;
   bool lost_ = false;
 };
 
-// A context of one device, from those that no thread holds, or a new one: any number of threads
-// query at once, and share nothing but the moment in which they take and return theirs. Requires at
-// its end that nothing be in flight. One that is lost is freed then.
+// A context of one device, either idle or new. Any number of threads can query concurrently; they
+// share only the moments in which they take and return contexts. Nothing may be in flight when the
+// lease ends. A lost context is freed then.
 class QueryContextLease {
  public:
   static absl::StatusOr<QueryContextLease> Acquire(int device);
@@ -72,7 +73,7 @@ class QueryContextLease {
   std::unique_ptr<QueryContext> context_;
 };
 
-// Frees the contexts of a device that no thread holds; returns how many there were.
+// Frees the contexts of a device that no thread holds, and returns their number.
 size_t FreeIdleQueryContexts(int device);
 
 }  // namespace cairn::gpu

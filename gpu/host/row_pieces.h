@@ -10,23 +10,23 @@
 
 namespace cairn::gpu {
 
-// The ranges of a batch, the positions [begin[i], end[i]), and where the rows go that each gives
-// (FindResult::offsets): all of them, or as many as a limit leaves, from the end that `order`
-// starts at.
+// The ranges of a batch, as positions [begin[i], end[i]), and the output offsets of their row ids
+// (FindResult::offsets). With a limit, the offsets cover only that many rows of a range, from the
+// end at which `order` starts.
 struct RangesOfBatch {
   absl::Span<const Position> begin, end;
   absl::Span<const uint64_t> offsets;
   Order order;
 
   uint64_t rows(size_t range) const { return offsets[range + 1] - offsets[range]; }
-  // Where the positions of rows [first, first + count) of those that a range gives begin.
+  // The position of the lowest of the rows [first, first + count) that a range returns.
   Position PositionOf(size_t range, uint64_t first, uint64_t count) const {
     return order == Order::kAscending ? static_cast<Position>(begin[range] + first)
                                       : static_cast<Position>(end[range] - first - count);
   }
 };
 
-// How many ranges and rows a piece of a batch's rows may have, and where they lie in one block of
+// The maximum number of ranges and rows per piece, and the offsets of its arrays in one block of
 // memory, aligned to eight bytes.
 struct PieceLayout {
   size_t ranges, rows;
@@ -40,8 +40,8 @@ struct PieceLayout {
   RowId* row_ids(char* block) const { return reinterpret_cast<RowId*>(block + rows_at()); }
 };
 
-// Cuts the rows of a batch into pieces, wherever one is full, also within a range; ranges without
-// rows are in none. Keeps the batch and the layout, which must outlive it. Not thread-safe.
+// Cuts the rows of a batch into pieces. A piece ends when it is full, also within a range. Ranges
+// without rows are skipped. The batch and the layout must outlive this object. Not thread-safe.
 class RowPieces {
  public:
   RowPieces(const RangesOfBatch& batch, const PieceLayout& layout)
@@ -50,11 +50,11 @@ class RowPieces {
   struct Piece {
     size_t ranges = 0;
     uint64_t rows = 0;
-    uint64_t first = 0;  // where the batch's rows hold the piece's first one
+    uint64_t first = 0;  // index of the piece's first row among the batch's rows
   };
 
-  // Writes the offsets and beginnings of the next piece's ranges, as DeviceIndex::CopyRows takes
-  // them, to a block; there is none if it has no rows.
+  // Writes the offsets and beginnings of the next piece's ranges to a block, in the form that
+  // DeviceIndex::CopyRows takes. If the returned piece has no rows, there are no more pieces.
   Piece Next(char* block) {
     uint64_t* const offsets = layout_.offsets(block);
     Position* const begin = layout_.begin(block);
@@ -80,7 +80,7 @@ class RowPieces {
   const RangesOfBatch& batch_;
   const PieceLayout& layout_;
   size_t range_ = 0;
-  uint64_t next_ = 0;  // the row to go on with
+  uint64_t next_ = 0;  // the next row
 };
 
 }  // namespace cairn::gpu

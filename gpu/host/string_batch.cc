@@ -18,16 +18,16 @@ namespace {
 
 constexpr size_t kChunksInFlight = QueryContext::kStreams;
 constexpr size_t kBlockAlignment = 256;
-// Of the strings of a chunk, at most, unless one alone is longer.
+// Maximum total bytes of a chunk's strings, unless a single string is longer.
 constexpr size_t kMaxChunkBytes = size_t{32} << 20;
-// Strings are put together on several threads where there are so many.
+// From this number on, strings are gathered on several threads.
 constexpr size_t kMinForThreads = size_t{1} << 12, kParts = 16;
 
 constexpr size_t Aligned(size_t bytes) {
   return (bytes + kBlockAlignment - 1) / kBlockAlignment * kBlockAlignment;
 }
 
-// Calls body(part) for each, on several threads unless memory does not suffice for that.
+// Calls body(part) for each part, on several threads unless memory for that runs out.
 void RunParts(size_t parts, absl::FunctionRef<void(size_t)> body) {
   if (parts > 1) {
     try {
@@ -39,7 +39,7 @@ void RunParts(size_t parts, absl::FunctionRef<void(size_t)> body) {
   for (size_t part = 0; part < parts; ++part) body(part);
 }
 
-// Chunks take turns on the streams. Each has a block of pinned memory and one of the device:
+// Chunks alternate on the streams. Each has a block of pinned memory and one of device memory, with
 // results first, then offsets, then strings.
 class ChunkedStrings {
  public:
@@ -51,7 +51,7 @@ class ChunkedStrings {
         block_bytes_(StringsAt(chunk_) + Aligned(string_bytes_ + sizeof(uint64_t))),
         zero_copy_(batch.size <= std::min(chunk_, policy.max_zero_copy)) {}
 
-  // Where this fails, chunks may be in flight.
+  // On error, chunks may be in flight.
   absl::Status Run() {
     const size_t slots = std::min((batch_.size + chunk_ - 1) / chunk_, kChunksInFlight);
     ASSIGN_OR_RETURN(pinned_, context_.Pinned(slots * block_bytes_));
@@ -80,13 +80,13 @@ class ChunkedStrings {
 
   char* Staging(size_t slot) const { return pinned_ + slot * block_bytes_; }
   cudaStream_t StreamOf(size_t slot) const { return context_.stream(static_cast<int>(slot)); }
-  // Where in a block of `count` queries these begin.
+  // The offsets of the arrays in a block of `count` queries.
   size_t OffsetsAt(size_t count) const { return Aligned(count * batch_.results.element_bytes); }
   size_t StringsAt(size_t count) const {
     return OffsetsAt(count) + Aligned((count + 1) * sizeof(uint32_t));
   }
 
-  // A chunk in parts, with where the strings of each begin.
+  // A chunk divided into parts, with the offset of each part's strings.
   struct Parts {
     Chunk chunk;
     size_t parts = 1;
@@ -96,8 +96,8 @@ class ChunkedStrings {
     size_t CountOf(size_t part) const { return BeginOf(part + 1) - BeginOf(part); }
     uint64_t bytes() const { return begins[parts]; }
   };
-  // Measures the strings of the queries from `first` on: of a whole chunk, or of fewer where their
-  // strings would not fit.
+  // Measures the strings of the queries from `first` on, for a whole chunk, or for fewer queries if
+  // the strings would not fit.
   Parts Measure(size_t first) {
     Parts all;
     all.chunk = {first, std::min(next_count_, batch_.size - first)};
@@ -109,11 +109,11 @@ class ChunkedStrings {
       for (size_t part = 0; part < all.parts; ++part) all.begins[part + 1] += all.begins[part];
       if (all.bytes() <= string_bytes_ || all.chunk.count == 1) break;
     }
-    // What follows is mostly as long; where it is not, chunks grow again.
+    // Later strings usually have similar lengths. If they are shorter, chunks grow again.
     next_count_ = std::min(chunk_, 2 * all.chunk.count);
     return all;
   }
-  // Puts the strings together. A part may be run again, and writes the same.
+  // Gathers the strings. A part may run twice, and writes the same both times.
   void Gather(const Parts& all, uint32_t* offsets, char* strings) const {
     RunParts(all.parts, [&](size_t part) {
       const size_t begin = all.BeginOf(part);
@@ -148,7 +148,7 @@ class ChunkedStrings {
     return absl::OkStatus();
   }
 
-  // Waits for a chunk, and gives the caller its results.
+  // Waits for a chunk and copies its results to the caller.
   absl::Status Finish(size_t slot) {
     RETURN_IF_ERROR(context_.Wait(static_cast<int>(slot)));
     const size_t element = batch_.results.element_bytes;
@@ -160,11 +160,11 @@ class ChunkedStrings {
 
   const StringBatch& batch_;
   QueryContext& context_;
-  const size_t chunk_;         // queries, at most
-  const size_t string_bytes_;  // theirs, at most
+  const size_t chunk_;         // maximum number of queries
+  const size_t string_bytes_;  // maximum bytes of their strings
   const size_t block_bytes_;
-  const bool zero_copy_;        // results are written to memory of the host by the kernel
-  size_t next_count_ = chunk_;  // queries that the next chunk is tried with
+  const bool zero_copy_;        // the kernel writes the results to host memory
+  size_t next_count_ = chunk_;  // queries to try for the next chunk
   char* pinned_ = nullptr;
   std::array<Chunk, kChunksInFlight> under_way_;
   std::array<DeviceBuffer<char>, kChunksInFlight> memory_;
@@ -177,7 +177,7 @@ absl::Status RunStringBatch(const StringBatch& batch, const HostBatchPolicy& pol
   const OnDevice on_device(context.device());
   const WaitsForItsUses waits;
   absl::Status status = ChunkedStrings(batch, policy, context).Run();
-  // What the streams still do uses memory of the context's.
+  // Work that is still on the streams may access the context's memory.
   if (!status.ok()) (void)context.WaitForAll();
   return status;
 }

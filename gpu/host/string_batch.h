@@ -13,19 +13,19 @@
 
 namespace cairn::gpu {
 
-// A batch of byte strings with a result for each, in memory of the host.
+// A batch of byte strings with one result each, in host memory.
 struct StringBatch {
   size_t size = 0;
   const StringSource* strings = nullptr;
-  size_t longest = 0;  // no string is longer, in bytes
+  size_t longest = 0;  // maximum length of the strings, in bytes
   HostColumn results = {};
-  // Enqueues the search for some queries in device memory.
+  // Enqueues the search for queries in device memory.
   absl::FunctionRef<absl::Status(DeviceKeys keys, void* results, cudaStream_t stream)> search;
 };
 
-// Answers the batch, in chunks whose strings are put together in pinned memory on several threads
-// while others are on their way or searched: of so many queries as the policy says, or fewer where
-// their strings are long. As RunHostBatch.
+// Executes the batch in chunks. The strings of a chunk are gathered in pinned memory on several
+// threads, while other chunks are copied or searched. A chunk has as many queries as the policy
+// allows, or fewer if their strings are long. Waiting and errors are those of RunHostBatch.
 absl::Status RunStringBatch(const StringBatch& batch, const HostBatchPolicy& policy,
                             QueryContext& context);
 

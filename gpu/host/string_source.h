@@ -8,7 +8,7 @@
 
 namespace cairn::gpu {
 
-// A byte string to search for: some bytes, and maybe one more.
+// A byte string to search for: a string plus an optional extra byte.
 struct StringKey {
   static constexpr int kNoByte = -1;
 
@@ -18,19 +18,20 @@ struct StringKey {
   size_t size() const { return bytes.size() + (last == kNoByte ? 0 : 1); }
 };
 
-// The byte strings of a batch, as they are taken to a device. Thread-safe.
+// The byte strings of a batch, in the form in which they are copied to a device. Thread-safe.
 class StringSource {
  public:
   virtual ~StringSource() = default;
-  // Of strings [first, first + count), together.
+  // The total length of strings [first, first + count).
   virtual uint64_t Bytes(size_t first, size_t count) const = 0;
-  // Copies them one after the other to strings[at], and writes where each begins there to
+  // Copies the strings consecutively to strings[at] and after, and writes the offset of each to
   // offsets[0] … offsets[count - 1].
   virtual void Copy(size_t first, size_t count, uint32_t at, uint32_t* offsets,
                     char* strings) const = 0;
 };
 
-// memcpy, without a call for strings of up to 32 bytes, as most are.
+// Like memcpy, but without a function call for strings of up to 32 bytes, which are the most
+// frequent.
 inline void CopyShort(std::string_view from, char* to) {
   const size_t size = from.size();
   const auto copy = [&](auto word) {
@@ -57,9 +58,9 @@ inline void CopyShort(std::string_view from, char* to) {
   }
 }
 
-// Strings that key(i) gives, as StringKeys, as far as they matter to an index whose longest key has
-// `longest_key` bytes: one byte more tells that a string is none of its keys, and where it would
-// be.
+// The strings that key(i) returns as StringKeys, truncated for an index whose longest key has
+// `longest_key` bytes: one byte more is enough to show that a string is not a key, and where it
+// would be.
 template <typename Key>
 class StringsOf : public StringSource {
  public:

@@ -6,25 +6,26 @@
 
 #include "gpu/join/join_tile.cuh"
 
-// What is known of a tile's matches once its keys have been looked at.
+// The information about a tile's matches after its keys have been compared.
 
 namespace cairn::gpu {
 
-// Keys of the right side that a block has room for in shared memory: a quarter more than of the
-// left one, and some for small tiles. Besides, up to three that are skipped in their first vector.
+// Capacity of shared memory for right keys of a block: a quarter more than for left keys, plus some
+// for small tiles. In addition, up to three keys are skipped in their first vector.
 constexpr uint32_t RightRoom(uint32_t tile) {
   return (tile + tile / 4 + 128) / 32 * 32;
 }
 
-// What a tile's marks tell of its pairs.
+// What a tile's marks determine about its pairs.
 enum class MarksKnown : uint32_t {
-  kTooLittle,  // an entry has several matches, or not all that may match were looked at together
-  kOneToOne,   // all, and each entry has one: `is_new` is not set
+  // An entry has several matches, or the possible matches were not all compared together.
+  kTooLittle,
+  kOneToOne,  // all pairs, and each entry has exactly one: `is_new` is not set
   kAll,
 };
 
-// Bits of a tile: which left entries have a match, which of them one that those before have not,
-// and which right entries, from the first that may match on, are one.
+// Bit sets of a tile: left entries with a match; left entries with a match that earlier ones do not
+// have; and right entries, from the first possible match on, that are a match.
 template <int kGroups>
 struct TileMarks {
   static constexpr uint32_t kTile = TileMatches<kGroups>::kTile;
@@ -36,13 +37,13 @@ struct TileMarks {
   MarksKnown known;
 };
 
-// Words of marks, and how many bits are set before each, in shared memory.
+// Words of marks, and the number of set bits before each, in shared memory.
 template <uint32_t kWords>
 struct RankedMarks {
   uint32_t bits[kWords];
   uint32_t before[kWords];
 
-  // By a warp.
+  // Called by a warp.
   __device__ void Load(const uint32_t* words, uint32_t lane) {
     constexpr uint32_t kOfLane = (kWords + 31) / 32;
     uint32_t loaded[kOfLane], count = 0;
@@ -71,7 +72,7 @@ struct RankedMarks {
   __device__ bool Has(uint32_t word, uint32_t lane) const {
     return (bits[word] >> lane & 1) != 0;
   }
-  // Bits before bit `lane` of a word, or up to it.
+  // The number of set bits before bit `lane` of a word.
   __device__ uint32_t Before(uint32_t word, uint32_t lane) const {
     return before[word] + __popc(bits[word] & ((1u << lane) - 1));
   }

@@ -7,7 +7,7 @@
 #include "cairn/types.h"
 #include "gpu/join/merge_join.h"
 
-// A block of threads joins a tile of the left side with what may match of the right one.
+// A block of threads joins a tile of the left side with its possible matches on the right side.
 
 namespace cairn::gpu {
 
@@ -29,8 +29,8 @@ __device__ inline uint32_t LowerBoundIn(const Key* keys, uint32_t begin, uint32_
   return begin;
 }
 
-// Copies from[i] to shared[phase + i], asynchronously, by the whole block; `phase` is where
-// `from` lies in its 16 bytes (PhaseOf), and `shared` is aligned to 16.
+// Copies from[i] to shared[phase + i], asynchronously, by the whole block. `phase` is the position
+// of `from` within its 16 bytes (PhaseOf), and `shared` must be aligned to 16.
 template <typename T>
 __device__ inline uint32_t PhaseOf(const T* from) {
   return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(from) / sizeof(T) % (16 / sizeof(T)));
@@ -57,8 +57,8 @@ __device__ inline void CopyToShared(T* shared, const T* from, uint32_t count, ui
   }
 }
 
-// Reads a key at an address of shared memory. The compiler does not know that a pointer to a
-// stretch that may be in either memory is to this one.
+// Reads a key at an address in shared memory. The compiler cannot infer the memory of a pointer to
+// a range that may be in either.
 __device__ inline uint32_t ReadShared(uint32_t address, uint32_t) {
   uint32_t key;
   asm volatile("ld.shared.u32 %0, [%1];" : "=r"(key) : "r"(address));
@@ -70,10 +70,11 @@ __device__ inline uint64_t ReadShared(uint32_t address, uint64_t) {
   return key;
 }
 
-// Lower bounds among the `size` keys from an address of shared memory on, as addresses, of the
-// ascending keys of a warp: lane l has keys 32 * g + l of `count`, at least one, from `own` on.
-// First those of every 32nd key, then of all of them in windows as long as the longest between
-// these, so that all lanes do the same steps: an addition, a read, a comparison.
+// Lower bounds, as addresses, of a warp's ascending keys among `size` keys that start at an address
+// in shared memory. Lane l has the keys 32 * g + l of `count` >= 1 keys from `own` on. First finds
+// those of every 32nd key, then those of all keys. All windows of the second search are as long as
+// the longest interval of the first, so that all lanes execute the same steps: an addition, a read,
+// a comparison.
 template <int kGroups, typename Key>
 __device__ inline void SearchTile(uint32_t keys, uint32_t size, const Key* own, uint32_t count,
                                   uint32_t lane, const Key (&wanted)[kGroups],
@@ -95,8 +96,7 @@ __device__ inline void SearchTile(uint32_t keys, uint32_t size, const Key* own, 
   for (int g = 0; g < kGroups; ++g) {
     const uint32_t begin = __shfl_sync(kJoinAllLanes, bound, g);
     const uint32_t end = __shfl_sync(kJoinAllLanes, bound, g + 1);
-    if (end > begin)
-      longest = max(longest, end - begin);  // of keys that do not ascend it may not be
+    if (end > begin) longest = max(longest, end - begin);  // false only if keys do not ascend
     found[g] = begin;
   }
   if (longest == 0) return;
@@ -118,8 +118,8 @@ __device__ inline void SearchTile(uint32_t keys, uint32_t size, const Key* own, 
   }
 }
 
-// A tile's matches, in the registers of a block: lane l of warp w has entries w * 32 * kGroups +
-// 32 * g + l of the tile.
+// A tile's matches, in the registers of a block: lane l of warp w has the entries w * 32 * kGroups
+// + 32 * g + l of the tile.
 template <int kGroups>
 struct TileMatches {
   static constexpr uint32_t kTile = kJoinThreads * kGroups;
@@ -128,21 +128,21 @@ struct TileMatches {
   uint32_t count[kGroups];
 };
 
-// The stretch of the right side that a tile's matches begin in.
+// The range of the right side in which a tile's matches begin.
 template <typename Key>
 struct RightStretch {
   const Key* keys;
   uint32_t begin, end;   // matches begin in [begin, end]
-  uint32_t size;         // of the side
+  uint32_t size;         // of the right side
   bool is_staged;        // whether all of [begin, end] are in shared memory
-  uint32_t staged;       // the address there
-  uint32_t staged_size;  // how many there are of them: all, or one less where `end` is `size`
+  uint32_t staged;       // their address there
+  uint32_t staged_size;  // their number: all, or one less if `end` is `size`
 
-  // Behind the last entry with the key, of which there is one at `i`.
+  // Past the last entry with the key; entry `i` must have it.
   __device__ uint32_t EndOfEqual(uint32_t i, Key key) const {
     return EndOfEqual(i, size, 1u, key, [&](uint32_t at) { return keys[at]; });
   }
-  // The same, of one at an address of shared memory.
+  // The same for an entry at an address in shared memory.
   __device__ uint32_t EndOfStaged(uint32_t address, Key key) const {
     constexpr uint32_t kStep = sizeof(Key);
     const uint32_t staged_end = staged + staged_size * kStep;
@@ -153,7 +153,7 @@ struct RightStretch {
   }
 
  private:
-  // In steps that double, and then between the last two.
+  // Searches in steps that double, and then between the last two.
   template <typename Read>
   __device__ static uint32_t EndOfEqual(uint32_t i, uint32_t end, uint32_t unit, Key key,
                                         Read read) {
@@ -175,7 +175,7 @@ struct RightStretch {
   }
 };
 
-// By a block. `tile` is the number of the first of the tile's entries.
+// Called by a block. `tile` is the number of the tile's first entry.
 template <int kGroups, typename Key>
 __device__ inline TileMatches<kGroups> MatchTile(const JoinSide<Key>& left, uint32_t tile,
                                                  uint32_t count, const Key (&wanted)[kGroups],
@@ -210,14 +210,14 @@ __device__ inline TileMatches<kGroups> MatchTile(const JoinSide<Key>& left, uint
     const bool there = begin + 32 * g + lane < count && at < staged_end;
     const bool matched = there && ReadShared(at, Key{}) == key;
     matches.count[g] = matched ? 1 : 0;
-    // The next one may be the last one's, which is not staged.
+    // The next entry may be the last one, which is not staged.
     if (!matched || (next < staged_end && ReadShared(next, Key{}) != key)) continue;
     matches.count[g] = right.EndOfStaged(at, key) - matches.first[g];
   }
   return matches;
 }
 
-// The sum of a value of each warp, or of each thread, to all of the block.
+// Sums a value of each warp, given in its lane 0, and returns the sum to all threads of the block.
 __device__ inline uint64_t SumOfWarps(uint64_t value, uint64_t* shared) {
   if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;
   __syncthreads();
@@ -231,8 +231,8 @@ __device__ inline uint64_t SumOfBlock(uint64_t value, uint64_t* shared) {
   return SumOfWarps(value, shared);
 }
 
-// A tile's pairs, where some entries have several matches: pair j is of the last entry whose
-// `before` is at most j. In shared memory.
+// A tile's pairs, if some entries have several matches: pair j belongs to the last entry whose
+// `before` is at most j. Stored in shared memory.
 template <int kGroups>
 struct TilePairs {
   static constexpr uint32_t kTile = TileMatches<kGroups>::kTile;
@@ -240,7 +240,7 @@ struct TilePairs {
   uint64_t before[kTile];
   uint32_t first[kTile];
 
-  // By the block; returns how many pairs there are.
+  // Called by the block; returns the number of pairs.
   __device__ uint64_t Fill(const TileMatches<kGroups>& matches, uint64_t* shared_sums) {
     const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 #pragma unroll
@@ -250,7 +250,7 @@ struct TilePairs {
       first[i] = matches.first[g];
     }
     __syncthreads();
-    // A thread's entries are neighbours now.
+    // From here on, a thread's entries are consecutive.
     uint64_t* const own = before + threadIdx.x * kGroups;
     uint64_t sum = 0;
 #pragma unroll
@@ -291,13 +291,13 @@ __device__ inline RowId RowOf(const JoinSide<Key>& side, uint32_t i) {
   return side.row_ids != nullptr ? __ldcs(side.row_ids + i) : i;
 }
 
-// Writes pairs [first, end) of a tile to where they go from `base` on. By the block.
+// Writes pairs [first, end) of a tile to the output, starting at `base`. Called by the block.
 template <int kGroups, typename Key>
 __device__ void WritePairs(const TilePairs<kGroups>& pairs, const JoinSide<Key>& left,
                            const JoinSide<Key>& right, uint32_t tile, uint64_t first, uint64_t end,
                            uint64_t base, const DevicePairs& out) {
   end = min(end, out.capacity - base);
-  constexpr int kTogether = 4;  // pairs of a thread that are in flight together
+  constexpr int kTogether = 4;  // pairs per thread that are in flight together
   for (uint64_t j = first + threadIdx.x; j < end; j += kTogether * kJoinThreads) {
     RowId rows[kTogether], others[kTogether];
 #pragma unroll

@@ -11,11 +11,11 @@
 namespace cairn::gpu {
 namespace {
 
-// Entries of a thread: 8, of 64 bits 4.
+// Entries per thread: 8, or 4 for 64-bit keys.
 template <typename Key>
 constexpr int kJoinGroups = 32 / sizeof(Key);
 
-// Where each tile's matches begin; bounds[tiles] is where those of the last key do.
+// The beginning of each tile's matches; bounds[tiles] is the beginning of the last key's matches.
 template <typename Key>
 __global__ void FindTileBounds(JoinSide<Key> left, JoinSide<Key> right, uint32_t tile,
                                uint32_t tiles, uint32_t* bounds) {
@@ -25,7 +25,7 @@ __global__ void FindTileBounds(JoinSide<Key> left, JoinSide<Key> right, uint32_t
   });
 }
 
-// A tile and its stretch, with what a block has in shared memory.
+// A tile and its range of the right side, with the block's data in shared memory.
 template <int kGroups, typename Key>
 struct JoinTile {
   static constexpr uint32_t kTile = TileMatches<kGroups>::kTile;
@@ -40,11 +40,11 @@ struct JoinTile {
         begin(tile_number * kTile),
         count(min(kTile, left.size - tile_number * kTile)) {
     const uint32_t first = __ldg(bounds + number);
-    // Keys that do not ascend may have theirs in any order.
+    // Keys that do not ascend may have their bounds in any order.
     const uint32_t end = max(first, __ldg(bounds + number + 1));
     right = {right_side.keys, first, end, right_side.size, false, 0, 0};
   }
-  // Begins to copy the right keys, where there is room for them.
+  // Starts copying the right keys if they fit.
   __device__ void Stage(Key* shared) {
     const uint32_t end = min(right.end, right.size - 1) + 1;
     const uint32_t size = end > right.begin ? end - right.begin : 0;
@@ -66,27 +66,28 @@ struct JoinTile {
   }
 };
 
-// ---- Matches, and where they are. The pairs of a tile are written after those of all tiles
-// have been counted, from marks alone, without another look at the keys; unless an entry has
-// several matches, or the right keys of a tile had no room.
+// ---- Matches and their positions. The pairs of a tile are written after those of all tiles have
+// been counted, using only marks, without reading the keys again. Exceptions are tiles in which an
+// entry has several matches, or whose right keys did not fit.
 
-// What the kernels of one join share, in device memory.
+// Data shared by the kernels of one join, in device memory.
 template <int kGroups>
 struct JoinScratch {
   const uint32_t* bounds;
-  uint64_t* pairs_up_to;  // of each tile, those of all before included; first its own
+  // For each tile, the pairs of all tiles up to and including it; initially its own.
+  uint64_t* pairs_up_to;
   TileMarks<kGroups>* marks;
-  uint32_t* others;  // tiles whose marks do not suffice
+  uint32_t* others;  // tiles whose marks are insufficient
   uint32_t* others_count;
 };
 
-// Marks a tile's matches, of which there are `all`. `flags`, in shared memory, are zeros.
+// Marks a tile's matches; their number is `all`. `flags`, in shared memory, must be zero.
 template <int kGroups, typename Key>
 __device__ void MarkTile(const JoinSide<Key>& left, const JoinTile<kGroups, Key>& tile,
                          const Key (&keys)[kGroups], const TileMatches<kGroups>& matches,
                          uint64_t all, uint8_t* flags, uint64_t* sums, TileMarks<kGroups>* marks) {
   const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  uint32_t matched = 0;  // lane g has those of group g
+  uint32_t matched = 0;  // lane g has the bits of group g
 #pragma unroll
   for (int g = 0; g < kGroups; ++g) {
     const bool hit = matches.count[g] != 0;
@@ -173,7 +174,7 @@ __global__ void __launch_bounds__(kJoinThreads)
   }
 }
 
-// Writes the pairs of tiles whose marks suffice.
+// Writes the pairs of tiles whose marks are sufficient.
 template <int kGroups, typename Key>
 __global__ void __launch_bounds__(kJoinThreads, 8)
     WriteMarked(JoinSide<Key> left, JoinSide<Key> right, JoinScratch<kGroups> scratch,
@@ -226,12 +227,12 @@ __global__ void __launch_bounds__(kJoinThreads, 8)
       match = is_new.Before(word, lane) + (is_new.Has(word, lane) ? 1 : 0) - 1;
     }
     __stcs(out.left + j, rows[g]);
-    // Where keys do not ascend there may be none.
+    // If keys do not ascend, there may be no such entry.
     __stcs(out.right + j, right_rows[min(match, Marks::kTile - 1)]);
   }
 }
 
-// ---- The other tiles: chunk c of the l-th of them is block l + c's.
+// ---- The other tiles: chunk c of the l-th of them is processed by block l + c.
 
 constexpr uint64_t kChunkPairs = 16384;
 
@@ -242,13 +243,13 @@ __global__ void __launch_bounds__(kJoinThreads)
   using Tile = JoinTile<kGroups, Key>;
   __shared__ union {
     alignas(16) Key staged[Tile::kRoom + 16 / sizeof(Key)];
-    TilePairs<kGroups> pairs;  // once these are read
+    TilePairs<kGroups> pairs;  // used after the keys are read
   } memory;
   __shared__ uint64_t sums[kJoinWarps];
   __shared__ uint32_t mine[kJoinThreads];
   __shared__ uint32_t mine_count;
   const uint32_t count = *scratch.others_count;
-  // The first chunk of the l-th tile that is this block's.
+  // The first chunk of the l-th tile that this block processes.
   const auto first_chunk = [](uint32_t l) {
     return (blockIdx.x + gridDim.x - l % gridDim.x) % gridDim.x;
   };
@@ -328,7 +329,7 @@ absl::Status EnqueueCountJoin(const JoinSide<Key>& left, const JoinSide<Key>& ri
 template <typename Key>
 absl::Status EnqueueJoin(const JoinSide<Key>& left, const JoinSide<Key>& right,
                          const DevicePairs& pairs, cudaStream_t stream) {
-  // Tiles of the longer side have few on the other that may match.
+  // Tiles of the longer side have few possible matches on the other side.
   if (right.size > left.size) {
     return EnqueueJoin(right, left, {pairs.right, pairs.left, pairs.capacity, pairs.total}, stream);
   }
@@ -338,7 +339,7 @@ absl::Status EnqueueJoin(const JoinSide<Key>& left, const JoinSide<Key>& right,
   ASSIGN_OR_RETURN(const DeviceBuffer<uint32_t> bounds, TileBounds(left, right, kTile, stream));
   DeviceBuffer<uint64_t> pairs_up_to;
   DeviceBuffer<TileMarks<kGroups>> marks;
-  DeviceBuffer<uint32_t> others;  // their count, and then they
+  DeviceBuffer<uint32_t> others;  // their number, followed by the tiles
   RETURN_IF_ERROR(Resize(&pairs_up_to, tiles, stream));
   RETURN_IF_ERROR(Resize(&marks, tiles, stream));
   RETURN_IF_ERROR(Resize(&others, size_t{tiles} + 1, stream));

@@ -19,7 +19,7 @@ struct JoinSide {
   uint32_t size;
 };
 
-// JoinDevice and CountDeviceJoin, of sides that are not empty, on the current device. Enqueue.
+// JoinDevice and CountDeviceJoin for two non-empty sides, enqueued on the current device.
 template <typename Key>
 absl::Status EnqueueJoin(const JoinSide<Key>& left, const JoinSide<Key>& right,
                          const DevicePairs& pairs, cudaStream_t stream);

@@ -9,25 +9,25 @@
 
 namespace cairn {
 
-// What stands beside the keys of a leaf.
+// The data that a leaf stores in addition to its keys.
 enum class AggregateKind : uint8_t {
   kCounts,      // nothing
-  kSums32,      // values of 32 bits, and the sum of all before the leaf
-  kSums64,      // likewise of 64 bits; the sum has 96
-  kExtremes32,  // numbers of 32 bits, and the least of the group's before and behind the leaf
-  kExtremes64,  // likewise of 64 bits
-  kFloatSums,   // doubles, and the sums of the group's before and behind the leaf
+  kSums32,      // 32-bit values, and the sum of all values before the leaf
+  kSums64,      // 64-bit values, and their sum, which has 96 bits
+  kExtremes32,  // 32-bit values, and the minimum of the group's values before and after the leaf
+  kExtremes64,  // 64-bit values, and the same minimums
+  kFloatSums,   // doubles, and the sums of the group's values before and after the leaf
 };
 
 constexpr bool HasSums(AggregateKind kind) {
   return kind == AggregateKind::kSums32 || kind == AggregateKind::kSums64;
 }
-// Whether groups of leaves are summed up: the least values, or sums of floats.
+// Whether groups of leaves have summaries: for minimums and for sums of floats.
 constexpr bool HasGroups(AggregateKind kind) {
   return kind >= AggregateKind::kExtremes32;
 }
 
-// A value beside a key.
+// The value of a key.
 template <AggregateKind kKind>
 using AggregateValue = std::conditional_t<
     kKind == AggregateKind::kFloatSums, double,
@@ -37,7 +37,7 @@ using AggregateValue = std::conditional_t<
 template <AggregateKind kKind>
 using AggregateSum = std::conditional_t<kKind == AggregateKind::kSums64, WideKey, uint64_t>;
 
-// 32-bit words of a value, and of what a leaf has of those outside of it.
+// 32-bit words of a value, and of the summary that a leaf stores of values outside it.
 constexpr int AggregateValueWords(AggregateKind kind) {
   if (kind == AggregateKind::kCounts) return 0;
   return kind == AggregateKind::kSums32 || kind == AggregateKind::kExtremes32 ? 1 : 2;
@@ -50,21 +50,21 @@ constexpr int AggregateOutsideWords(AggregateKind kind) {
 
 inline constexpr int kAggregateLeafWords = 16;
 
-// Entries of a leaf whose keys are kept as their low `key_bytes` bytes, 2, 4 or 8.
+// Entries of a leaf that keeps the low `key_bytes` bytes of keys: 2, 4 or 8.
 constexpr int AggregateLeafEntries(AggregateKind kind, int key_bytes) {
   const int bytes = 4 * (kAggregateLeafWords - 2 - AggregateOutsideWords(kind));
   return bytes / (key_bytes + 4 * AggregateValueWords(kind));
 }
 
-// A leaf of 64 bytes, which one read of memory gives:
+// A leaf of 64 bytes, fetched by one memory read:
 //
-//   keys      kEntries x kKeyBytes   ascending; all ones where there is no entry
+//   keys      kEntries x kKeyBytes   ascending; all ones for missing entries
 //   position  4 bytes                of the first entry among the distinct keys
-//   link      4 bytes                the leaf that this one goes on in; 0: none
-//   outside   as the kind has it
-//   values    kEntries x the kind's
+//   link      4 bytes                the leaf that continues this one; 0: none
+//   outside                          depends on the kind
+//   values    kEntries values of the kind
 //
-// A leaf that goes on has kEntries - 1 entries.
+// A leaf that is continued has kEntries - 1 entries.
 template <AggregateKind kKind, int kKeyBytes>
 class AggregateLeaf {
  public:
@@ -81,7 +81,7 @@ class AggregateLeaf {
 
   uint32_t words[kAggregateLeafWords];
 
-  // A leaf without entries; `nothing` is the value of slots without one.
+  // Makes this a leaf without entries; `nothing` is the value of slots without an entry.
   constexpr void Clear(uint32_t position, uint32_t link, Value nothing) {
     CAIRN_UNROLL
     for (int i = 0; i < kAggregateLeafWords; ++i) words[i] = i < kKeyWords ? UINT32_MAX : 0;
@@ -117,11 +117,12 @@ class AggregateLeaf {
 
   constexpr uint32_t position() const { return words[kPositionWord]; }
   constexpr uint32_t link() const { return words[kLinkWord]; }
-  // How many slots' keys are less than the low bytes of `key`.
+  // The number of slots whose keys are less than the low bytes of `key`.
   constexpr int CountLess(uint64_t key) const {
     int count = 0;
     if constexpr (kKeyBytes == 2) {
-      // A word is less than the key above sixteen zeros just if its high half is less.
+      // Compares two keys per word: a word is less than the key shifted up by 16 if and only if its
+      // high half is less than the key.
       const uint32_t top = static_cast<uint32_t>(key) << 16;
       CAIRN_UNROLL
       for (int i = 0; i < kEntries / 2; ++i) {

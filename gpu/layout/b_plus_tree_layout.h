@@ -6,15 +6,16 @@
 
 namespace cairn {
 
-// How many items each page of one level of a bulk-created B+-tree holds: entries in leaves,
-// children in inner pages. All pages hold `fill`, but the two rightmost, which are repaired so that
-// no page is less than half full (Kaczmarek, B+-Tree Optimized for GPGPU, section 2.2): what is
-// left over joins the last full page where it fits, else the two share their items evenly.
+// The number of items per page on one level of a bulk-created B+-tree: entries in leaves, children
+// in inner pages. All pages have `fill` items, except the two rightmost. These are adjusted so that
+// no page is less than half full (Kaczmarek, B+-Tree Optimized for GPGPU, section 2.2): the
+// remaining items join the last full page if they fit; otherwise the two pages share their items
+// evenly.
 class BPlusTreeLevel {
  public:
   constexpr BPlusTreeLevel() = default;
-  // `items` items, in pages of `fill`; at most `capacity` fit a page, and all pages of several must
-  // hold `least`. Requires 1 <= least <= fill <= capacity and capacity + 1 >= 2 * least.
+  // `items` items in pages of `fill`. A page has at most `capacity` items, and at least `least` if
+  // there are several pages. Requires 1 <= least <= fill <= capacity and capacity + 1 >= 2 * least.
   constexpr BPlusTreeLevel(uint32_t items, uint32_t fill, uint32_t least, uint32_t capacity)
       : items_(items), fill_(fill), reciprocal_(UINT32_MAX / fill) {
     const uint32_t full = items / fill, rest = items % fill;
@@ -31,9 +32,9 @@ class BPlusTreeLevel {
   }
 
   constexpr uint32_t items() const { return items_; }
-  // At least one, which is empty where there are no items.
+  // At least one page, which is empty if there are no items.
   constexpr uint32_t pages() const { return pages_; }
-  // The first item of a page, and how many it holds.
+  // The first item of a page, and its number of items.
   constexpr uint32_t first(uint32_t page) const {
     const uint32_t unless_last = page * fill_, last = last_first_;
     return unless_last < last ? unless_last : last;
@@ -41,8 +42,8 @@ class BPlusTreeLevel {
   constexpr uint32_t size(uint32_t page) const {
     return (page + 1 == pages_ ? items_ : first(page + 1)) - first(page);
   }
-  // The page of an item. Without a division, which GPUs are slow at: multiplied by the reciprocal,
-  // the quotient is too small by one at most.
+  // The page of an item. Avoids a division, which is slow on GPUs: multiplying by the reciprocal
+  // gives a quotient that is too small by at most one.
   constexpr uint32_t page_of(uint32_t item) const {
     uint32_t page = static_cast<uint32_t>(uint64_t{item} * reciprocal_ >> 32);
     page += item - page * fill_ >= fill_ ? 1 : 0;
@@ -52,42 +53,43 @@ class BPlusTreeLevel {
  private:
   uint32_t items_ = 0;
   uint32_t fill_ = 1;
-  uint32_t reciprocal_ = 0;  // 2^32 / fill, less 1 at most
+  uint32_t reciprocal_ = 0;  // 2^32 / fill, or up to 1 less
   uint32_t pages_ = 1;
-  uint32_t last_first_ = 0;  // of the last page
+  uint32_t last_first_ = 0;  // first item of the last page
 };
 
-// Where everything stands in a B+-tree that was created in bulk over a sorted run. Arithmetic only:
-// no memory. Any page of any level can be filled without looking at another, so all levels are
-// created at once.
+// The layout of a B+-tree that was created in bulk over a sorted run. Arithmetic only: no memory. A
+// page on any level can be filled without reading another page, so all levels are created at once.
 //
-// A page of order p holds up to p keys: a leaf, entries; an inner page, separators, and one child
-// more. Separator s is the greatest key below child s, so that the child to visit for the lower
-// bound of q is the number of separators below q, duplicates or not, and holds that bound unless q
-// is greater than all keys. Children of a page are consecutive pages, so no pointers are needed.
+// A page of order p has up to p keys: entries in a leaf; in an inner page separators, and one more
+// child. Separator s is the maximum key below child s. Therefore the child to visit for the lower
+// bound of q is the number of separators less than q, also with duplicates. It contains that lower
+// bound unless q is greater than all keys. The children of a page are consecutive pages, so no
+// pointers are needed.
 //
-// Levels count from the leaves, 0. Inner pages are numbered from the root, 0, level by level.
+// Levels are numbered from the leaves (0) upward. Inner pages are numbered level by level from the
+// root (0).
 class BPlusTreeLayout {
  public:
   static constexpr int kMinOrder = 8;
   static constexpr int kGreatestOrder = 64;
-  // Enough for kMaxEntries entries in half-full pages of the least order.
+  // Enough for kMaxEntries entries in half-full pages of the minimum order.
   static constexpr int kMaxLevels = 14;
 
-  // Orders are powers of two, so that pages align with the vectors that they are read in.
+  // Orders are powers of two, so that pages are aligned to the vectors in which they are read.
   static constexpr bool IsOrder(int order) {
     return order >= kMinOrder && order <= kGreatestOrder && (order & (order - 1)) == 0;
   }
 
   // The tree over `entries` entries, at most kMaxEntries, of order `order` (IsOrder), with `fill`
-  // keys a page, from order / 2 to order.
+  // keys per page, from order / 2 to order.
   constexpr BPlusTreeLayout(uint64_t entries, int order, int fill)
       : BPlusTreeLayout(
             BPlusTreeLevel(static_cast<uint32_t>(entries), static_cast<uint32_t>(fill),
                            static_cast<uint32_t>(order) / 2, static_cast<uint32_t>(order)),
             order, fill) {}
-  // The inner pages above leaves of any sizes, with leaves in the place of entries: a
-  // SeparatorEntry then is the number of a leaf.
+  // The inner pages above leaves of any size; leaves take the place of entries, so SeparatorEntry
+  // returns the number of a leaf.
   static constexpr BPlusTreeLayout AboveLeaves(uint32_t leaves, int order, int fill) {
     return {BPlusTreeLevel(leaves, 1, 1, 1), order, fill};
   }
@@ -96,27 +98,27 @@ class BPlusTreeLayout {
   constexpr int order() const { return order_; }
   constexpr int fill() const { return fill_; }
   constexpr uint32_t entries() const { return level_[0].items(); }
-  // With that of the leaves: at least 1.
+  // Including the leaf level: at least 1.
   constexpr int levels() const { return levels_; }
   constexpr const BPlusTreeLevel& level(int level) const { return level_[level]; }
   constexpr uint32_t leaves() const { return level_[0].pages(); }
   constexpr uint32_t inner_pages() const { return inner_pages_; }
-  // The number of an inner level's first page.
+  // The number of the first page of an inner level.
   constexpr uint32_t first_page(int level) const { return first_page_[level]; }
 
-  // The level of an inner page by its number among all.
+  // The level of an inner page, given its number among all inner pages.
   constexpr int level_of(uint32_t number) const {
     int level = levels_ - 1;
     while (level > 1 && number >= first_page_[level - 1]) --level;
     return level;
   }
 
-  // Of an inner page, counted within its level: its separators.
+  // The number of separators of an inner page, which is numbered within its level.
   constexpr uint32_t separators(int level, uint32_t page) const {
     return level_[level].size(page) - 1;
   }
-  // The entry whose key is separator `slot` of it: the last one below child `slot`, which there
-  // must be, and must not be the last.
+  // The entry whose key is separator `slot` of the page: the last entry below child `slot`, which
+  // must exist and must not be the last child.
   constexpr uint32_t SeparatorEntry(int level, uint32_t page, uint32_t slot) const {
     uint32_t item = level_[level].first(page) + slot;
     for (int below = level - 1; below >= 0; --below) {
@@ -125,10 +127,10 @@ class BPlusTreeLayout {
     return item;
   }
 
-  // Inner pages that suffice, besides those that there are, for `inserts` entries put one by one
-  // into a tree with so many pages by level. An insert splits one leaf at most; an inner page may
-  // split at the first child that it gets, but what came out of that only after order / 2 + 1 more.
-  // And there may be new roots.
+  // The number of additional inner pages that is always enough for inserting `inserts` entries one
+  // by one into a tree with pages[level] pages per level. An insert splits at most one leaf. An
+  // inner page may split at its first new child, but each half splits again only after order / 2 +
+  // 1 more. New roots are included.
   static constexpr uint64_t SpareInnerPages(int order, const uint32_t (&pages)[kMaxLevels],
                                             uint64_t inserts) {
     const uint64_t half = static_cast<uint64_t>(order) / 2 + 1;

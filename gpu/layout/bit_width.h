@@ -5,8 +5,8 @@
 
 namespace cairn {
 
-// std::bit_width and std::bit_floor of 64-bit numbers for code that kernels use too: nvcc 13 makes
-// libstdc++'s (GCC 12) give 0 on the device, without a word.
+// std::bit_width and std::bit_floor of 64-bit integers for code that is also compiled for kernels:
+// nvcc 13 silently compiles those of libstdc++ (GCC 12) to return 0 on the device.
 constexpr int BitWidth(uint64_t x) {
 #ifdef __CUDA_ARCH__
   return 64 - __clzll(static_cast<long long>(x));

@@ -8,16 +8,16 @@
 
 namespace cairn {
 
-// Where entries stand in K-ary Eytzinger order, for K = kFanOut: a complete K-ary search tree,
-// level by level, whose nodes hold K - 1 entries each and whose leaf level is filled from the left.
+// The positions of entries in K-ary Eytzinger order, for K = kFanOut: a complete K-ary search tree,
+// stored level by level, with K - 1 entries per node and a leaf level that is filled from the left.
 // Slots count entries in that order, ranks in key order. Arithmetic only: no memory.
 //
-// After Henneberg and Schuhknecht, "Is Binary Search Really All You Need?" (2025),
-// sections 3.2, 3.4 and 3.5: the rank of a slot is a formula, for every number of entries, so that
-// a tree is built without recursion. The inverse, the slot of a rank, is not in the paper.
+// After Henneberg and Schuhknecht, "Is Binary Search Really All You Need?" (2025), sections 3.2,
+// 3.4 and 3.5: the rank of a slot is a formula for any number of entries, so a tree is built
+// without recursion. The inverse, the slot of a rank, is not in the paper.
 //
-// The full levels, 0 (the root) to levels() - 1, are called inner here; what does not fill a level
-// is the leaf level, which may be empty.
+// The full levels, from 0 (the root) to levels() - 1, are called inner levels. The remaining
+// entries form the leaf level, which may be empty.
 template <int kFanOut>
 class EytzingerLayout {
   static_assert(kFanOut >= 2);
@@ -25,7 +25,7 @@ class EytzingerLayout {
  public:
   static constexpr uint32_t kNodeEntries = kFanOut - 1;
 
-  // Over at most kMaxEntries entries.
+  // For at most kMaxEntries entries.
   constexpr explicit EytzingerLayout(uint64_t entries) : entries_(static_cast<uint32_t>(entries)) {
     uint64_t power = 1;
     for (; power * kFanOut - 1 <= entries; power *= kFanOut) ++levels_;
@@ -34,11 +34,11 @@ class EytzingerLayout {
   constexpr EytzingerLayout() : EytzingerLayout(0) {}
 
   constexpr uint32_t entries() const { return entries_; }
-  // Full levels.
+  // The number of full levels.
   constexpr int levels() const { return levels_; }
   constexpr uint32_t inner_entries() const { return inner_; }
   constexpr uint32_t leaf_entries() const { return entries_ - inner_; }
-  // Slots of whole nodes, of which the last ones may hold no entry.
+  // Slots of whole nodes; the last slots may have no entry.
   constexpr size_t slots() const {
     return (size_t{entries_} + kNodeEntries - 1) / kNodeEntries * kNodeEntries;
   }
@@ -49,7 +49,7 @@ class EytzingerLayout {
       const uint32_t i = slot - inner_;
       return i + i / kNodeEntries;
     }
-    // power = K^l, where l counts levels from the last inner one, 0.
+    // power = K^l, where l counts levels upward from the last inner level (0).
     uint32_t start = 0, power = (inner_ + 1) / kFanOut;
     if constexpr (kFanOut == 2) {
       start = static_cast<uint32_t>(BitFloor(uint64_t{slot} + 1)) - 1;
@@ -64,8 +64,8 @@ class EytzingerLayout {
 
   // The slot of the entry with a rank; requires rank < entries().
   constexpr uint32_t SlotOfRank(uint32_t rank) const {
-    const uint32_t i =
-        rank - rank / kFanOut;  // ranks below that would be of leaves, were all there
+    // The number of lower ranks that belong to leaves if the leaf level is full.
+    const uint32_t i = rank - rank / kFanOut;
     if (rank % kFanOut != kFanOut - 1 && i < leaf_entries()) return inner_ + i;
     uint32_t q = rank - std::min(i, leaf_entries());
     uint32_t start = inner_;
@@ -77,8 +77,9 @@ class EytzingerLayout {
     return start + q - q / kFanOut;
   }
 
-  // The number of entries below a key that a descent takes to child `child` of the last inner level
-  // (of levels() = 0: to 0), if `less` entries of the leaf node there are below it.
+  // The rank of a key: the number of entries less than it. `child` is the child of the last inner
+  // level at which its descent ends (0 if levels() is 0), and `less` is the number of lesser
+  // entries in that leaf node.
   constexpr uint32_t RankOfLeaf(uint32_t child, uint32_t less) const {
     return child + LeavesBefore(child, less);
   }

@@ -9,30 +9,30 @@
 
 namespace cairn {
 
-// A node of a K-ary search tree in one 32-byte sector: up to kSeparators ascending keys, each kept
-// as about ten bits, which tell for most keys how many of the separators are less, and leave a few
-// in doubt for the others. Those are compared with the full separators, which stand elsewhere.
+// A node of a K-ary search tree in one 32-byte sector: up to kSeparators ascending keys, each
+// stored as about ten bits. For most keys, these determine how many separators are less. For the
+// others, a few separators remain in doubt, and are compared with the full separators, which are
+// stored elsewhere.
 //
-// The keys that a node answers for, an interval, are mapped to kNumbers numbers by a monotone
-// function: a shift, a subtraction and a multiplication. The high bits of a number are a cell. A
-// bitmap has a bit for every cell, which is set where a separator is; of each separator's number,
-// the kLowBits low bits are kept besides. So the rank of a key is that of its cell, a number of
-// bits; where the cell has a separator, the low bits decide, and where they are equal too, the
-// separator is in doubt.
+// The keys of a node, an interval, are mapped to kNumbers numbers by a monotonic function: a shift,
+// a subtraction and a multiplication. The high bits of a number are a cell. A bitmap has one bit
+// per cell, set if the cell has a separator. In addition, the kLowBits low bits of each separator's
+// number are stored. The rank of a key is the rank of its cell, a number of set bits. If the cell
+// has a separator, the low bits decide; if they are also equal, the separator is in doubt.
 //
-// Where separators share a cell they are moved to the next free ones, as in a quotient filter
-// (Bender et al., VLDB 2012), and the last ones back into the bitmap. A node in which any was is
-// irregular: there, what is in doubt for a key in a run of several set bits is that whole run. A
-// bit that is not set tells the rank all the same.
+// Separators that share a cell are moved to the next free cells, and at the end back into the
+// bitmap, as in a quotient filter (Bender et al., VLDB 2012). A node with a moved separator is
+// irregular: for a key in a run of several set bits, the whole run is in doubt. For a key in a cell
+// whose bit is not set, the rank is still exact.
 //
-// So nodes are exact, together with the full separators, for any distribution; the distribution
-// decides how often full separators are read.
+// So together with the full separators, nodes are exact for any distribution. The distribution
+// determines how often full separators are read.
 template <int kSeparators_, int kLowBits_>
 struct alignas(32) KaryNode {
   static constexpr int kSeparators = kSeparators_;
   static constexpr uint32_t kFanOut = kSeparators + 1;
   static constexpr int kLowBits = kLowBits_;
-  static constexpr int kWords = 7;  // beside the header: the bitmap, then the low bits
+  static constexpr int kWords = 7;  // in addition to the header: the bitmap, then the low bits
   static constexpr uint32_t kCells = kWords * 32 - kSeparators * kLowBits;
   static constexpr uint32_t kNumbers = kCells << kLowBits;
   static_assert(kLowBits >= 1 && kCells >= kSeparators);
@@ -43,16 +43,16 @@ struct alignas(32) KaryNode {
   };
 
   // The node of `count` separators, at most kSeparators, given by separator(0) <= separator(1) <=
-  // …, that answers for the keys from `first` to `last`, in which the separators lie.
+  // …, for the keys from `first` to `last`. The separators must be in this interval.
   template <typename Key, typename Separator>
   static constexpr KaryNode Make(Key first, Key last, uint32_t count, Separator separator);
 
-  // Requires that the key be one that the node answers for.
+  // Requires that the key is in the node's interval.
   template <typename Key>
   constexpr Ranks Find(Key key) const;
 
   // A key's number is (((key >> shift) - base) mod kOffsets) * factor >> scale.
-  // Bits 0-5: shift; 6-9: scale; 10-17: factor; 18: irregular; 19: 64 of the shift; 20-31: base.
+  // Bits 0-5: shift; 6-9: scale; 10-17: factor; 18: irregular; 19: bit 6 of the shift; 20-31: base.
   uint32_t header;
   uint32_t words[kWords];
 
@@ -63,7 +63,7 @@ struct alignas(32) KaryNode {
   static constexpr uint32_t kLowMask = (1u << kLowBits) - 1;
   static constexpr uint32_t kBitmapWords = (kCells + 31) / 32;
 
-  // Of keys of up to 64 bits it is less than 64.
+  // For keys of up to 64 bits, the shift is less than 64.
   template <typename Key>
   constexpr uint32_t shift() const {
     return sizeof(Key) > 8 ? (header & 63) | (header >> 13 & 64) : header & 63;
@@ -82,11 +82,11 @@ struct alignas(32) KaryNode {
     const uint32_t offset = (static_cast<uint32_t>(key >> shift<Key>()) - base()) & (kOffsets - 1);
     return offset * factor() >> scale();
   }
-  // The header that spreads the keys from `first` to `last` over the numbers.
+  // The header that distributes the keys from `first` to `last` over the numbers.
   template <typename Key>
   static constexpr uint32_t MakeHeader(Key first, Key last);
 
-  // The bits of word `i` of the bitmap that are for the cells before `cell`.
+  // The bits of word `i` of the bitmap that belong to cells before `cell`.
   static constexpr uint32_t Before(uint32_t cell, uint32_t i) {
     const int bits = static_cast<int>(cell) - static_cast<int>(i * 32);
 #ifdef __CUDA_ARCH__
@@ -98,8 +98,8 @@ struct alignas(32) KaryNode {
 #endif
   }
   constexpr uint32_t CountBefore(uint32_t cell) const;
-  // The cell behind the last one before `cell` whose bit is not set, or the first; the first one
-  // from `cell` on whose bit is not set, or kCells.
+  // BeginOfRun: the cell after the last cell before `cell` whose bit is not set, or 0 if there is
+  // none. EndOfRun: the first cell from `cell` on whose bit is not set, or kCells.
   constexpr uint32_t BeginOfRun(uint32_t cell) const;
   constexpr uint32_t EndOfRun(uint32_t cell) const;
 
@@ -129,7 +129,8 @@ constexpr uint32_t KaryNode<kSeparators, kLowBits>::MakeHeader(Key first, Key la
   uint32_t shift = bits > kOffsetBits ? static_cast<uint32_t>(bits - kOffsetBits) : 0;
   if ((last >> shift) - (first >> shift) >= kOffsets) ++shift;
   const auto greatest = static_cast<uint32_t>((last >> shift) - (first >> shift));
-  // The greatest factor / 2^scale, in eight bits, that keeps greatest * factor / 2^scale a number.
+  // The greatest factor / 2^scale, with an eight-bit factor, that maps the greatest offset to a
+  // valid number.
   uint32_t scale = 15, factor = 0;
   do {
     --scale;
@@ -146,7 +147,7 @@ constexpr KaryNode<kSeparators, kLowBits> KaryNode<kSeparators, kLowBits>::Make(
     Key first, Key last, uint32_t count, Separator separator) {
   KaryNode node = {};
   node.header = MakeHeader(first, last);
-  uint32_t free = 0;  // the first cell that separators to come may have
+  uint32_t free = 0;  // first cell available for the remaining separators
   for (uint32_t i = 0; i < count; ++i) {
     const uint32_t number = node.Number(separator(i)), cell = number >> kLowBits;
     const uint32_t last_cell = kCells - count + i;
@@ -185,7 +186,7 @@ constexpr uint32_t KaryNode<kSeparators, kLowBits>::EndOfRun(uint32_t cell) cons
   CAIRN_UNROLL
   for (uint32_t i = kBitmapWords; i-- > 0;) {
     const uint32_t zeros = ~words[i] & ~Before(cell, i);
-    // std::countr_zero(zeros), which nvcc 13 makes 0 on the device.
+    // std::countr_zero(zeros), which nvcc 13 compiles to return 0 on the device.
     if (zeros != 0) end = i * 32 + static_cast<uint32_t>(std::popcount(~zeros & (zeros - 1)));
   }
   return end < kCells ? end : kCells;

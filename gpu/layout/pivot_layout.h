@@ -5,17 +5,17 @@
 
 namespace cairn {
 
-// Where everything stands in a pivot tree over sorted entries: a buffer with the pivots that a
-// K-ary search (K = kFanOut) visits, level by level from the root, above the entries, which stay as
-// they are and are cut into partitions of equal size. A node is K - 1 pivots with K children; there
-// are no pointers. Arithmetic only: no memory.
+// The layout of a pivot tree over sorted entries: a buffer with the pivots that a K-ary search (K =
+// kFanOut) visits, level by level from the root. The entries below stay unchanged and are divided
+// into partitions of equal size. A node is K - 1 pivots with K children; there are no pointers.
+// Arithmetic only: no memory.
 //
 // After Henneberg and Schuhknecht, "Is Binary Search Really All You Need?" (2025), sections 3.3 to
 // 3.5, and 4.5 for trees with fewer levels and larger partitions. Pivot s of a node is the last key
-// of its child s. It is the greatest possible key, as padding, where nothing follows that child, so
-// that the number of pivots below a key always names a child that is there.
+// of its child s. If no entries follow that child, the pivot is padding: the maximum possible key.
+// So the number of pivots less than a key always identifies an existing child.
 //
-// Levels count from the root, 0.
+// Levels are numbered from the root (0).
 template <int kFanOut>
 class PivotLayout {
   static_assert(kFanOut >= 2);
@@ -29,7 +29,7 @@ class PivotLayout {
     const int full = FullLevels(entries);
     levels_ = levels < full ? levels : full;
     for (int i = levels_; i < full; ++i) blocks_ *= kFanOut;
-    // From the last level up.
+    // From the last level upward.
     uint64_t below = partitions();
     for (int level = levels_ - 1; level >= 0; --level) {
       below = (below + kFanOut - 1) / kFanOut;
@@ -49,18 +49,18 @@ class PivotLayout {
 
   constexpr uint64_t entries() const { return entries_; }
   constexpr int levels() const { return levels_; }
-  // Entries of a partition, and in how many blocks of kNodeKeys.
+  // Entries per partition, and blocks of kNodeKeys per partition.
   constexpr uint64_t partition_entries() const { return blocks_ * kNodeKeys; }
   constexpr uint64_t partition_blocks() const { return blocks_; }
   constexpr uint64_t partitions() const {
     return (entries_ + partition_entries() - 1) / partition_entries();
   }
   constexpr size_t nodes(int level) const { return first_node_[level + 1] - first_node_[level]; }
-  // The first node of a level, or of the one that would follow the last, among all.
+  // The number of the first node of a level among all nodes, also for the level past the last.
   constexpr size_t first_node(int level) const { return first_node_[level]; }
   constexpr size_t slots() const { return first_node_[levels_] * kNodeKeys; }
 
-  // The entry whose key is in a slot of the buffer, or entries() where it is padding.
+  // The entry whose key is in a slot of the buffer, or entries() if the slot is padding.
   constexpr uint64_t EntryOfSlot(uint64_t slot) const {
     int level = 0;
     while (first_node_[level + 1] * kNodeKeys <= slot) ++level;

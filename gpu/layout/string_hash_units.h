@@ -10,12 +10,11 @@
 
 namespace cairn::gpu {
 
-// The hash of a byte string, the same on host and device: a sum over its units of eight bytes, the
-// last of which has zeros behind the end, so that lanes add up theirs in any order; then its
-// length. Multipliers and shifts are those of SplitMix64's finisher (Steele, Lea and Flood, OOPSLA
-// 2014).
+// The hash of a byte string, the same on host and device: a sum over its eight-byte units, the last
+// one zero-padded, so that lanes can add them in any order; then its length. Multipliers
+// and shifts are those of SplitMix64's finisher (Steele, Lea and Flood, OOPSLA 2014).
 
-// What unit `number` of a string adds to the sum.
+// The contribution of unit `number` of a string to the sum.
 CAIRN_HASH_HD inline uint64_t HashUnit(uint64_t unit, uint32_t number, uint64_t seed) {
   uint64_t x = unit + seed + (uint64_t{number} + 1) * 0x9E3779B97F4A7C15;
   x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9;

@@ -7,53 +7,56 @@
 
 namespace cairn {
 
-// Byte strings as numbers in their order: at each position the symbols that some key has there, the
-// bytes and, least of all, the end of the key, are counted through, and a key is the number whose
-// digits, in mixed radix, are its symbols' places. So sixteen decimal digits take 54 bits, a UUID
-// as text 128. Exact for the keys that the symbols are of, which have numbers of their own, and for
-// whatever else is asked: that lies before a number, and behind the one before it.
+// Maps byte strings to integers in the same order. The symbols of a position are the bytes that
+// some key has there, and the end of a key, which is the lowest. They are numbered in order. A key
+// is the integer whose mixed-radix digits are the numbers of its symbols. For example, sixteen
+// decimal digits take 54 bits, and a UUID as text takes 128. This is exact for the keys from which
+// the symbols were collected: they have distinct numbers. It is also exact for all other strings,
+// which are located between two consecutive numbers.
 
 // The symbols of one position.
 struct TextPosition {
-  // Of 32 bytes that follow each other: a bit for each that is a symbol, and the symbols before.
+  // For 32 consecutive bytes: one bit per byte, set if it is a symbol, and the number of symbols
+  // before.
   struct Bytes {
     uint32_t bits;
     uint32_t before;
   };
   Bytes bytes[8];
-  uint32_t radix;  // how many symbols, 1 to 257
-  // Positions are taken together while their radices' product is less than 2^32; here that product,
-  // of the last position of such a group, else 0.
+  uint32_t radix;  // number of symbols, 1 to 257
+  // Positions are combined into groups while the product of their radices is less than 2^32. For
+  // the last position of a group, this is the product, otherwise 0.
   uint32_t group;
 
-  // Whether the end of a key is one.
+  // Whether the end of a key is a symbol.
   constexpr bool HasEnd() const { return bytes[0].before != 0; }
 };
 
-// What of a string is asked for.
+// Which number of keys is requested for a string.
 enum class TextEdge : uint8_t {
-  kLower,      // how many keys are less: those with a number less than its own
-  kUpper,      // not greater,
-  kPrefixEnd,  // neither greater nor start with it
+  kLower,      // keys less than the string: those with a lower number
+  kUpper,      // keys that are not greater
+  kPrefixEnd,  // keys that are less or start with the string
 };
 
 template <typename Key>
 struct TextNumber {
   Key number;
-  bool exact;  // whether the string has a number, and this is its own
-  bool
-      past_all;  // whether it is behind all numbers, as one more than Key's greatest; `number` is 0
+  bool exact;  // whether the string has a number, and `number` is that number
+  // Whether it is after all numbers, and Key has no number for that; `number` is 0 then.
+  bool past_all;
 };
 
-// The number of a string of `length` bytes among keys of up to `count` positions; word_at(i) are
-// its bytes 4 i … 4 i + 3 in a word, least first, whatever stands behind its end; it is called for
-// words with a byte of the string. Key holds the product of all radices, less one.
+// The number of a string of `length` bytes among keys of up to `count` positions. word_at(i)
+// returns its bytes 4 i … 4 i + 3 in a word, lowest byte first; bytes past its end may be anything.
+// It is called only for words with a byte of the string. Key can hold the product of all radices,
+// minus one.
 template <typename Key, typename WordAt>
 constexpr TextNumber<Key> NumberOfText(const TextPosition* positions, uint32_t count,
                                        uint32_t length, TextEdge edge, WordAt word_at) {
   Key number = 0;
   uint32_t group = 0;
-  bool same = true;    // whether all symbols so far are ones
+  bool same = true;    // whether everything so far is a symbol
   bool moved = false;  // whether anything was added
   for (uint32_t first = 0; first < count; first += 4) {
     uint32_t word = first < length ? word_at(first / 4) : 0;
@@ -94,12 +97,13 @@ constexpr TextNumber<Key> NumberOfText(const TextPosition* positions, uint32_t c
   return {number, exact, moved && number == 0};
 }
 
-// The share of a byte that is no symbol.
+// The share of a byte that is not a symbol.
 inline constexpr uint32_t kNoSymbol = UINT32_MAX;
 
-// The number of a string that has one, quickly; false where some byte is no symbol. shares[256 p +
-// byte] is what a byte at position p adds to the number of its word of four positions, products[w]
-// the radices' product of word w, at most 2^32. `length` is that of some key, or between two.
+// A fast way to compute the number of a string that has one; returns false if some byte is not a
+// symbol. shares[256 p + byte] is the contribution of a byte at position p to the number of its
+// word of four positions. products[w] is the product of word w's radices, at most 2^32. `length`
+// must be a key's length, or between those of two keys.
 template <typename Key, typename WordAt>
 constexpr bool QuickNumberOfText(const uint64_t* products, const uint32_t* shares, uint32_t count,
                                  uint32_t length, WordAt word_at, Key* number) {
@@ -121,8 +125,8 @@ constexpr bool QuickNumberOfText(const uint64_t* products, const uint32_t* share
   return greatest != kNoSymbol;
 }
 
-// The same where each byte is a symbol of each position, and the end of a key of none: keys are of
-// `count` bytes, and numbers in big-endian order themselves.
+// The same if every byte is a symbol of every position, and the end of a key is never one: keys
+// have `count` bytes, and are themselves big-endian integers.
 template <typename Key, typename WordAt>
 constexpr TextNumber<Key> NumberOfBytes(uint32_t count, uint32_t length, TextEdge edge,
                                         WordAt word_at) {
@@ -138,7 +142,7 @@ constexpr TextNumber<Key> NumberOfBytes(uint32_t count, uint32_t length, TextEdg
   const bool behind = length > count || (length == count && edge != TextEdge::kLower);
   const uint32_t bits_behind = is_prefix ? 8 * (count - length) : 0;
   if (bits_behind == 8 * sizeof(Key)) {
-    number = 0;  // all keys start with no bytes
+    number = 0;  // all keys start with the empty prefix
   } else {
     number += is_prefix || behind ? Key{1} << bits_behind : Key{0};
   }

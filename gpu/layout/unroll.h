@@ -1,7 +1,7 @@
 #pragma once
 
-// Before a loop in code that kernels use too: unrolls it there, so that what it indexes stays in
-// registers.
+// Unrolls the following loop in device code, so that arrays that it indexes stay in registers. Has
+// no effect in host code.
 #ifdef __CUDA_ARCH__
 #define CAIRN_UNROLL _Pragma("unroll")
 #else

@@ -18,34 +18,36 @@
 #include "index/layout/packed_leaves.h"
 #include "index/machine/status_macros.h"
 
-// Batches in order. Queries side by side are of the same leaves or of ones next to each other, so
-// that each leaf comes from memory once, whoever reads it: a lane takes a query from its key to its
-// answer, with plain loads, whose lines the first-level cache keeps for the lanes beside it. More
-// warps than the common search (packed_search.cuh) has are what hides the waiting.
+// The search of sorted batches. Adjacent queries have the same or neighboring leaves, so that each
+// leaf is read from memory once, no matter which lane reads it. One lane executes a whole query,
+// with plain loads, whose lines the first-level cache keeps for the neighboring lanes. To hide
+// latency, this search uses more warps than the common search (packed_search.cuh).
 //
-// Nobody says whether a batch is in order. The kernel samples it, and leaves it alone, within some
-// microseconds, where it is not; a word tells the common search, which comes behind it, what has
-// been done. Exact for any batch.
+// The caller does not declare whether a batch is sorted. The kernel samples it, and if it is not
+// sorted, returns within a few microseconds. A word tells the common search, which runs afterwards,
+// whether the batch is done. Exact for any batch.
 
 namespace cairn::gpu {
 
-// Text is bound by what makes numbers of it, whatever its order.
+// For text, computing its numbers is the bottleneck, in any order.
 template <typename Queries>
 inline constexpr bool kSearchesInOrder = false;
 template <typename Key>
 inline constexpr bool kSearchesInOrder<NumberQueries<Key>> = true;
 
 inline constexpr int kInOrderBlock = 256;
-// Batches of so many queries are sampled, if there is a query for so many keys: fewer share no
-// leaves, and are done before a sample pays.
+// Batches of at least kSampledBatch queries are sampled if there is at least one query per
+// kMaxKeysApart keys. Sparser batches share no leaves, and smaller ones finish before a sample pays
+// off.
 inline constexpr size_t kSampledBatch = size_t{1} << 22;
 inline constexpr size_t kMaxKeysApart = 128;
-// A lane has two queries in flight where there is one for so many keys, so that most leaves are
-// read by several lanes; else one, for more warps.
+// A lane has two queries in flight if there is at least one query per kFewKeysApart keys, so that
+// several lanes read most leaves; otherwise one, which allows more warps.
 inline constexpr size_t kFewKeysApart = 4;
 
-// Whether a batch of at least 32 queries is in order, as 32 windows of 32 neighbours each tell; of
-// a batch in a few ordered pieces some windows may not be. The same for all threads; by a block.
+// Whether a batch of at least 32 queries is sorted, judged by 32 windows of 32 adjacent queries.
+// Some windows may be unsorted, as in a batch of a few sorted pieces. Called by a block; all
+// threads get the same result.
 template <typename Queries>
 __device__ bool IsInOrder(const QueryReader<Queries>& reader, size_t size) {
   constexpr int kWarps = kInOrderBlock / 32, kWindows = 4, kMin = 4 * kWarps * kWindows / 5;
@@ -93,14 +95,15 @@ __global__ void __launch_bounds__(kInOrderBlock)
     LineAnswer<kBits, kAnswer> answers[kQueries];
 #pragma unroll
     for (int u = 0; u < kQueries; ++u) answers[u].line.Load(view.leaves + leaves[u]);
-      // All are compared before anything branches, so that their leaves are on their way together.
+      // All queries are compared before any branch, so that their leaf reads are in flight
+      // together.
 #pragma unroll
     for (int u = 0; u < kQueries; ++u) answers[u].Compare(keys[u]);
     if (view.links) {
 #pragma unroll
       for (int u = 0; u < kQueries; ++u) answers[u].FollowLinks(view.leaves, keys[u]);
     }
-    // Values first, then writes, so that what the queries read of their leaves now is in flight
+    // Computes all values before any write, so that the queries' remaining leaf reads are in flight
     // together, too.
     uint32_t values[kQueries], equal[kQueries];
 #pragma unroll
@@ -130,7 +133,7 @@ __global__ void __launch_bounds__(kInOrderBlock)
   }
 }
 
-// Enqueues the search of a batch if it is in order: then *batch.is_done, which is 0, becomes 1.
+// Enqueues the search of a batch. If the batch is sorted, *batch.is_done changes from 0 to 1.
 template <int kBits, PackedAnswer kAnswer, typename Queries, typename Directory>
 absl::Status LaunchInOrderSearch(const PackedView& view, const Directory& directory,
                                  const PackedBatch<Queries>& batch, cudaStream_t stream) {
@@ -149,7 +152,7 @@ absl::Status LaunchInOrderSearch(const PackedView& view, const Directory& direct
   return launch(std::integral_constant<int, 1>());
 }
 
-// Whether a batch is to be tried so.
+// Whether this search should be tried for a batch.
 template <typename Queries>
 bool IsWorthSampling(const PackedView& view, const PackedBatch<Queries>& batch) {
   return batch.size >= std::max<size_t>(kSampledBatch, view.distinct / kMaxKeysApart);

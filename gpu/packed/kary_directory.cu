@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(kFindThreads)
   extern __shared__ uint4 shared[];
   directory.Load(shared);
   __syncthreads();
-  // By whole warps.
+  // Must be called by whole warps.
   ForEachIndex((size + 31) / 32 * 32, [&](size_t i) {
     const Key key[] = {i < size ? keys[i] : Key{0}};
     uint32_t leaf[1];
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(kFindThreads)
   });
 }
 
-// Under fewer, a layout of 2^32 separators would need another level.
+// With fewer slots, a layout of 2^32 separators would need another level.
 constexpr size_t kMinTopSlots = 256;
 
 size_t CountNodes(const Layout& layout) {
@@ -87,7 +87,7 @@ template <typename Key>
 absl::StatusOr<KaryDirectory<Key>> KaryDirectory<Key>::Build(DeviceBuffer<Key> separators,
                                                              cudaStream_t stream) {
   ASSIGN_OR_RETURN(const size_t shared, MostSharedBytes());
-  // A slot more than separators, and a power of two of them.
+  // The number of slots is one more than that of separators, and a power of two.
   const size_t slots = std::bit_floor(std::min(kTopBytes, shared) / sizeof(Key));
   const size_t max_in_top = std::max(slots, kMinTopSlots) - 1;
   const size_t more = PredictBytes(separators.size(), max_in_top) - separators.bytes();

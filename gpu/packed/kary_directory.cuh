@@ -19,7 +19,7 @@ __device__ inline WideKey LoadStreaming(const WideKey* key) {
   return WideKey{halves.y} << 64 | halves.x;
 }
 
-// A directory for kernels: a thread finds the leaves of its own keys.
+// A directory as kernels use it: each thread finds the leaves of its own keys.
 template <typename Key>
 struct KaryDirectoryView {
   using Node = KaryDirectoryNode;
@@ -31,15 +31,15 @@ struct KaryDirectoryView {
     return levels.layout.top_slots() * sizeof(Key);
   }
 
-  // By the whole block, which must wait for itself afterwards.
+  // Called by the whole block, which must synchronize afterwards.
   __device__ void Load(void* shared) const {
     for (size_t i = threadIdx.x; i < levels.layout.top_slots(); i += blockDim.x) {
       static_cast<Key*>(shared)[i] = levels.top[i];
     }
   }
 
-  // The leaves of kQueries keys, whose reads are in flight together. `shared` was filled by Load,
-  // if kStaged.
+  // The leaves of kQueries keys, whose reads are in flight together. With kStaged, `shared` must
+  // have been filled by Load.
   template <bool kStaged, int kQueries>
   __device__ void FindLeaves(const Key (&keys)[kQueries], uint32_t (&leaves)[kQueries],
                              const void* shared) const {
@@ -62,7 +62,7 @@ struct KaryDirectoryView {
 
  private:
   // The number of separators of the top that are less than each key. Random lookups in Eytzinger
-  // order are spread over the banks of shared memory, unlike those of steps of powers of two.
+  // order are spread over the banks of shared memory, unlike lookups in steps of powers of two.
   template <int kQueries>
   __device__ void SearchTop(const Key (&keys)[kQueries], uint32_t (&ranks)[kQueries],
                             const Key* top) const {
@@ -80,8 +80,8 @@ struct KaryDirectoryView {
     for (int q = 0; q < kQueries; ++q) ranks[q] = slots[q] - leaves;
   }
 
-  // Makes ranks exact, by binary search among the separators in doubt, of which first[q] is the
-  // node's first.
+  // Makes ranks exact, by binary search among the separators in doubt; first[q] is the node's first
+  // separator.
   template <int kQueries>
   __device__ static void Settle(const Key (&keys)[kQueries], const uint32_t (&first)[kQueries],
                                 typename Node::Ranks (&ranks)[kQueries], const Key* separators) {

@@ -6,7 +6,7 @@
 #include "gpu/packed/packed_queries.cuh"
 #include "gpu/packed/packed_search.h"
 
-// What leaves say of queries: read by four lanes, or by one.
+// Results that leaves give for queries: read by four lanes, or by one.
 
 namespace cairn::gpu {
 
@@ -14,7 +14,7 @@ constexpr bool GivesPositions(PackedAnswer answer) {
   return answer == PackedAnswer::kPosition || answer == PackedAnswer::kRange;
 }
 
-// What a query's leaf says of it, of one lane that has the leaf to itself.
+// The result that a query's leaf gives, for a lane that reads the whole leaf itself.
 template <int kBits, PackedAnswer kAnswer>
 struct LineAnswer {
   using Quad = LeafQuad<kBits>;
@@ -55,9 +55,9 @@ struct LineAnswer {
   }
 };
 
-// What the leaves of four queries say of them, the lanes of a quad having one each: the four read
-// each leaf together, but what is said below is for a lane's own query. For the whole warp
-// together.
+// The results that the leaves of four queries give, one query per lane of a quad. The four lanes
+// read each leaf together, but the functions below return results for a lane's own query. Must be
+// called by the whole warp.
 template <int kBits, PackedAnswer kAnswer>
 struct QuadAnswer {
   using Quad = LeafQuad<kBits>;
@@ -66,8 +66,8 @@ struct QuadAnswer {
   static constexpr int kLanes = Quad::kLanes;
   static constexpr uint32_t kOthers = Quad::kEntries - 1;
 
-  Quad quads[kLanes];  // the leaf of lane i's query
-  uint32_t slots;      // how many are less than the key, or a bit for each that equals it
+  Quad quads[kLanes];  // the leaf of the query of lane i
+  uint32_t slots;      // number of slots less than the key, or one bit per slot that equals it
 
   __device__ void Load(const Leaf* leaves, uint32_t leaf, int part) {
 #pragma unroll
@@ -79,15 +79,15 @@ struct QuadAnswer {
   __device__ bool HasLink(int part) const {
     return OwnSum(part, [&](int i) { return quads[i].LinkPart(part); }) == 3;
   }
-  // Whether the answer is further down the chain, where the leaf is continued.
+  // Whether the result is further along the chain, if the leaf is continued.
   __device__ bool Compare(Key key, bool linked, int part) {
     return Compare(key, linked, part, (1u << kLanes) - 1);
   }
-  // Goes on along chains, where `go_on` says that the answer is there; says so of what is read. Not
-  // for positions.
+  // Follows chains if `go_on`, which means that the result is in the next leaf; returns the same
+  // for the leaf that it reads. Not for positions.
   __device__ bool Follow(const Leaf* leaves, Key key, bool go_on, int part) {
     const uint32_t next = Link(part);
-    uint32_t read = 0;  // a bit a lane of any quad
+    uint32_t read = 0;  // one bit per lane of a quad
 #pragma unroll
     for (int i = 0; i < kLanes; ++i) {
       const uint32_t leaf = __shfl_sync(kAll, next, i, kLanes);
@@ -100,7 +100,7 @@ struct QuadAnswer {
     if (!go_on) slots = before;
     return go_on && further;
   }
-  // The leaf that the chain goes on with.
+  // The leaf that continues the chain.
   __device__ uint32_t Link(int part) const {
     return OwnOf(part, [&](int i) { return quads[i].Link(); });
   }
@@ -108,21 +108,21 @@ struct QuadAnswer {
   __device__ Position position(int part) const {
     return OwnOf(part, [&](int i) { return quads[i].PositionInAll(); });
   }
-  // The first row id, or kNoRow. A slot without an entry has none.
+  // The first row id, or kNoRow. A slot without an entry has kNoRow.
   __device__ RowId Row(uint32_t equal, int part) const {
     const uint32_t word = Quad::RowWord(equal);
     const RowId row =
         OwnOf(part, [&](int i) { return quads[i].WordInAll(__shfl_sync(kAll, word, i, kLanes)); });
     return equal != 0 ? row : kNoRow;
   }
-  // Of kRange: 1 if the first slot that is not less is the key's.
+  // For kRange: 1 if the first slot that is not less has the key.
   __device__ uint32_t Found(Key key, bool linked, int part) const {
     uint32_t equal = Equal(key, part);
     if (linked) equal &= (uint32_t{1} << kOthers) - 1;
     return Row(equal, part) != kNoRow ? 1 : 0;
   }
-  // Of kRange, where keys repeat: how many entries the key has, from the first slot that is not
-  // less. A leaf that ends with the key may be continued with it.
+  // For kRange with repeated keys: the number of entries with the key, from the first slot that is
+  // not less. If a leaf ends with the key, the leaf that continues it may have more of them.
   __device__ uint32_t CountEqual(const PackedView& view, Key key, int part) const {
     return OwnOf(part,
                  [&](int i) { return CountEqualIn(view, quads[i], KeyOfQuad(key, i), part); });
@@ -131,11 +131,11 @@ struct QuadAnswer {
  private:
   static constexpr uint32_t kAll = 0xffffffffu;
 
-  // For the queries of the lanes of `which`, a bit each; means nothing for others.
+  // For the queries of the lanes in `which`, one bit each; undefined for others.
   __device__ bool Compare(Key key, bool linked, int part, uint32_t which) {
     slots = kLess ? CountLess(key, part) : Equal(key, part, which);
     if (!linked) return false;
-    // The link's slot has key zero, and is no entry.
+    // The link's slot has key zero, but is not an entry.
     if (kLess) {
       slots -= (key & Quad::Layout::kMask) != 0 ? 1 : 0;
     } else {
@@ -144,7 +144,7 @@ struct QuadAnswer {
     return slots == (kLess ? kOthers : 0);
   }
 
-  // of(part), of four that all lanes know.
+  // Returns of(part) for the lane's own part; all lanes know the four values.
   template <typename Of>
   static __device__ uint32_t OwnOf(int part, Of of) {
     uint32_t own = 0;
@@ -155,13 +155,14 @@ struct QuadAnswer {
     }
     return own;
   }
-  // The sum of all lanes' of(part): in three steps, where each sum for all lanes would take two.
+  // For each part, the sum of all lanes' of(part), in three steps in total; a sum for all lanes
+  // would take two steps for each part.
   template <typename Of>
   static __device__ uint32_t OwnSum(int part, Of of) {
     uint32_t values[kLanes];
 #pragma unroll
     for (int i = 0; i < kLanes; ++i) values[i] = of(i);
-    // A lane gives away what the other two want, then what its neighbour does.
+    // A lane first sends the values of the other two lanes, then that of its neighbor.
     const bool low = part < 2, even = part % 2 == 0;
     const uint32_t first =
         (low ? values[0] : values[2]) + __shfl_xor_sync(kAll, low ? values[2] : values[0], 2);
@@ -179,7 +180,7 @@ struct QuadAnswer {
     return Quad::LessOf(
         OwnSum(part, [&](int i) { return quads[i].LessPart(KeyOfQuad(key, i), part); }));
   }
-  // The same in all four lanes.
+  // The same result in all four lanes.
   static __device__ uint32_t CountEqualIn(const PackedView& view, Quad leaf, Key key, int part) {
     uint32_t count = 0;
     bool go_on = true;

@@ -10,7 +10,7 @@
 namespace cairn::gpu {
 namespace {
 
-// Leaves that a block fills, and the keys that it keeps in shared memory meanwhile.
+// Leaves that a block fills, and the maximum number of their keys kept in shared memory.
 constexpr int kFillThreads = 128;
 constexpr size_t kStaged = kFillThreads * LeafLayout<16>::kEntries;
 
@@ -33,8 +33,8 @@ __device__ inline void StoreLeaf(const uint32_t (&words)[16], Leaf* leaf) {
   }
 }
 
-// Fills a leaf with the first of the keys [first, end), as many as go in; key(i) and row(i) give
-// key first + i.
+// Fills a leaf with as many of the keys [first, end) as fit; key(i) and row(i) are those of key
+// first + i.
 template <int kBits, typename GetKey, typename GetRow>
 __device__ void FillLeaf(size_t first, size_t end, RowId link, GetKey key, GetRow row, Leaf* leaf) {
   constexpr int kEntries = static_cast<int>(LeafLayout<kBits>::kEntries);
@@ -55,7 +55,7 @@ __device__ void FillLeaf(size_t first, size_t end, RowId link, GetKey key, GetRo
   StoreLeaf(words.words, leaf);
 }
 
-// Fills the primary leaves; where one links to another, FillLinkedLeaves says to which.
+// Fills the primary leaves. FillLinkedLeaves sets the links between leaves.
 template <int kBits, typename Key>
 __global__ void __launch_bounds__(kFillThreads)
     FillPrimaryLeaves(LeafSource<Key> source, const Position* first, size_t primary, Leaf* leaves) {
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(kFillThreads)
   const size_t begin = size_t{blockIdx.x} * kFillThreads;
   const size_t end = min(begin + kFillThreads, primary);
   const size_t first_key = first[begin], end_key = first[end];
-  // Chains may make the keys too many to be kept.
+  // With chains, there may be too many keys to stage.
   const bool staged = end_key - first_key <= kStaged;
   if (staged) {
     for (size_t i = first_key + threadIdx.x; i < end_key; i += kFillThreads) {

@@ -22,7 +22,7 @@ constexpr unsigned kEveryLane = 0xffffffffu;
 
 // ---- Distinct keys
 
-// Whether key i is the first of its like.
+// Whether key i is the first of equal keys.
 template <typename Key>
 struct IsHead {
   const Key* keys;
@@ -44,8 +44,8 @@ __global__ void ScatterHeads(const Key* keys, const Position* ranks, size_t size
 
 // ---- Marks
 
-// One bit a key: whether it is another than the one before it, and of another block. The grid's
-// threads must be whole warps.
+// One bit per key: whether it differs from the key before it, and whether it is in another block.
+// The grid must consist of whole warps.
 template <typename Key>
 __global__ void MarkKeyStarts(const Key* keys, size_t size, int bits, uint32_t* cells,
                               uint32_t* blocks) {
@@ -62,7 +62,7 @@ __global__ void MarkKeyStarts(const Key* keys, size_t size, int bits, uint32_t* 
 
 // ---- Cut
 
-// How many leaves the tiles before one have, which may be more than can be numbered.
+// The number of leaves before a tile, which may be too many to be numbered.
 struct TileLeaves {
   uint64_t primary, linked;
 };
@@ -72,14 +72,14 @@ struct AddTileLeaves {
   }
 };
 
-// Sums over all tiles, beside the leaves themselves.
+// Sums over all tiles, computed in addition to the leaves.
 struct CutSums {
   unsigned long long chained_keys;
   unsigned long long links_followed;
   unsigned long long longest_chain;
 };
 
-// What is cut, for kernels: a thread walks over a tile.
+// The input of the cut, for kernels; each thread walks over one tile.
 template <typename Key>
 struct CutInput {
   const Key* keys;
@@ -96,7 +96,7 @@ struct CutInput {
   unsigned thread_blocks() const {
     return static_cast<unsigned>((tiles() + WalkBits::kThreads - 1) / WalkBits::kThreads);
   }
-  // By the whole block.
+  // Called by the whole block.
   __device__ LeafWalk<Key> Walk(WalkBits::Staged& staged_cells,
                                 WalkBits::Staged& staged_blocks) const {
     const size_t first_tile = size_t{blockIdx.x} * WalkBits::kThreads;
@@ -138,9 +138,9 @@ __global__ void __launch_bounds__(WalkBits::kThreads)
   }
 }
 
-// Leaves of a block's tiles that are collected in shared memory, as places among the tiles' keys:
-// written by the threads that find them, they would go to as many places at once, which took ten
-// times as long. Room for leaves of three keys, and some of fewer.
+// Leaves of a block's tiles are collected in shared memory, as positions within the tiles' keys. If
+// the threads wrote them directly, their writes would be scattered, which took ten times as long.
+// The capacity is enough for leaves of three keys, and some of fewer.
 constexpr size_t kCollected = 14336;
 using Collected = uint16_t;
 static_assert(WalkBits::kThreads * WalkBits::kTile - 1 <= std::numeric_limits<Collected>::max());
@@ -267,7 +267,7 @@ absl::StatusOr<LeafCut> CutLeavesOf(int capacity, const Key* keys, size_t size, 
   cut.chained_keys = all.chained_keys;
   cut.links_followed = all.links_followed;
   cut.longest_chain = all.longest_chain;
-  // One leaf more for the blocks behind the greatest key's.
+  // One more leaf for the blocks after that of the greatest key.
   const bool trailing = BlockOf(greatest, bits) != BlockOf(static_cast<Key>(~Key{0}), bits);
   cut.primary = leaves.primary + (trailing ? 1 : 0);
   RETURN_IF_ERROR(CheckLeafCount(cut.primary + leaves.linked, bits));

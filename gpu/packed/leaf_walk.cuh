@@ -9,19 +9,19 @@
 
 namespace cairn::gpu {
 
-// A bit array in device memory, of which a block keeps the words that it walks over in shared
-// memory; words behind the last bit are readable.
+// A bit array in device memory. A block stages the words that it walks over in shared memory. Words
+// past the last bit must be readable.
 class WalkBits {
  public:
-  // Threads of a block, and the keys that each walks over.
+  // Threads per block, and keys that each thread walks over.
   static constexpr int kThreads = 32;
   static constexpr size_t kTile = kLeafTile;
 
-  // Shared memory: a word of padding a tile, so that threads at the same place of their tiles
-  // read from different banks.
+  // Shared memory, with one word of padding per tile, so that threads at the same position of their
+  // tiles read from different banks.
   using Staged = uint32_t[kThreads * (kTile / 32 + 1)];
 
-  // By the whole block, whose first tile is `first_tile`; `words` has `count` words.
+  // Called by the whole block, whose first tile is `first_tile`; `words` has `count` words.
   __device__ WalkBits(const uint32_t* words, size_t count, size_t first_tile, Staged& staged)
       : words_(words), staged_(staged), first_word_(first_tile * (kTile / 32)) {
     for (size_t i = threadIdx.x; i < kStagedWords; i += kThreads) {
@@ -56,10 +56,10 @@ class WalkBits {
   size_t first_word_;
 };
 
-// Cuts the keys of one tile into leaves, one after the other: as many whole cells as a leaf has
-// room for, of one block. Tiles are independent: a tile's leaves begin at the first cell that
-// begins in it, and end where the next tile's begin.
-// A leaf ends with its tile, which costs half a leaf in about 110.
+// Cuts the keys of one tile into leaves, one after the other: as many whole cells of one block as
+// fit a leaf. Tiles are independent: the leaves of a tile begin at the first cell that begins in
+// the tile, and end where those of the next tile begin. A leaf ends with its tile, which costs half
+// a leaf in about 110.
 template <typename Key>
 struct LeafWalk {
   static constexpr size_t kTile = WalkBits::kTile;
@@ -68,11 +68,11 @@ struct LeafWalk {
   size_t size;
   WalkBits cells, blocks;
   int bits;      // of a key in a leaf
-  int capacity;  // keys of a leaf
+  int capacity;  // keys per leaf
   bool repeat;   // whether keys may be equal
 
-  // Calls leaf(first) for each primary leaf, and after that linked(first, end, is_first) for each
-  // that is linked to from it.
+  // Calls leaf(first) for each primary leaf, and then linked(first, end, is_first) for each leaf of
+  // its chain.
   template <typename EmitLeaf, typename EmitLinked>
   __device__ void ForEachLeaf(size_t tile, EmitLeaf leaf, EmitLinked linked) const {
     const size_t stop = cells.Next(min((tile + 1) * kTile, size), size);
@@ -81,7 +81,7 @@ struct LeafWalk {
       if (FollowsGap(i)) leaf(i);
       leaf(i);
       const size_t end = LeafEnd(i, stop);
-      // A chain: all but its last leaf leave their last slot to the link.
+      // A chain: in all leaves except the last, the last slot is used for the link.
       bool is_first = true;
       for (size_t next = i; !Fits(next, end); is_first = false) {
         next += capacity - 1;
@@ -92,23 +92,23 @@ struct LeafWalk {
   }
 
  private:
-  // Whether keys [i, end) are in one leaf, without a link.
+  // Whether keys [i, end) fit one leaf without a link.
   __device__ bool Fits(size_t i, size_t end) const {
     if (end - i != static_cast<size_t>(capacity) || !repeat) {
       return end - i <= static_cast<size_t>(capacity);
     }
     return LowBits(keys[end - 1], bits) != 0;
   }
-  // Whether there is a block without keys just before that of key i, which begins one.
+  // Whether the block just before that of key i has no keys. Only true if key i begins a block.
   __device__ bool FollowsGap(size_t i) const {
     if (!blocks[i] || bits == static_cast<int>(sizeof(Key)) * 8) return false;
     const Key block = keys[i] >> bits;
     return i == 0 ? block != 0 : block != (keys[i - 1] >> bits) + 1;
   }
 
-  // The end of the leaf, or the chain of leaves, that begins at key i; `stop` begins a cell.
+  // The end of the leaf, or of the chain of leaves, that begins at key i; `stop` begins a cell.
   __device__ size_t LeafEnd(size_t i, size_t stop) const {
-    // Bit b is for the end i + 1 + b.
+    // Bit b represents the end i + 1 + b.
     const uint32_t room = (uint32_t{1} << capacity) - 1;
     uint32_t cell_ends = cells.Window(i + 1) & room;
     uint32_t block_ends = blocks.Window(i + 1) & room;

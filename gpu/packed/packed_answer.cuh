@@ -7,12 +7,12 @@
 #include "gpu/packed/leaf_answer.cuh"
 #include "gpu/packed/packed_search.h"
 
-// How the packed searches write their answers.
+// Output of results by the packed searches.
 
 namespace cairn::gpu {
 
-// Write the answer to query i: a position, or that behind all, and the one behind `equal` entries
-// from there on; or a row id.
+// Writes the result of query i: either its position, or the one past all keys, and the position
+// `equal` entries later; or a row id.
 template <PackedAnswer kAnswer, typename Queries>
 __device__ void WritePosition(const PackedView& view, const PackedBatch<Queries>& batch, size_t i,
                               bool past_all, Position found, uint32_t equal) {

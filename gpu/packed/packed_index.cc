@@ -23,11 +23,11 @@
 namespace cairn::gpu {
 namespace {
 
-// Keys of a bitmap's cell, on average: the fewer, the fuller are leaves; the more, the smaller is
-// the bitmap, which is to stay in the second-level cache.
+// Average keys per cell of a bitmap. Fewer keys give fuller leaves; more keys give a smaller
+// bitmap, which should stay in the second-level cache.
 constexpr double kLightLoad = 1.25, kHeavyLoad = 2.5;
 constexpr size_t kLightBitmapBytes = size_t{12} << 20;
-// Leaves of three keys, of which a cell would often hold more, want half of that.
+// Leaves of three keys would often overflow with such cells, and use half of that.
 constexpr double LoadPart(int bits) {
   return LeafEntries(bits) > 3 ? 1 : 0.5;
 }
@@ -35,24 +35,24 @@ constexpr double LoadPart(int bits) {
 bool HasShortChains(const LeafCut& cut, size_t keys) {
   return cut.longest_chain <= kLongestChain && cut.chained_keys <= MostChainedKeys(keys);
 }
-// Whether chains hold keys in short runs: a run that does not fit a leaf has a chain to itself.
+// Whether chains hold keys in short runs: a run of keys that does not fit a leaf has its own chain.
 bool HasChainsOfRuns(const LeafCut& cut, size_t keys) {
   const size_t full = keys / static_cast<size_t>(LeafEntries(cut.bits));
   return cut.longest_chain <= kLongestChain && cut.links_followed <= keys &&
          cut.leaves() <= full + full / 4;
 }
-// From so many leaves on such chains are better than a tree, which has separators in the midst of
-// runs: they hardly differ from the keys beside them, so that nearly every query reads some in full
-// besides its leaf, past caches that are too small for them.
+// From this number of leaves on, such chains are better than a tree. A tree would have separators
+// inside runs. These hardly differ from the keys next to them, so nearly every query would read
+// some full separators in addition to its leaf. Caches are too small for these.
 constexpr size_t kMinLeavesOfRuns = size_t{1} << 24;
 
-// Bits of a key in leaves of so many.
+// Bits of a key in leaves of `keys` keys.
 template <typename Key>
 int LeafBits(size_t keys, const KeySurvey<Key>& survey, const PackedIndexOptions& options) {
   return options.bits != 0 ? options.bits : survey.BestLeafBits(keys);
 }
 
-// What becomes of a batch's keys: they are the numbers that leaves have.
+// Keys that leaves store directly.
 template <typename Key>
 class NumbersThemselves {
  public:
@@ -66,7 +66,7 @@ class NumbersThemselves {
   size_t memory_bytes() const { return 0; }
 };
 
-// Or they have numbers in a code.
+// Byte-string keys that a code encodes as numbers.
 template <typename Key>
 class NumbersOfText {
  public:
@@ -126,15 +126,17 @@ class PackedIndex : public DeviceIndex {
   }
 
  private:
-  // Cuts leaves under a bitmap, into *cut; false where the keys do not suit one. Chains of runs are
-  // for `min_of_runs` leaves and more.
+  // Cuts leaves under a bitmap into *cut; returns false if the keys do not suit a bitmap. Chains of
+  // runs are only used for at least `min_of_runs` leaves.
   absl::StatusOr<bool> CutUnderBitmap(const DistinctKeys<Key>& keys, const KeySurvey<Key>& survey,
                                       int bits, size_t min_of_runs, LeafCut* cut,
                                       cudaStream_t stream);
-  // Cuts leaves under a tree, into *cut; false where keys repeat too often for leaves of entries.
+  // Cuts leaves under a tree into *cut; returns false if keys repeat too often for leaves of
+  // entries.
   absl::StatusOr<bool> CutUnderTree(const DistinctKeys<Key>& keys, int bits, LeafCut* cut,
                                     cudaStream_t stream);
-  // Cuts leaves under what suits the keys; false where nothing that the options allow does.
+  // Cuts leaves under the directory that suits the keys; returns false if no allowed directory
+  // does.
   absl::StatusOr<bool> Cut(const DistinctKeys<Key>& keys, const KeySurvey<Key>& survey,
                            LeafDirectory directory, LeafCut* cut, cudaStream_t stream);
   absl::Status Search(Operation query, DeviceKeys keys, void* results,
@@ -157,10 +159,10 @@ class PackedIndex : public DeviceIndex {
   Numbers numbers_;
   PackedView view_;
   DeviceBuffer<Leaf> leaves_;
-  std::optional<RankBitmap<Key>> bitmap_;   // this
+  std::optional<RankBitmap<Key>> bitmap_;   // either this
   std::optional<KaryDirectory<Key>> tree_;  // or this
-  DeviceBuffer<Position> first_entry_;      // DistinctKeys, where keys repeat
-  // Where rows of ranges come from: a column of all, or the leaves themselves.
+  DeviceBuffer<Position> first_entry_;      // DistinctKeys::first_entry, if keys repeat
+  // The source of the rows of ranges: a column of all row ids, or the leaves themselves.
   DeviceBuffer<RowId> row_ids_;
   DeviceBuffer<uint32_t> samples_;  // SampleLeaves
   bool row_column_ = false;         // PackedIndexOptions
@@ -172,7 +174,7 @@ absl::StatusOr<bool> PackedIndex<Key, Numbers>::CutUnderBitmap(const DistinctKey
                                                                int bits, size_t min_of_runs,
                                                                LeafCut* cut, cudaStream_t stream) {
   const size_t size = keys.size();
-  // A node for every 96 cells, were all regions alike, and one a region.
+  // Nodes if all regions are alike, one per 96 cells, plus one per region.
   const double light = kLightLoad * LoadPart(bits), heavy = kHeavyLoad * LoadPart(bits);
   const double light_bytes = static_cast<double>(size) / light * 2 / RankNode::kCells * 16;
   const double load = light_bytes <= static_cast<double>(kLightBitmapBytes) ? light : heavy;
@@ -232,7 +234,7 @@ absl::Status PackedIndex<Key, Numbers>::Build(DeviceRun<Key> run, const PackedIn
       (options.bits == 48 && kKeyBits == 32) ||
       (options.bits != 0 && options.bits < 64 && kKeyBits == 128)) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("leaves of %d bits for keys of %d bits", options.bits, kKeyBits));
+        absl::StrFormat("bits: got %d, but the keys have %d bits", options.bits, kKeyBits));
   }
   view_.bits = options.bits != 0 ? options.bits : kKeyBits;
   row_column_ = options.row_column;
@@ -267,7 +269,9 @@ absl::Status PackedIndex<Key, Numbers>::Build(DeviceRun<Key> run, const PackedIn
     ASSIGN_OR_RETURN(suits, Cut(distinct, survey, options.directory, &cut, stream));
   }
   if (!suits) {
-    return absl::FailedPreconditionError("the keys are too uneven for a rank bitmap");
+    return absl::FailedPreconditionError(
+        "directory=bitmap: the keys are too unevenly distributed; use directory=auto or "
+        "directory=tree");
   }
 
   ASSIGN_OR_RETURN(leaves_, FillLeaves(distinct, cut, stream));
@@ -276,7 +280,7 @@ absl::Status PackedIndex<Key, Numbers>::Build(DeviceRun<Key> run, const PackedIn
   view_.leaves = leaves_.data();
   if (distinct.repeats() || options.row_column) {
     first_entry_ = std::move(distinct.first_entry);
-    view_.first_entry = first_entry_.data();  // null where keys do not repeat
+    view_.first_entry = first_entry_.data();  // null if keys do not repeat
     row_ids_ = std::move(distinct.row_ids);
   } else {
     ASSIGN_OR_RETURN(samples_, SampleLeaves(cut, distinct.size(), stream));
@@ -320,7 +324,7 @@ template <typename Key, typename Numbers>
 absl::Status PackedIndex<Key, Numbers>::FindPrefixEnds(DeviceKeys prefixes, Position* ends,
                                                        DeviceStream stream) const {
   if (Numbers::kKind != PhysicalType::kBytes) {
-    return absl::UnimplementedError("prefixes are of keys of bytes");
+    return absl::UnimplementedError("prefixes: expected byte-string keys");
   }
   if (size() == 0) return Search(Operation::kUpperBound, prefixes, ends, stream);
   return Search(PackedAnswer::kPosition, prefixes, TextEdge::kPrefixEnd, ends, nullptr, stream);

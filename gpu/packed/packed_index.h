@@ -13,48 +13,48 @@
 
 namespace cairn::gpu {
 
-// What maps a key to its packed leaf.
+// The structure that maps a key to its packed leaf.
 enum class LeafDirectory : uint8_t {
-  kAuto,    // the rank bitmap where the keys suit it, else the tree
+  kAuto,    // the rank bitmap if the keys suit it, otherwise the tree
   kBitmap,  // RankBitmap
   kTree,    // KaryDirectory
 };
 
 struct PackedIndexOptions {
   LeafDirectory directory = LeafDirectory::kAuto;
-  // Bits of a key that leaves keep: 16, 32, 48 or 64, at most the key's, and of one of 128 bits 64
-  // or all. 0: what takes least memory.
+  // Bits of a key to keep in leaves: 16, 32, 48 or 64, at most the key's; for 128-bit keys, 64 or
+  // 128. 0: the least memory.
   int bits = 0;
-  // Keeps the row ids in a column too, from which long ranges are copied twice as fast as from
-  // leaves, for 4 bytes an entry. Where keys repeat, there is one anyway.
+  // Also keeps the row ids in a column, from which long ranges are copied twice as fast as from
+  // leaves, for 4 bytes per entry. If keys repeat often, the column always exists.
   bool row_column = false;
 };
 
-// Packed leaves under a directory ("gpu:packed"): keys and row ids side by side in lines of 64
-// bytes, and a directory that stays in the second-level cache, so that a lookup reads one line from
-// memory. Where up to a sixteenth of the entries repeat a key, none more than 32 times, leaves hold
-// all entries, as they do distinct ones. Where more do, keys are in the leaves once, with their
-// first row id; row ids are then kept in a column besides.
+// Packed leaves under a directory ("gpu:packed"). Keys and their row ids are stored together in
+// lines of 64 bytes. The directory stays in the second-level cache, so a lookup reads one line from
+// memory. If few entries repeat a key (MayHoldEntries), leaves hold all entries, as for distinct
+// keys. Otherwise each key is in the leaves once, with its first row id, and all row ids are also
+// kept in a column.
 //
-// Takes 7 to 8 bytes an entry of 32-bit keys and 11 to 13 of 64-bit keys where keys are distinct
-// and spread over their type, less where they are dense; besides the leaves, 4 bytes an entry and 4
-// a key where keys are in them once.
+// Distinct keys that are distributed over their whole type take 7 to 8 bytes per entry with 32 bits
+// and 11 to 13 with 64 bits; dense keys take less. If each key is in the leaves once, takes another
+// 4 bytes per entry and 4 per distinct key.
 //
-// Builds and waits. ResourceExhausted, before anything is built, where leaves cannot fit
-// (packed_size.h). InvalidArgument for bits that the keys do not have; FailedPrecondition where
-// kBitmap is asked for and the keys do not suit it.
+// Builds and waits. Errors: ResourceExhausted, before the build starts, if leaves cannot fit
+// (packed_size.h); InvalidArgument for more bits than the keys have; FailedPrecondition if kBitmap
+// is required and the keys do not suit it.
 template <typename Key>
 absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildPackedIndex(DeviceRun<Key> run,
                                                               const PackedIndexOptions& options,
                                                               cudaStream_t stream);
 
-// The same for keys of bytes that have numbers of up to 128 bits: `code` is of all the run's keys.
-// Leaves are of the numbers, and queries become numbers in the kernel that searches. Takes what
-// numbers take, of 64 bits where those hold the code's, else 23 to 28 bytes an entry, or 15 to 20
-// where their high halves are few.
+// The same for byte-string keys that can be encoded as integers of up to 128 bits; `code` covers
+// all the run's keys. Leaves hold the integers, and the search kernel encodes queries. The memory
+// is that of integer keys: of 64-bit keys if the code fits 64 bits; otherwise 23 to 28 bytes per
+// entry, or 15 to 20 if there are few distinct high halves.
 //
-// Builds on up to `threads` threads of the host, and waits. Besides those errors DataLoss where the
-// entries are not in order. Throws std::bad_alloc.
+// Builds on up to `threads` threads of the host, and waits. Additional errors: DataLoss if the
+// entries are not sorted. Throws std::bad_alloc.
 absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildPackedTextIndex(const SortedRun& run,
                                                                   const TextCode& code,
                                                                   const PackedIndexOptions& options,

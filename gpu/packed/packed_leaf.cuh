@@ -9,8 +9,8 @@ namespace cairn::gpu {
 template <int kBits>
 class LeafLine;
 
-// A packed leaf in the registers of four neighbouring lanes, sixteen bytes each: lane `part` of
-// them holds words 4 * part … 4 * part + 3. The four must call everything together.
+// A packed leaf in the registers of four adjacent lanes, sixteen bytes each: lane `part` holds
+// words 4 * part … 4 * part + 3. All four lanes must make each call together.
 template <int kBits>
 class LeafQuad {
  public:
@@ -21,9 +21,10 @@ class LeafQuad {
   static constexpr int kPositionWord = static_cast<int>(Layout::kPositionOffset) / 4;
   static constexpr int kRowWord = static_cast<int>(Layout::kRowsOffset) / 4;
 
-  // Leaves are read once each, so they must not push what is read often out of the first cache.
+  // Bypasses the first-level cache: leaves are read once, and must not evict data that is read
+  // often.
   __device__ void Load(const Leaf* leaves, uint32_t leaf, int part) {
-    // One multiplication, where the compiler would add the part to each leaf's address.
+    // One multiplication; the compiler would add the part to each leaf's address.
     asm("{ .reg .u64 from;\n"
         "mad.wide.u32 from, %4, 64, %5;\n"
         "ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [from]; }"
@@ -31,18 +32,18 @@ class LeafQuad {
         : "r"(leaf), "l"(reinterpret_cast<const uint4*>(leaves) + part));
   }
 
-  // What a lane's words say of the leaf; the four lanes' sum is EqualOf's, LessOf's, or, of a leaf
-  // with a link, 3.
+  // A lane's contribution to the result for the leaf. The sum over the four lanes is the argument
+  // of EqualOf or LessOf; for LinkPart it is 3 if the leaf has a link.
   __device__ uint32_t EqualPart(Key key, int part) const { return EqualIn(words_, key, part); }
   __device__ uint32_t LessPart(Key key, int part) const { return LessIn(words_, key, part); }
   __device__ uint32_t LinkPart(int part) const { return LinkIn(words_, part); }
-  // One bit a slot, the lowest of which that is set is the first slot whose key equals the low bits
-  // of the key. A slot without an entry has the greatest key.
+  // One bit per slot. The lowest set bit is the first slot whose key equals the low bits of the
+  // key. A slot without an entry has the maximum key.
   static __device__ uint32_t EqualOf(uint32_t sum) {
     if constexpr (kBits == 48) return sum & sum >> 8 & ((1u << kEntries) - 1);
     return sum;
   }
-  // How many slots' keys are less than the low bits of the key.
+  // The number of slots whose keys are less than the low bits of the key.
   static __device__ uint32_t LessOf(uint32_t sum) {
     if constexpr (kBits == 48) {
       return __popc((sum >> 8 | (sum >> 16 & sum)) & ((1u << kEntries) - 1));
@@ -50,22 +51,22 @@ class LeafQuad {
     return sum;
   }
 
-  // The same in all four lanes: a bit for each slot that has an entry, or a link, and whose key
-  // equals the low bits of `key`.
+  // One bit per slot that has an entry or a link, and whose key equals the low bits of `key`; the
+  // same in all four lanes.
   __device__ uint32_t AllEqual(Key key, int part) const {
     return EqualOf(OrOfQuad(EqualIn(words_, key, part))) & OrOfQuad(FilledIn(words_, part));
   }
 
-  // Whether the leaf is continued in another (FillLeaves).
+  // Whether the leaf is continued in another leaf (FillLeaves).
   __device__ bool HasLink(int part) const { return OrOfQuad(LinkIn(words_, part)) == 3; }
-  // The leaf that it goes on in.
+  // The leaf that continues this one.
   __device__ uint32_t Link() const { return FromPart<kRowWord + kEntries - 1>(); }
 
   // The position of the first entry; the same in all four lanes.
   __device__ Position PositionInAll() const { return FromPart<kPositionWord>(); }
 
-  // Calls row(slot, row_id) for the entries whose row ids this lane holds, without the link of a
-  // leaf that has one.
+  // Calls row(slot, row_id) for the entries whose row ids this lane holds, without the link if the
+  // leaf has one.
   template <typename Row>
   __device__ void ForEachRow(int part, bool linked, Row row) const {
     const uint32_t words[4] = {words_.x, words_.y, words_.z, words_.w};
@@ -77,7 +78,7 @@ class LeafQuad {
     }
   }
 
-  // The word of the row id of the lowest of `slots`, a bit each; any where there is none.
+  // The word of the row id of the lowest of `slots`, one bit per slot; undefined if there is none.
   static __device__ uint32_t RowWord(uint32_t slots) {
     return kRowWord + static_cast<uint32_t>(__clz(static_cast<int>(__brev(slots))));
   }
@@ -114,7 +115,7 @@ class LeafQuad {
     }
     return bits;
   }
-  // The bits of all parts are 3 where the leaf has a link.
+  // The parts' bits add up to 3 if the leaf has a link.
   static __device__ uint32_t LinkIn(const uint4& words, int part) {
     if constexpr (kBits == 16) return part == 1 && words.x >> 16 == 0 ? 3 : 0;
     if constexpr (kBits == 32) return part == 1 && words.z == 0 ? 3 : 0;
@@ -131,14 +132,14 @@ class LeafQuad {
   static __device__ WideKey JoinAll(const uint4& words) {
     return WideKey{Join(words.z, words.w)} << 64 | Join(words.x, words.y);
   }
-  // What a lane's words are depends on its part, but all lanes do the same: they compare their
-  // words as if all were keys, and Select says what of that counts.
+  // The meaning of a lane's words depends on its part, but all lanes execute the same code: they
+  // compare their words as if all were keys, and Select picks the valid part of the result.
   template <typename T>
   static __device__ T Select(int part, T in_first, T in_second, T in_third) {
     return part == 0 ? in_first : part == 1 ? in_second : part == 2 ? in_third : T{0};
   }
 
-  // Bits 0 and 16, for the low and the high half of a word that differ from those of `key`.
+  // Sets bit 0 or 16 if the low or high half of a word differs from that of `key`.
   static __device__ uint32_t OtherHalves(uint32_t word, uint32_t key) {
     const uint32_t other = word ^ key;
 #if __CUDA_ARCH__ >= 900
@@ -148,13 +149,13 @@ class LeafQuad {
 #endif
   }
 
-  // The bits of Equal that a lane's words give. For keys of 48 bits those of the low parts, and
-  // eight bits above them those of the high parts.
+  // A lane's bits for EqualOf. For 48-bit keys, the bits of the low parts, and eight bits above
+  // them those of the high parts.
   static __device__ uint32_t EqualIn(const uint4& words, Key key, int part) {
     const auto low = static_cast<uint32_t>(key);
     if constexpr (kBits == 16) {
       const uint32_t both = __byte_perm(low, 0, 0x1010);
-      // The low halves' bits at 0, 2, 4, 6, the high ones' at 16, 18, 20, 22.
+      // The low halves' bits are at 0, 2, 4, 6, the high halves' at 16, 18, 20, 22.
       const uint32_t apart = OtherHalves(words.x, both) + (OtherHalves(words.y, both) << 2) +
                              (OtherHalves(words.z, both) << 4) + (OtherHalves(words.w, both) << 6);
       const uint32_t bits = ~(apart | apart >> 15) & 0xff;
@@ -183,7 +184,8 @@ class LeafQuad {
     if constexpr (kBits == 48) {
       return Less48In(words, key, part);
     } else if constexpr (kBits == 16) {
-      // A word is less than the key above sixteen zeros just if its high half is less.
+      // A word is less than the key shifted up by 16 if and only if its high half is less than the
+      // key.
       const uint32_t top = low << 16;
       const auto count = [top](uint32_t word) {
         return (word < top ? 1u : 0u) + (word << 16 < top ? 1u : 0u);
@@ -202,13 +204,13 @@ class LeafQuad {
       return Select(part, two, two, first);
     }
   }
-  // For keys of 48 bits, a bit a slot: from bit 0 on whether the low part is less, from bit 8 on
-  // whether the high part is, from bit 16 on whether that is equal.
+  // For 48-bit keys, one bit per slot: from bit 0 on, whether the low part is less; from bit 8 on,
+  // whether the high part is less; from bit 16 on, whether the high part is equal.
   static __device__ uint32_t Less48In(const uint4& words, Key key, int part) {
     const auto low = static_cast<uint32_t>(key), high = static_cast<uint32_t>(key >> 32);
     const uint32_t two = (words.x < low ? 1 : 0) | (words.y < low ? 2 : 0);
     const uint32_t four = two | (words.z < low ? 4 : 0) | (words.w < low ? 8 : 0);
-    // The high parts, in the second part's last words and the third's first.
+    // The high parts are in the second part's last words and the third part's first.
     const uint32_t first = part == 1 ? words.z : words.x, second = words.w;
     const uint32_t top = high << 16;
     const uint32_t less = (first << 16 < top ? 1 : 0) | (first < top ? 2 : 0) |
@@ -223,9 +225,9 @@ class LeafQuad {
   uint4 words_;
 };
 
-// A packed leaf that one lane reads, its keys in registers: for queries in order, where the lanes
-// of a warp read the same leaves or ones next to each other, so that a first-level cache has what
-// the next wants, and the rest of a leaf when it is asked for.
+// A packed leaf that one lane reads, with its keys in registers. Used for sorted queries: the lanes
+// of a warp then read the same or neighboring leaves. So the first-level cache has the data that
+// the next lane needs, and the rest of a leaf.
 template <int kBits>
 class LeafLine {
  public:
@@ -237,7 +239,7 @@ class LeafLine {
 #pragma unroll
     for (int part = 0; part < kKeyParts; ++part) parts_[part] = PartOf(part);
   }
-  // As LeafQuad's.
+  // Like LeafQuad's.
   __device__ uint32_t Equal(Key key) const {
     uint32_t bits = 0;
 #pragma unroll
@@ -280,13 +282,13 @@ class LeafLine {
       return __ldg(words_ + kWord);
     }
   }
-  // The row id of a slot, or kNoRow of slot -1.
+  // The row id of a slot, or kNoRow for slot -1.
   __device__ RowId row_id(int slot) const {
     return slot < 0 ? kNoRow : __ldg(words_ + Quad::kRowWord + slot);
   }
 
  private:
-  // Parts that hold keys; the position's word is never the first of one.
+  // Parts that hold keys; the position's word is never the first of a part.
   static constexpr int kKeyParts = (Quad::kPositionWord + 3) / 4;
   static_assert(Quad::kPositionWord % 4 != 0 || Quad::kPositionWord / 4 == kKeyParts);
 

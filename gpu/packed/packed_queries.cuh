@@ -6,11 +6,11 @@
 #include "gpu/packed/packed_search.h"
 #include "index/layout/wide_key.h"
 
-// How the packed search reads its queries: a lane a query, each warp together.
+// How the packed search reads its queries: one lane per query, by whole warps.
 
 namespace cairn::gpu {
 
-// The key of lane `part` of the four that a lane is one of; by the whole warp.
+// The key of lane `part` of the lane's quad; called by the whole warp.
 template <typename Key>
 __device__ inline Key KeyOfQuad(Key key, int part) {
   return __shfl_sync(0xffffffffu, key, part, 4);
@@ -28,30 +28,30 @@ class QueryReader;
 template <typename Key>
 class QueryReader<NumberQueries<Key>> {
  public:
-  // What is known of a warp's queries besides their keys.
+  // Additional information about a warp's queries.
   struct Notes {};
 
   __host__ __device__ explicit QueryReader(const NumberQueries<Key>& queries) : queries_(queries) {}
 
-  // What Load copies to shared memory.
+  // Data that Load copies to shared memory.
   __host__ __device__ size_t shared_bytes() const { return 0; }
   __device__ void Load(void*) const {}
 
-  // What is read of query i first, or stands for it where it is not `there`.
+  // The first part of query i to read, or a placeholder if it is not `there`.
   using Start = Key;
   __device__ Start Begin(size_t i, bool there) const {
     return there ? __ldcs(queries_.keys + i) + queries_.add : Key{0};
   }
-  // Its key. `shared` was filled by Load, if kStaged.
+  // The query's key. With kStaged, `shared` must have been filled by Load.
   template <bool kStaged>
   __device__ Key Read(Start key, const void*, Notes*) const {
     return key;
   }
-  // Of the query of lane `lane`, with its key: whether its position is the one behind all keys, and
-  // whether a key may be equal to it.
+  // For the query of lane `lane`, given its key: whether its position is past all keys, and whether
+  // a key may equal it.
   template <typename Part>
   __device__ bool IsPastAll(const Notes&, Part key, int) const {
-    // The upper bound of the greatest key is that of key 0 to come.
+    // The upper bound of the maximum key appears as key 0.
     return queries_.add != 0 && key == 0;
   }
   __device__ bool MayBeThere(const Notes&, int) const { return true; }
@@ -63,7 +63,7 @@ class QueryReader<NumberQueries<Key>> {
 template <typename Key>
 class QueryReader<TextQueries<Key>> {
  public:
-  // A bit a lane.
+  // One bit per lane.
   struct Notes {
     uint32_t exact, past_all;
   };
@@ -80,7 +80,7 @@ class QueryReader<TextQueries<Key>> {
     }
   }
 
-  // Where its bytes are.
+  // The location of its bytes.
   struct Start {
     uint32_t begin, end;
   };
@@ -90,7 +90,7 @@ class QueryReader<TextQueries<Key>> {
   }
   template <bool kStaged>
   __device__ Key Read(Start start, const void* shared, Notes* notes) const {
-    // One byte more than any key has tells that a string is longer.
+    // One byte more than the longest key has shows that a string is longer.
     const uint32_t length = min(start.end - start.begin, queries_.count + 1);
     const uintptr_t at = reinterpret_cast<uintptr_t>(queries_.bytes) + start.begin;
     TextNumber<Key> number;
@@ -116,7 +116,7 @@ class QueryReader<TextQueries<Key>> {
   }
 
  private:
-  // The words of a string, one after the other. Reads whole ones, none without a byte of it.
+  // The words of a string in order. Reads whole words, and none without a byte of the string.
   class Words {
    public:
     __device__ Words(uintptr_t at, uint32_t length)
@@ -135,7 +135,7 @@ class QueryReader<TextQueries<Key>> {
     uint32_t skipped_, bytes_, next_;
   };
 
-  // Whether the string has a number, as most that are asked for, and is not asked for as a prefix.
+  // Returns whether the string has a number and is not a prefix query; both hold for most queries.
   template <bool kStaged>
   __device__ bool FindQuickly(uintptr_t at, uint32_t length, const void* shared,
                               TextNumber<Key>* number) const {

@@ -25,11 +25,12 @@ __global__ void WriteSamples(const Position* first, size_t primary, uint32_t* sa
   });
 }
 
-// A warp takes so many items (range_items.cuh): the more, the seldomer it looks for its first
-// range; fewer where there are not enough for many warps.
+// Items per warp (range_items.cuh). With more items, a warp searches less often for its first
+// range; with fewer, a small batch uses more warps.
 constexpr uint64_t kMaxWarpItems = 1024, kMinWarpItems = 64;
 constexpr uint64_t kWarpsWanted = 32768;
-// Up to so many rows of a range are copied by four lanes, eight ranges at a time; more by the warp.
+// Ranges of up to this many rows are copied by four lanes, eight ranges at a time; longer ones by
+// the warp.
 constexpr uint32_t kShortRows = 32;
 constexpr int kCopyThreads = 128;
 
@@ -44,8 +45,8 @@ struct RowCopy {
   RowId* row_ids;
 };
 
-// Rows of one range that a warp has to copy: those of positions [first, first + count) go to `out`
-// and after, or backwards to before its end.
+// Rows of one range that a warp has to copy: those of positions [first, first + count) are written
+// to `out` and after, or backward to before its end.
 struct RowPiece {
   Position first = 0;
   uint32_t count = 0;
@@ -57,7 +58,8 @@ struct RowPiece {
   }
 };
 
-// What items [item, end) have of the rows of range `range`, whose heading is before the end.
+// The part of range `range`'s rows that is in items [item, end). The range's heading is before the
+// end.
 __device__ inline RowPiece PieceOf(const RowCopy& copy, size_t range, uint64_t item, uint64_t end) {
   const uint64_t from = copy.offsets[range], rows = copy.offsets[range + 1] - from;
   const uint64_t heading = from + range;
@@ -74,12 +76,12 @@ __device__ inline Position PositionOfLeaf(const Leaf* leaf) {
   return reinterpret_cast<const Position*>(leaf)[LeafQuad<kBits>::kPositionWord];
 }
 
-// The primary leaf that `position` is in; by a warp.
+// The primary leaf that contains `position`; called by a warp.
 template <int kBits>
 __device__ inline uint32_t LeafOf(const RowCopy& copy, Position position, int lane) {
   uint32_t leaf = copy.samples[position / kLeafSample];
   const uint32_t last = copy.samples[position / kLeafSample + 1];
-  // Leaf `leaf` begins at or before the position; find the last one that does.
+  // Leaf `leaf` begins at or before the position; finds the last leaf that does.
   while (true) {
     const uint32_t mine = leaf + 1 + static_cast<uint32_t>(lane);
     const bool before = mine <= last && PositionOfLeaf<kBits>(copy.leaves + mine) <= position;
@@ -89,7 +91,7 @@ __device__ inline uint32_t LeafOf(const RowCopy& copy, Position position, int la
   }
 }
 
-// Copies a piece; by a warp, eight leaves at a time.
+// Copies a piece, eight leaves at a time; called by a warp.
 template <int kBits>
 __device__ void CopyByWarp(const RowCopy& copy, const RowPiece& piece, int lane) {
   using Quad = LeafQuad<kBits>;
@@ -124,8 +126,8 @@ __device__ void CopyByWarp(const RowCopy& copy, const RowPiece& piece, int lane)
   }
 }
 
-// The primary leaf that `position` is in; by four lanes, a query for each four of a warp. Those
-// that are not `active` get any leaf.
+// The primary leaf that contains `position`; called by four lanes, one query per quad of a warp.
+// Quads that are not `active` get any leaf.
 template <int kBits>
 __device__ inline uint32_t LeafOfQuad(const RowCopy& copy, Position position, bool active,
                                       int lane) {
@@ -142,7 +144,7 @@ __device__ inline uint32_t LeafOfQuad(const RowCopy& copy, Position position, bo
   }
 }
 
-// Copies a piece of few rows, or of none; by four lanes, a piece for each four of a warp.
+// Copies a piece of few rows or none; called by four lanes, one piece per quad of a warp.
 template <int kBits>
 __device__ void CopyByQuad(const RowCopy& copy, const RowPiece& piece, int lane) {
   using Quad = LeafQuad<kBits>;
@@ -150,7 +152,7 @@ __device__ void CopyByQuad(const RowCopy& copy, const RowPiece& piece, int lane)
   const Position first = piece.first;
   const uint32_t rows = piece.count;
   uint32_t leaf = LeafOfQuad<kBits>(copy, first, rows != 0, lane);
-  // The rows are copied leaf after leaf, and those of a leaf along its chain.
+  // Copies the rows leaf by leaf, and within a leaf along its chain.
   uint32_t copied = 0;
   uint32_t next = leaf;
   while (__any_sync(kAllLanes, copied < rows)) {
@@ -173,7 +175,7 @@ __device__ void CopyByQuad(const RowCopy& copy, const RowPiece& piece, int lane)
       copied = begin + entries > first ? begin + entries - first : 0;
       if (!linked) ++leaf;
       next = linked ? link : leaf;
-      if (copied >= rows) next = leaf = 0;  // any leaf there is
+      if (copied >= rows) next = leaf = 0;  // any existing leaf
     }
   }
 }
@@ -190,7 +192,7 @@ __global__ void __launch_bounds__(kCopyThreads)
   if (item >= items) return;
   const uint64_t end = min(item + copy.warp_items, items);
   for (size_t first = RangeOfItem(copy.offsets, copy.ranges, item, lane);; first += 32) {
-    // A range for each lane.
+    // One range per lane.
     const size_t range = first + static_cast<size_t>(lane);
     const bool here = range < copy.ranges && copy.offsets[range] + range < end;
     const RowPiece piece = here ? PieceOf(copy, range, item, end) : RowPiece{};

@@ -13,21 +13,21 @@
 #include "gpu/packed/packed_search.h"
 #include "gpu/runtime/device_memory.h"
 
-// The row ids of positions, out of packed leaves.
+// Reads the row ids at positions from packed leaves.
 
 namespace cairn::gpu {
 
-// The leaf is known of every so manieth position: the fewer, the fewer leaves are looked at before
-// the right one, at 4 bytes each.
+// The leaf is stored for every kLeafSample-th position. A smaller distance makes searches for the
+// right leaf shorter, at 4 bytes per sample.
 inline constexpr size_t kLeafSample = 32;
 
-// samples[i] is the primary leaf whose keys position i * kLeafSample is among; the last element is
-// the last leaf.
+// samples[i] is the primary leaf that contains position i * kLeafSample; the last element is the
+// last leaf.
 absl::StatusOr<DeviceBuffer<uint32_t>> SampleLeaves(const LeafCut& cut, size_t size,
                                                     cudaStream_t stream);
 
-// DeviceIndex::CopyRows, where there are rows, for leaves of distinct keys. Work is divided by
-// ranges and rows together (range_items.cuh).
+// DeviceIndex::CopyRows for leaves of distinct keys, if there are rows. Work is divided by ranges
+// and rows together (range_items.cuh).
 absl::Status CopyRowsFromLeaves(const PackedView& view, const uint32_t* samples,
                                 const Position* begin, const uint64_t* offsets, size_t queries,
                                 uint64_t rows, Order order, RowId* row_ids, cudaStream_t stream);

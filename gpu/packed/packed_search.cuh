@@ -22,54 +22,55 @@
 #include "index/layout/wide_key.h"
 #include "index/machine/status_macros.h"
 
-// The common search of packed leaves under any directory; large batches in order are searched in
-// another way (in_order_search.cuh). A warp takes 32 queries at a time, twice: each lane asks the
-// directory for its own queries' leaves; then the four lanes of a quad read the leaf of one of them
-// after the other, so that eight leaves are read with one instruction, and sixty-four are in
-// flight.
+// The common search of packed leaves under any directory. Large sorted batches have another search
+// (in_order_search.cuh). A warp takes 32 queries at a time, twice. Each lane finds the leaves of
+// its own queries in the directory. Then the four lanes of a quad read their queries' leaves
+// together, one after another. So one instruction reads eight leaves, and sixty-four are in flight.
 //
 // A directory is a plain struct with
-//   size_t shared_bytes() const        what Load fills
-//   void Load(void* shared) const      by the whole block
+//
+//   size_t shared_bytes() const        bytes that Load fills
+//   void Load(void* shared) const      called by the whole block
 //   void FindLeaves<bool kStaged>(keys, leaves, shared) const
-//     the leaves of each lane's keys, for the whole warp together; `shared` was filled by Load if
-//     kStaged.
+//     the leaves of each lane's keys, called by the whole warp; with kStaged, `shared` must have
+//     been filled by Load.
 
 namespace cairn::gpu {
 
-// Queries of a lane that are in flight together.
+// Queries per lane that are in flight together.
 template <typename Queries>
 inline constexpr int kPackedQueries = 2;
 template <>
 inline constexpr int kPackedQueries<TextQueries<WideKey>> = 1;
 // Steps that a warp takes from the counter at once.
 inline constexpr unsigned kPackedChunk = 8;
-// A block that fills a multiprocessor, for a large batch, and one for a batch that does not fill
-// the device, which it is spread over.
+// Threads per block: kLargeBlock fills a multiprocessor, for large batches; kSmallBlock spreads a
+// batch that does not fill the device.
 template <typename Queries>
 inline constexpr int kLargeBlock = 1024;
 template <>
 inline constexpr int kLargeBlock<TextQueries<WideKey>> = 768;
 inline constexpr int kSmallBlock = 64;
-// Large blocks that must fit a multiprocessor, which bounds a thread's registers; 0: as it comes.
+// Large blocks that must fit a multiprocessor, which limits the registers per thread; 0: no limit.
 template <typename Queries>
 inline constexpr int kBlocksAtOnce = 0;
 template <>
 inline constexpr int kBlocksAtOnce<TextQueries<WideKey>> = 2;
-// From this many queries on, blocks stay, keep the directory's top in shared memory and take steps
-// from a counter; unless a block may not take that much memory. Beginning so takes 20 us more.
+// From this many queries on, blocks are persistent, keep the directory's top in shared memory and
+// take steps from a counter. This requires that a block can have that much memory. The start takes
+// 20 us longer.
 template <typename Queries>
 inline constexpr size_t kLargeBatch = size_t{1} << 20;
 template <typename Key>
 inline constexpr size_t kLargeBatch<TextQueries<Key>> = size_t{1} << 17;
 
-// Where in shared memory what queries need begins.
+// Offset in shared memory of the data that queries need.
 template <typename Directory>
 __host__ __device__ inline size_t BehindDirectory(const Directory& directory) {
   return (directory.shared_bytes() + sizeof(uint4) - 1) / sizeof(uint4) * sizeof(uint4);
 }
 
-// What leaves of kBits bits compare of a key: its low 64 bits, or all.
+// The part of a key that leaves of kBits bits compare: its low 64 bits, or all.
 template <int kBits, typename Key>
 using ComparedPart =
     std::conditional_t<sizeof(Key) == sizeof(WideKey), typename LeafLayout<kBits>::Key, Key>;
@@ -118,7 +119,8 @@ __global__ void __launch_bounds__(kStaged ? kLargeBlock<Queries> : kSmallBlock,
     QuadAnswer<kBits, kAnswer> answers[kQueries];
 #pragma unroll
     for (int u = 0; u < kQueries; ++u) answers[u].Load(view.leaves, leaves[u], part);
-    // First of all what needs all leaves, so that no read of one is put off until others are used.
+    // Everything that needs all leaves comes first, so that no read is delayed until other leaves
+    // are used.
     bool linked[kQueries] = {};
     if (view.links) {
 #pragma unroll
@@ -154,7 +156,7 @@ __global__ void __launch_bounds__(kStaged ? kLargeBlock<Queries> : kSmallBlock,
                                : answers[u].Found(key, linked[u], part);
         }
         if (view.links && __any_sync(0xffffffffu, go_on[u])) {
-          // Each lane by itself: the leaves' registers are free for it.
+          // Each lane on its own: the leaves' registers are free at this point.
           const uint32_t link = answers[u].Link(part);
           if (go_on[u]) {
             LineAnswer<kBits, kAnswer> answer;
@@ -234,7 +236,7 @@ absl::Status LaunchPackedSearch(const PackedView& view, const Directory& directo
   return absl::OkStatus();
 }
 
-// Likewise, for leaves and an answer that are known only now.
+// The same, for leaf bits and a result type that are only known at run time.
 template <typename Queries, typename Directory>
 absl::Status SearchPacked(const PackedView& view, const Directory& directory, PackedAnswer answer,
                           const PackedBatch<Queries>& batch, cudaStream_t stream) {
@@ -251,7 +253,7 @@ absl::Status SearchPacked(const PackedView& view, const Directory& directory, Pa
       case PackedAnswer::kFound:
         return LaunchPackedSearch<kBits, PackedAnswer::kFound>(view, directory, batch, stream);
     }
-    return absl::InternalError("no such answer");
+    return absl::InternalError("SearchPacked: unknown result type");
   };
   if constexpr (kKeyBytes == 16) {
     if (view.bits == 64) return with_answer(std::integral_constant<int, 64>());
@@ -263,7 +265,7 @@ absl::Status SearchPacked(const PackedView& view, const Directory& directory, Pa
       if (view.bits == 48) return with_answer(std::integral_constant<int, 48>());
       return with_answer(std::integral_constant<int, 64>());
     }
-    return absl::InternalError("no leaves of such keys");
+    return absl::InternalError("SearchPacked: no leaves with this number of bits");
   }
 }
 

@@ -14,60 +14,60 @@
 
 namespace cairn::gpu {
 
-// Packed leaves as a kernel sees them.
+// Packed leaves as kernels use them.
 struct PackedView {
-  int bits = 0;          // of a key in a leaf
-  bool links = false;    // whether some leaves are continued
-  bool repeats = false;  // whether some keys are in leaves several times, one entry after the other
-  Position distinct = 0;  // keys in all leaves, those that are there several times as often
+  int bits = 0;           // of a key in a leaf
+  bool links = false;     // whether some leaves are continued
+  bool repeats = false;   // whether some keys are in leaves several times, once per entry
+  Position distinct = 0;  // number of keys in all leaves, including repeated ones
   const Leaf* leaves = nullptr;
   const Position* first_entry = nullptr;  // DistinctKeys::first_entry, or null
 };
 
 enum class PackedAnswer : uint8_t {
   kPosition,  // Position: the lower bound
-  kRange,     // Position: the lower bound, and to `ends` the upper one
-  kRow,       // RowId: the first one, or kNoRow
+  kRange,     // Position: the lower bound, and in `ends` the upper bound
+  kRow,       // RowId: the first row id, or kNoRow
   kFound,     // bool
 };
 
-// Queries in device memory that are keys themselves.
+// Queries in device memory that are integer keys.
 template <typename Number>
 struct NumberQueries {
   using Key = Number;
   const Key* keys;
-  Key add;  // to each key: 1 makes a lower bound an upper one
+  Key add;  // added to each key; 1 turns a lower bound into an upper bound
 };
 
-// Byte strings in device memory that a code (text_code.h) makes keys of.
+// Byte strings in device memory that a code (text_code.h) encodes as keys.
 template <typename Number>
 struct TextQueries {
   using Key = Number;
   const char* bytes;
   const uint32_t* offsets;
-  // Of the code, in device memory.
+  // The tables of the code, in device memory.
   const TextPosition* positions;
   const uint32_t* shares;
-  uint32_t count;        // of positions
-  uint32_t share_words;  // of 32 bits; 0 where there are no shares
+  uint32_t count;        // number of positions
+  uint32_t share_words;  // in 32-bit words; 0 if there are no shares
   uint32_t shortest;
   bool plain;
   TextEdge edge;
 };
 
-// Queries and where their results go, in device memory.
+// Queries and the destination of their results, in device memory.
 template <typename Queries>
 struct PackedBatch {
   Queries queries;
   size_t size;
   void* results;
-  Position* ends = nullptr;  // of kRange
+  Position* ends = nullptr;  // for kRange
   // Set by the launch:
-  unsigned* next_step = nullptr;  // the next one that no warp has taken
-  unsigned* is_done = nullptr;    // whether the batch has been answered
+  unsigned* next_step = nullptr;  // the next step that no warp has taken
+  unsigned* is_done = nullptr;    // whether the batch is done
 };
 
-// Enqueues the search of a batch that is not empty, in leaves that are not, under each directory.
+// Enqueues the search of a non-empty batch in non-empty leaves, one function per directory.
 template <typename Queries>
 absl::Status SearchUnderBitmap(const PackedView& view,
                                const RankBitmapView<typename Queries::Key>& directory,

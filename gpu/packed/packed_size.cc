@@ -12,12 +12,12 @@
 namespace cairn::gpu {
 namespace {
 
-// More than CUB's scans take for so many items.
+// An upper bound of the memory of CUB's scans of `items` items.
 constexpr uint64_t ScanBytes(uint64_t items) {
   return (uint64_t{64} << 10) + items / 16;
 }
 
-// Leaves as they are cut under one directory or the other.
+// Maximum numbers of leaves under one of the directories.
 struct MostLeaves {
   uint64_t primary = 0, linked = 0;
 
@@ -30,7 +30,7 @@ struct MostLeaves {
 template <typename Key>
 class Sizes {
  public:
-  // Of leaves of all entries, or of distinct keys.
+  // For leaves of all entries, or of distinct keys.
   Sizes(size_t entries, const KeySurvey<Key>& survey, const PackedIndexOptions& options,
         bool of_entries)
       : entries_(entries),
@@ -42,14 +42,15 @@ class Sizes {
     capacity_ = static_cast<uint64_t>(LeafEntries(bits));
     const bool blocks = bits < kKeyBits;
     const int width = bits / 16 - 1;
-    // Where a leaf must end, and leaves without keys: one a gap, and one behind all keys.
+    // Counts the places where a leaf must end, and leaves without keys: one per gap, and one after
+    // all keys.
     blocks_ = blocks ? survey.blocks[width] : 1;
     gaps_ = blocks ? survey.gaps[width] : 0;
     pieces_ = keys_ / kLeafTile + 1 + blocks_;
     empty_ = blocks ? gaps_ + 1 : 0;
   }
 
-  // A block begins a leaf, and a gap takes one.
+  // Each block begins a leaf, and each gap needs one.
   uint64_t LeastLeaves() const {
     const uint64_t full = (keys_ + capacity_ - 1) / capacity_;
     return std::max(full, blocks_) + gaps_;
@@ -59,7 +60,7 @@ class Sizes {
     return std::max(distinct(), base() + LeastLeaves() * (sizeof(Leaf) + sizeof(Position)));
   }
 
-  // Finding distinct keys, then cutting leaves, then filling them.
+  // The steps are: find distinct keys, cut leaves, fill them.
   uint64_t MostBuilding(LeafDirectory directory) const {
     uint64_t most = distinct() + ScanBytes(entries_);
     if (directory != LeafDirectory::kTree) {
@@ -92,37 +93,37 @@ class Sizes {
     return repeats() || row_column_ ? 0 : (keys_ / 32 + 2) * sizeof(uint32_t);
   }
 
-  // What leaves are filled from.
+  // The data from which leaves are filled.
   uint64_t base() const {
     return key_bytes() + row_bytes() + (repeats() ? first_entry_bytes() : 0);
   }
-  // The run, a rank of each of its entries, and what the ranks make of it.
+  // The run, a rank for each of its entries, and the arrays made from the ranks.
   uint64_t distinct() const {
     const uint64_t run = entries_ * (sizeof(Key) + sizeof(RowId));
     if (!repeats()) return run;
     return run + entries_ * sizeof(Position) + key_bytes() + first_entry_bytes();
   }
-  // Marks, and what tiles have.
+  // Marks, and data of tiles.
   uint64_t cutting() const {
     return 2 * MarkWords(keys_) * sizeof(uint32_t) + (keys_ / kLeafTile + 1) * 16 +
            ScanBytes(keys_ / kLeafTile);
   }
 
-  // Leaves that those of one key which does not fit one are linked to.
+  // Linked leaves in the chains of single keys that do not fit one leaf.
   uint64_t chained() const { return 2 * equal_ / (capacity_ - 1); }
-  // Cells of one key each: leaves are full but for the last of a piece, and for those before a key
-  // that repeats, which lack fewer entries than that key has.
+  // With cells of one key each, leaves are full, with two exceptions: the last of a piece, and
+  // those before a repeated key, which lack fewer entries than that key has.
   MostLeaves leaves_under_tree() const {
     return {(keys_ + equal_) / capacity_ + pieces_ + empty_, chained()};
   }
   uint64_t tree_bytes() const {
-    // The top is the smaller for a separator that is one too many for it.
+    // The top may be half as large if there is one separator too many for it.
     return KaryDirectory<Key>::PredictBytes(leaves_under_tree().primary) +
            KaryDirectory<Key>::kTopBytes;
   }
 
-  // Two neighbours in a piece have more keys than fit one leaf, else they were one. A leaf that is
-  // linked to has two keys at least.
+  // Two adjacent leaves of a piece together have more keys than fit one leaf; otherwise they would
+  // be one. A linked leaf has at least two keys.
   MostLeaves leaves_under_bitmap() const {
     return {2 * keys_ / (capacity_ + 1) + 1 + pieces_ + empty_,
             MostChainedKeys(keys_) / 2 + chained()};
@@ -132,7 +133,7 @@ class Sizes {
            MostBitmapNodes(keys_) * sizeof(RankNode);
   }
   uint64_t CutUnderBitmap() const {
-    // That keys do not suit a bitmap shows when they are cut: any number may be linked to.
+    // Cutting shows whether keys suit a bitmap; until then, any number of leaves may be linked.
     MostLeaves leaves = leaves_under_bitmap();
     leaves.linked = keys_ / (capacity_ - 1) + chained();
     const uint64_t planning =
@@ -149,12 +150,12 @@ class Sizes {
 
   const uint64_t entries_, keys_;
   const bool row_column_;
-  const uint64_t equal_;   // entries in leaves whose key is that of the one before
-  uint64_t capacity_ = 0;  // keys of a leaf
-  uint64_t blocks_ = 0;    // of keys that agree above the leaves' bits
-  uint64_t gaps_ = 0;      // blocks without keys before one with
-  uint64_t pieces_ = 0;    // of keys that leaves do not go across
-  uint64_t empty_ = 0;     // leaves without keys
+  const uint64_t equal_;   // entries in leaves whose key equals the key before
+  uint64_t capacity_ = 0;  // keys per leaf
+  uint64_t blocks_ = 0;  // blocks that have keys; the keys of a block agree above the leaves' bits
+  uint64_t gaps_ = 0;    // blocks without keys directly before a block with keys
+  uint64_t pieces_ = 0;  // pieces of keys that leaves do not cross
+  uint64_t empty_ = 0;   // leaves without keys
 };
 
 }  // namespace
@@ -172,7 +173,7 @@ PackedBounds BoundPackedBytes(size_t entries, const KeySurvey<Key>& survey,
   PackedBounds bounds = {distinct.LeastBuilding(), distinct.MostBuilding(options.directory),
                          distinct.MostResident(options.directory), distinct.LeastLeaves()};
   if (of_entries) {
-    // It is one or the other, as they suit the bitmap.
+    // The build chooses one or the other, depending on how keys suit the bitmap.
     const Sizes<Key> all(entries, survey, options, true);
     bounds.min_building = std::min(bounds.min_building, all.LeastBuilding());
     bounds.max_building = std::max(bounds.max_building, all.MostBuilding(options.directory));
@@ -202,7 +203,7 @@ PackedBounds BoundPackedText(const SortedRun& run, const TextCode& code,
 absl::Status CheckLeafCount(uint64_t leaves, int bits) {
   if (leaves <= kMaxLeaves) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrFormat("the keys take %d packed leaves of %d bits, more than the %d there can be",
+      absl::StrFormat("the keys need %d packed leaves of %d bits, more than the maximum of %d",
                       leaves, bits, kMaxLeaves));
 }
 

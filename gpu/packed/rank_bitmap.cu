@@ -49,7 +49,7 @@ struct RegionPlan {
   }
 };
 
-// The shift of each region and the nodes that its cells take.
+// Computes the shift of each region and the nodes that its cells need.
 template <typename Key>
 __global__ void PlanRegions(RegionPlan<Key> plan, uint8_t* shifts, uint64_t* nodes) {
   ForEachIndex(plan.regions, [=](size_t i) {
@@ -60,12 +60,12 @@ __global__ void PlanRegions(RegionPlan<Key> plan, uint8_t* shifts, uint64_t* nod
     if (first != end) {
       const double span = 1 + static_cast<double>(plan.keys[end - 1] - plan.keys[first]);
       const double keys = static_cast<double>(end - first);
-      // The greatest shift at which that many keys of the span, on average, share a cell.
+      // The greatest shift at which an average of `load` keys of the span share a cell.
       if (keys > 1) shift = min(shift, max(0, ilogb(plan.load * span / keys)));
-      // Leaves begin with blocks, and so must cells.
+      // Leaves begin with blocks, so cells must, too.
       shift = min(shift, plan.bits);
     }
-    // From 2^40 cells on there are too many.
+    // More than 2^40 cells are too many in any case.
     const uint64_t cells = uint64_t{1} << min(plan.region_shift - shift, 40);
     shifts[i] = static_cast<uint8_t>(shift);
     nodes[i] = (cells + RankNode::kCells - 1) / RankNode::kCells;
@@ -81,7 +81,7 @@ __global__ void WriteRegions(const uint8_t* shifts, const uint64_t* nodes_up_to,
   });
 }
 
-// A bit a key: whether a cell begins with it, and whether a block does.
+// One bit per key: whether a cell begins with it, and whether a block does.
 template <typename Key>
 __global__ void MarkStarts(RankBitmapView<Key> view, const Key* keys, size_t size, int bits,
                            uint32_t* cells, uint32_t* blocks) {
@@ -99,7 +99,7 @@ __global__ void MarkStarts(RankBitmapView<Key> view, const Key* keys, size_t siz
       cell_bits |= (cell ? 1u : 0u) << j;
       block_bits |= (block ? 1u : 0u) << j;
     }
-    // The lanes whose keys share a word put it together.
+    // The lanes whose keys share a word combine it.
     constexpr int kLanes = 32 / kGroup;
     const int at = static_cast<int>(threadIdx.x) % kLanes * kGroup;
     cell_bits <<= at;
@@ -122,10 +122,10 @@ __global__ void SetLeafBits(RankBitmapView<Key> view, const Key* keys, size_t si
                             RankNode* nodes) {
   ForEachIndex(primary - from, [=](size_t i) {
     const size_t leaf = from + i;
-    // Where leaf 0 holds keys, it begins with the first cell.
+    // If leaf 0 has keys, it begins with the first cell.
     const Key start = leaf == 0 ? view.base : FindLeafStart(keys, size, first, leaf, bits).greatest;
     const Key offset = start - view.base;
-    if (offset > view.limit) return;  // the leaf behind all keys
+    if (offset > view.limit) return;  // the leaf after all keys
     const RankCell cell = CellOf(view, view.regions, offset);
     atomicOr(&nodes[cell.node].bits[cell.word], uint32_t{1} << cell.bit);
   });
@@ -154,7 +154,7 @@ absl::StatusOr<RankBitmap<Key>> RankBitmap<Key>::Plan(const Key* keys, size_t si
   using View = RankBitmapView<Key>;
   RankBitmap bitmap;
   bitmap.bits_ = bits;
-  // Whole blocks from the least key's to the greatest's.
+  // From the beginning of the least key's block to the end of the greatest key's block.
   const Key in_block = bits == KeyBits<Key>() ? Key{0} : static_cast<Key>((Key{1} << bits) - 1);
   bitmap.base_ = survey.least & static_cast<Key>(~in_block);
   bitmap.limit_ = static_cast<Key>((survey.greatest | in_block) - bitmap.base_);
@@ -169,7 +169,7 @@ absl::StatusOr<RankBitmap<Key>> RankBitmap<Key>::Plan(const Key* keys, size_t si
   DeviceBuffer<uint64_t> nodes;
   RETURN_IF_ERROR(Resize(&shifts, regions, stream));
   RETURN_IF_ERROR(Resize(&nodes, regions, stream));
-  constexpr int kThreads = 64;  // little work, and each thread waits for memory
+  constexpr int kThreads = 64;  // each thread has little work and waits for memory
   static_assert(View::kMinRegions % kThreads == 0);
   CAIRN_RETURN_IF_LAUNCH_FAILS("PlanRegions", LaunchShape{regions / kThreads, kThreads}, stream,
                                PlanRegions<Key>, plan, shifts.data(), nodes.data());
@@ -198,7 +198,7 @@ template <typename Key>
 absl::Status RankBitmap<Key>::SetLeaves(const Key* keys, size_t size, const LeafCut& cut,
                                         cudaStream_t stream) {
   last_leaf_ = static_cast<uint32_t>(cut.primary - 1);
-  // Leaf 0 is for the keys before the base, if there are any and blocks tell.
+  // Leaf 0 is for keys before the base, if such keys are possible and leaves distinguish blocks.
   const bool before = base_ != 0 && bits_ != KeyBits<Key>();
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(nodes_.data(), 0, nodes_.bytes(), stream));
   CAIRN_RETURN_IF_LAUNCH_FAILS("SetLeafBits", SimpleShape(cut.primary), stream, SetLeafBits<Key>,

@@ -11,8 +11,8 @@ struct RankCell {
   uint32_t bit;
 };
 
-// The cell of the key `offset` behind the base; requires offset <= limit. `regions` may be a copy
-// of the view's.
+// The cell of the key `offset` after the base; requires offset <= limit. `regions` may be a copy of
+// the view's.
 template <typename Key>
 __device__ inline RankCell CellOf(const RankBitmapView<Key>& view, const uint32_t* regions,
                                   Key offset) {
@@ -24,7 +24,7 @@ __device__ inline RankCell CellOf(const RankBitmapView<Key>& view, const uint32_
   return {(region & ((uint32_t{1} << View::kNodeBits) - 1)) + node, word - node * 3, cell % 32};
 }
 
-// The number of leaves that begin in a node up to a cell.
+// The number of leaves that begin in a node up to and including a cell.
 __device__ inline uint32_t LeavesUpTo(const uint4& node, const RankCell& cell) {
   const uint32_t up_to = 0xffffffffu >> (31 - cell.bit);
   const uint32_t first = cell.word > 0 ? 0xffffffffu : up_to;
@@ -33,7 +33,7 @@ __device__ inline uint32_t LeavesUpTo(const uint4& node, const RankCell& cell) {
   return __popc(node.y & first) + __popc(node.z & second) + __popc(node.w & third);
 }
 
-// The directory as the packed search asks it (packed_search.cuh): a thread a key.
+// The directory in the form that the packed search uses (packed_search.cuh): one thread per key.
 template <typename Key>
 struct RankBitmapDirectory {
   RankBitmapView<Key> view;

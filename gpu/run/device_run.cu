@@ -39,10 +39,10 @@ absl::StatusOr<DeviceRun<Key>> AllocateRun(size_t size, cudaStream_t stream) {
 absl::Status CheckSize(size_t size) {
   if (size <= kMaxEntries) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrFormat("%d entries, more than the %d that a run takes", size, kMaxEntries));
+      absl::StrFormat("got %d entries, more than the %d that a run supports", size, kMaxEntries));
 }
 
-// By row id first, then, stably, by key.
+// Sorts by row id first, then, stably, by key.
 template <typename Key>
 absl::Status SortByKeyAndRow(const Key* keys, const RowId* row_ids, size_t size,
                              const DeviceRun<Key>& run, cudaStream_t stream) {
@@ -72,7 +72,8 @@ absl::StatusOr<DeviceRun<Key>> UploadRun(const SortedRun& run, cudaStream_t stre
                                              stream));
   ASSIGN_OR_RETURN(const KeySurvey<Key> survey,
                    SurveyKeys(uploaded->keys.data(), uploaded->row_ids.data(), run.size(), stream));
-  // A run promises to be in order, but its memory may be a file's, which others write to.
+  // A run guarantees its order, but its memory may be that of a file, which other processes can
+  // change.
   RETURN_IF_ERROR(CheckEntries(survey));
   uploaded->survey = survey;
   return uploaded;
@@ -93,15 +94,15 @@ absl::StatusOr<DeviceRun<Key>> EnqueueSort(const Key* keys, const RowId* row_ids
 template <typename Key>
 absl::StatusOr<DeviceRun<Key>> SortToRun(const Key* keys, const RowId* row_ids, size_t size,
                                          cudaStream_t stream) {
-  // The sort is stable, so the row ids of a key ascend where they did before, as they mostly do.
+  // The sort is stable, so if the row ids of each key ascended before, as is typical, they still
+  // do.
   absl::StatusOr<DeviceRun<Key>> run = EnqueueSort(keys, row_ids, size, true, stream);
   if (!run.ok() || size == 0) return run;
   ASSIGN_OR_RETURN(const KeySurvey<Key> survey,
                    SurveyKeys(run->keys.data(), run->row_ids.data(), size, stream));
   run->survey = survey;
   if (survey.has_no_row) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("an entry's row id is %d, which is no row's", kNoRow));
+    return absl::InvalidArgumentError(absl::StrFormat("got row id %d, which is reserved", kNoRow));
   }
   if (survey.rows_ascend) return run;
   RETURN_IF_ERROR(SortByKeyAndRow(keys, row_ids, size, *run, stream));

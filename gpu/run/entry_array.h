@@ -15,19 +15,20 @@
 
 namespace cairn::gpu {
 
-// How entries stand in memory: Henneberg and Schuhknecht, "Is Binary Search Really All You Need?"
-// (2025), section 4.4. Both take the same bytes.
+// Memory layouts of entries: Henneberg and Schuhknecht, "Is Binary Search Really All You Need?"
+// (2025), section 4.4. Both take the same number of bytes.
 enum class EntryLayout : uint8_t {
   kSoA,  // keys, then row ids
-  kAoS,  // each key before its row id: pairs of 8 bytes, of 12 (4-byte aligned) for 64-bit keys
+  // Each key followed by its row id: pairs of 8 bytes, or of 12 (4-byte aligned) for u64 keys.
+  kAoS,
 };
 
-// The fan-outs K of K-ary search that are compiled in: nodes of K - 1 keys, up to two cache lines.
+// The instantiated fan-outs K of K-ary search: nodes of K - 1 keys, up to two cache lines.
 constexpr bool IsSearchFanOut(int k) {
   return k == 2 || k == 9 || k == 17 || k == 33;
 }
 
-// Entries as kernels see them.
+// Read access to entries in kernels.
 template <typename Key, EntryLayout kLayout>
 struct EntryView;
 
@@ -58,7 +59,7 @@ struct EntryView<Key, EntryLayout::kAoS> {
   EntryView From(size_t i) const { return {words + i * kStride}; }
 };
 
-// Where kernels put entries, of either layout.
+// Write access to entries in kernels, for either layout.
 template <typename Key>
 struct EntryWriter {
   Key* keys;
@@ -87,16 +88,16 @@ template <typename Key>
 class EntryArray {
  public:
   EntryArray() = default;
-  // Columns of a run.
+  // Takes the columns of a run.
   explicit EntryArray(DeviceRun<Key> run)
       : keys_(std::move(run.keys)), row_ids_(std::move(run.row_ids)) {}
-  // Uninitialised, on the current device.
+  // Uninitialized, on the current device.
   static absl::StatusOr<EntryArray> Allocate(size_t size, EntryLayout layout, cudaStream_t stream);
 
   static size_t BytesOf(size_t size) { return size * (sizeof(Key) + sizeof(RowId)); }
   uint64_t bytes() const { return keys_.bytes() + row_ids_.bytes() + words_.bytes(); }
 
-  // Requires that the entries be in this layout.
+  // Requires that the entries have this layout.
   template <EntryLayout kLayout>
   EntryView<Key, kLayout> view() const {
     if constexpr (kLayout == EntryLayout::kSoA) {
@@ -123,12 +124,12 @@ class EntryArray {
   DeviceBuffer<uint32_t> words_;  // kAoS
 };
 
-// A run's entries in run order as pairs. Enqueued on `stream`. ResourceExhausted where they do not
-// fit beside the run.
+// The run's entries as pairs, in run order. Enqueued on `stream`. Errors: ResourceExhausted if they
+// do not fit in addition to the run.
 template <typename Key>
 absl::StatusOr<EntryArray<Key>> PairEntries(const DeviceRun<Key>& run, cudaStream_t stream);
 
-// Entries of a run that stays where it is: its columns, or pairs made of them and kept here.
+// The entries of a run that is kept by the caller: its columns, or pairs that this object owns.
 template <typename Key, EntryLayout kLayout>
 struct RunEntries {
   // Enqueued on `stream`.
@@ -146,8 +147,8 @@ struct RunEntries {
   EntryView<Key, kLayout> view;
 };
 
-// A run's entries, in run order. Enqueued on `stream`, which frees the run if it is not kept.
-// Errors as PairEntries'.
+// A run's entries in run order. Enqueued on `stream`; if the run's memory is not kept, it is freed
+// in stream order. Errors: those of PairEntries.
 template <typename Key>
 absl::StatusOr<EntryArray<Key>> ArrangeEntries(DeviceRun<Key> run, EntryLayout layout,
                                                cudaStream_t stream);

@@ -18,16 +18,17 @@ constexpr PhysicalType KindOf() {
   return sizeof(Key) == 4 ? PhysicalType::kU32 : PhysicalType::kU64;
 }
 
-// What a factory string says of a layout.
+// The option for a layout in a factory string.
 constexpr const char* LayoutOption(EntryLayout layout) {
   return layout == EntryLayout::kAoS ? ",aos" : ",soa";
 }
 
-// What device structures have in common that keep a run's entries in run order.
+// Common base of device structures that keep a run's entries in run order.
 template <typename Key, EntryLayout kLayout>
 class EntryIndex : public DeviceIndex {
  public:
-  bool writes_results_once() const override { return true; }  // one kernel of search_kernel.cuh
+  // Always one kernel of search_kernel.cuh.
+  bool writes_results_once() const override { return true; }
 
  protected:
   EntryIndex(EntryArray<Key> entries, size_t size, int device)

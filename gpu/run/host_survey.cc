@@ -10,15 +10,15 @@
 namespace cairn::gpu {
 namespace {
 
-// Keys that a thread surveys at a time: half a millisecond's work.
+// Keys per task: half a millisecond of work.
 constexpr size_t kPart = size_t{1} << 19;
 
-// How many entries so far are of the key that was seen last.
+// The number of entries so far with the last key seen.
 struct RunSoFar {
   size_t length = 0;
 };
 
-// Adds keys to the counts, of which the first is behind `before`, or the first of all.
+// Adds keys to the counts. The first of them follows `before`, unless it is the first of all.
 template <typename Key>
 void CountKeys(absl::Span<const Key> keys, Key before, bool first_of_all, RunSoFar* run,
                KeySurvey<Key>* survey) {
@@ -42,7 +42,7 @@ void CountKeys(absl::Span<const Key> keys, Key before, bool first_of_all, RunSoF
   }
 }
 
-// Surveys so many keys, of which count(first, end, survey) adds some.
+// Surveys `size` keys; count(first, end, survey) adds the keys in [first, end).
 template <typename Key, typename Count>
 KeySurvey<Key> SurveyInParts(size_t size, int threads, Count count) {
   std::vector<KeySurvey<Key>> parts((size + kPart - 1) / kPart);
@@ -74,8 +74,7 @@ absl::Status CheckEntries(const KeySurvey<Key>& survey) {
   if (!survey.keys_ascend) return absl::DataLossError("the entries' keys do not ascend");
   if (!survey.rows_ascend) return absl::DataLossError("the row ids of equal keys do not ascend");
   if (survey.has_no_row) {
-    return absl::DataLossError(
-        absl::StrFormat("an entry's row id is %d, which is no row's", kNoRow));
+    return absl::DataLossError(absl::StrFormat("got row id %d, which is reserved", kNoRow));
   }
   return absl::OkStatus();
 }

@@ -73,11 +73,11 @@ int KeySurvey<Key>::BestLeafBits(size_t size) const {
   constexpr int kKeyBits = static_cast<int>(sizeof(Key)) * 8;
   int best = kKeyBits;
   double fewest = static_cast<double>(size) / LeafEntries(best);
-  // Of 128 bits, leaves keep all or half.
+  // For 128-bit keys, leaves keep all or half of the bits.
   for (int width = kKeyBits == 128 ? 3 : 0; width < kWidths; ++width) {
     const int bits = 16 * (width + 1);
     if (bits >= kKeyBits) break;
-    // A block's last leaf is half empty.
+    // On average, a block's last leaf is half empty.
     const double leaves = static_cast<double>(size) / LeafEntries(bits) +
                           0.5 * static_cast<double>(blocks[width]) +
                           static_cast<double>(gaps[width]);

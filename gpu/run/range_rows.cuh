@@ -13,20 +13,20 @@
 
 namespace cairn::gpu {
 
-// How the rows of ranges are copied, whatever gives the row of a position: Rows is a plain struct
+// Copies the rows of ranges, for any source of the row id at a position. Rows is a plain struct
 // with
 //
 //   __device__ RowId operator()(Position) const;
-//   // Where row ids in run order stand next to each other, or null: they are read as vectors.
+//   // The row ids in run order if they are contiguous, otherwise null; they are read as vectors.
 //   __device__ const RowId* column() const;
 namespace range_rows {
 
-// A tile is a number of consecutive items (range_items.cuh), which one block works off; a unit is
-// what one warp copies at a time: kGroups groups of four rows for each lane, so that reads and
-// writes are of 16 bytes and several are in flight.
+// A tile is a number of consecutive items (range_items.cuh) that one block processes. A unit is the
+// number of rows that one warp copies at a time: kGroups groups of four rows per lane, so that
+// reads and writes have 16 bytes and several are in flight.
 inline constexpr int kThreads = 256;
-inline constexpr int kBlocksAtOnce = 8;     // on a multiprocessor
-inline constexpr int kRangesAtOnce = 1024;  // of a tile, whose bounds are in shared memory
+inline constexpr int kBlocksAtOnce = 8;     // per multiprocessor
+inline constexpr int kRangesAtOnce = 1024;  // of a tile, with bounds in shared memory
 inline constexpr int kGroups = 2;
 inline constexpr int kGroupRows = 4;
 inline constexpr int kUnitRows = 32 * kGroups * kGroupRows;
@@ -46,14 +46,15 @@ struct RowBatch {
   RowId* out;
 };
 
-// The rows of a tile, counted from 0 at its first one, and the ranges they belong to, or as many of
-// these as are looked at together.
+// The rows of a tile, counted from its first row, and the ranges they belong to, or a batch of up
+// to kRangesAtOnce of these.
 struct TileRanges {
-  int end[kRangesAtOnce];          // where range i ends
-  uint32_t source[kRangesAtOnce];  // row x of range i has position source[i] + x, or - x
+  int end[kRangesAtOnce];  // end of range i
+  // Row x of range i has position source[i] + x (ascending) or source[i] - x.
+  uint32_t source[kRangesAtOnce];
 };
 
-// The first range from `low` on that ends behind row x; requires one before `count`.
+// The first range from `low` on that ends after row x; there must be one before `count`.
 __device__ inline int RangeOfRow(const TileRanges& ranges, int low, int count, int x) {
   int size = count - low;
   while (size > 1) {
@@ -70,7 +71,7 @@ __device__ Position PositionOfRow(const TileRanges& ranges, int range, int x) {
   return kOrder == Order::kAscending ? ranges.source[range] + row : ranges.source[range] - row;
 }
 
-// Words `shift` to `shift` + 3 of two vectors that follow each other.
+// Words `shift` to `shift` + 3 of two consecutive vectors.
 __device__ inline uint4 Shifted(uint4 low, uint4 high, uint32_t shift) {
   if (shift & 1) low = {low.y, low.z, low.w, high.x}, high = {high.y, high.z, high.w, high.w};
   if (shift & 2) low = {low.z, low.w, high.x, high.y};
@@ -81,13 +82,13 @@ __device__ inline uint4 Reversed(uint4 v) {
   return {v.w, v.z, v.y, v.x};
 }
 
-// Copies a unit that lies in one range with three rows to spare on both sides, so that whole
-// vectors around its rows may be read. A lane reads vectors, and takes the words of the next one
-// that belong to its rows from the lane that read it. `out` is aligned to 16 bytes.
+// Copies a unit within one range that has three more rows on both sides, so that whole vectors
+// around its rows can be read. Each lane reads vectors, and gets the words of the next vector that
+// belong to its rows from the lane that read it. `out` must be aligned to 16 bytes.
 template <Order kOrder>
 __device__ void CopyWideUnit(const RowId* source, RowId* out, int lane) {
   constexpr int kStep = kOrder == Order::kAscending ? 1 : -1;
-  // The first row's place in its vector, in the direction of reading.
+  // The position of the first row in its vector, in the direction of reading.
   const uint32_t word = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(source) / 4) & 3;
   const uint32_t shift = kStep > 0 ? word : 3 - word;
   const uint4* const vectors = reinterpret_cast<const uint4*>(source - word);
@@ -98,7 +99,8 @@ __device__ void CopyWideUnit(const RowId* source, RowId* out, int lane) {
   if (shift != 0 && lane == 0) read[kGroups] = vectors[kGroups * 32 * kStep];
 #pragma unroll
   for (int g = 0; g < kGroups; ++g) {
-    // What the lane before needs: for the last lane that is what the first one read next.
+    // The vector that the previous lane needs; for the last lane, that is the first lane's next
+    // vector.
     const uint4 given = lane != 0 ? read[g] : read[g + 1];
     const uint4 ahead = kStep > 0 ? given : Reversed(given);
     uint4 high{};
@@ -110,8 +112,8 @@ __device__ void CopyWideUnit(const RowId* source, RowId* out, int lane) {
   }
 }
 
-// Copies the rows of a unit that are in [first, last), whatever ranges they belong to: those in
-// `ranges` from `range` on.
+// Copies the rows of a unit that are in [first, last), from any number of ranges: those in
+// `ranges`, starting with `range`.
 template <Order kOrder, typename Rows>
 __device__ void CopyAnyUnit(const Rows& source, const TileRanges& ranges, int range, int count,
                             int unit, int first, int last, RowId* out, int lane) {
@@ -144,7 +146,7 @@ __device__ void CopyAnyUnit(const Rows& source, const TileRanges& ranges, int ra
   }
 }
 
-// Reads the bounds of `count` ranges from `range` on, of a tile with rows [first, last).
+// Loads the bounds of `count` ranges from `range` on, for a tile with rows [first, last).
 template <Order kOrder, typename Rows>
 __device__ void LoadRanges(const RowBatch<Rows>& batch, size_t range, int count, uint64_t first,
                            uint64_t last, TileRanges* ranges) {
@@ -157,7 +159,7 @@ __device__ void LoadRanges(const RowBatch<Rows>& batch, size_t range, int count,
   }
 }
 
-// The first row at or behind an item, given the range that it belongs to.
+// The first row at or after an item, given the range of the item.
 template <typename Rows>
 __device__ uint64_t RowOfItem(const RowBatch<Rows>& batch, uint64_t item, size_t range) {
   const uint64_t heading = batch.offsets[range] + range;
@@ -167,7 +169,7 @@ __device__ uint64_t RowOfItem(const RowBatch<Rows>& batch, uint64_t item, size_t
 template <Order kOrder, typename Rows>
 __global__ void __launch_bounds__(kThreads, kBlocksAtOnce) CopyTiles(RowBatch<Rows> batch) {
   __shared__ TileRanges ranges;
-  __shared__ size_t ends[2];  // the tile's first and last range
+  __shared__ size_t ends[2];  // first and last range of the tile
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const uint64_t item = blockIdx.x * batch.tile_items;
   const uint64_t items = batch.queries + batch.offsets[batch.queries];
@@ -180,7 +182,8 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce) CopyTiles(RowBatch<Ro
   const uint64_t first_row = RowOfItem(batch, item, ends[0]);
   const uint64_t last_row = RowOfItem(batch, end_item, last_range);
   RowId* const out = batch.out + first_row;
-  // Units start at vectors of the output, so the first one begins up to three rows before the tile.
+  // Units are aligned to vectors of the output, so the first may begin up to three rows before the
+  // tile.
   const int lead = static_cast<int>(reinterpret_cast<uintptr_t>(out) / sizeof(RowId) % kGroupRows);
   int done = 0;
   for (size_t range = ends[0]; range <= last_range; range += kRangesAtOnce) {
@@ -209,7 +212,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce) CopyTiles(RowBatch<Ro
 
 }  // namespace range_rows
 
-// Copies the rows of ranges: as CopyRowsFromColumn, from any Rows.
+// Copies the rows of ranges like CopyRowsFromColumn, from any Rows.
 template <typename Rows>
 absl::Status CopyRowsOfRanges(const Rows& source, const Position* begin, const uint64_t* offsets,
                               size_t queries, uint64_t rows, Order order, RowId* out,

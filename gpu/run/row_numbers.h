@@ -10,7 +10,7 @@
 
 namespace cairn::gpu {
 
-// The row ids 0 … size - 1; requires size <= kMaxEntries. Enqueues.
+// The row ids 0 … size - 1; requires size <= kMaxEntries. Enqueued on `stream`.
 absl::StatusOr<DeviceBuffer<RowId>> RowNumbers(size_t size, cudaStream_t stream);
 
 }  // namespace cairn::gpu

@@ -7,8 +7,8 @@
 namespace cairn::gpu {
 namespace {
 
-// Whether an exception of the hardware or of any kernel of the process has been met: CUDA reports
-// it for all later calls, and what was in device memory is gone.
+// Whether the error is an exception of the hardware or of any kernel of the process. CUDA returns
+// it from all later calls, and the content of device memory is lost.
 bool IsDeviceLost(cudaError_t error) {
   switch (error) {
     case cudaErrorContextIsDestroyed:
@@ -37,7 +37,7 @@ bool IsDeviceLost(cudaError_t error) {
   }
 }
 
-// Whether there is no device to work on.
+// Whether there is no usable device.
 bool IsWithoutDevice(cudaError_t error) {
   switch (error) {
     case cudaErrorNoDevice:
@@ -59,7 +59,7 @@ bool IsWithoutDevice(cudaError_t error) {
   }
 }
 
-// Whether the build holds no code that this device, or this driver, can run.
+// Whether the build contains no code for this device or driver.
 bool IsWithoutCode(cudaError_t error) {
   switch (error) {
     case cudaErrorNoKernelImageForDevice:
@@ -80,7 +80,8 @@ bool IsWithoutCode(cudaError_t error) {
 
 absl::Status CudaStatus(cudaError_t error, std::string_view call, const char* file, int line) {
   if (error == cudaSuccess) return absl::OkStatus();
-  // An error that does not break the context would be reported again by the next launch.
+  // Clears the error; if it does not break the context, the next launch would otherwise report it
+  // again.
   (void)cudaGetLastError();
   std::string_view base = file;
   if (const size_t folder = base.rfind("/gpu/"); folder != base.npos)
@@ -92,7 +93,7 @@ absl::Status CudaStatus(cudaError_t error, std::string_view call, const char* fi
   if (IsDeviceLost(error)) return absl::UnavailableError(message + "; the device is lost");
   if (IsWithoutDevice(error)) return absl::UnavailableError(message);
   if (IsWithoutCode(error)) {
-    return absl::UnavailableError(message + "; this build is for other devices");
+    return absl::UnavailableError(message + "; this build has no code for the device");
   }
   return absl::InternalError(message);
 }
@@ -101,9 +102,9 @@ absl::Status CheckNoEarlierError(std::string_view call) {
   const cudaError_t error = cudaPeekAtLastError();
   if (error == cudaSuccess) return absl::OkStatus();
   return absl::UnavailableError(absl::StrFormat(
-      "before %s: a CUDA call of this thread, none of Cairn's, has failed: %s (%s); %s",
+      "before %s: an earlier CUDA call of this thread, none of Cairn's, has failed: %s (%s); %s",
       call.substr(0, call.find('(')), cudaGetErrorString(error), cudaGetErrorName(error),
-      IsDeviceLost(error) ? "the device is lost" : "cudaGetLastError takes its error away"));
+      IsDeviceLost(error) ? "the device is lost" : "cudaGetLastError clears its error"));
 }
 
 }  // namespace cairn::gpu

@@ -8,24 +8,26 @@
 
 namespace cairn::gpu {
 
-// A CUDA call's outcome as a status: OK; ResourceExhausted for memory; Unimplemented for what the
-// device or the driver does not offer; Unavailable where there is no device or driver, where the
-// build holds no code that they can run, and where the device is lost, which every later call of
-// the process meets too; else Internal. The message names the call and its place, and CUDA's words.
+// The result of a CUDA call as a status: OK; ResourceExhausted if memory ran out; Unimplemented if
+// the device or driver does not support the call; Unavailable if there is no device or driver, if
+// the build has no code for them, or if the device is lost (every later call of the process then
+// fails, too); otherwise Internal. The message names the call and its location, and includes CUDA's
+// error text.
 absl::Status CudaStatus(cudaError_t error, std::string_view call, const char* file, int line);
 
-// Unavailable where a call of the thread before this, none of the library's, has left an error
-// behind, which stays for its owner to take. For calls whose own errors could not be told from it.
+// Unavailable if an earlier CUDA call of this thread, not made by this library, left an error. The
+// error stays for its owner to clear. Used before calls whose own errors could not be distinguished
+// from it.
 absl::Status CheckNoEarlierError(std::string_view call);
 
-// Takes away cudaErrorNotReady, which is no failure, where a query has left it behind as one.
+// Clears cudaErrorNotReady, which is not a failure, if a query left it as the last error.
 inline void ForgetNotReady() {
   if (cudaPeekAtLastError() == cudaErrorNotReady) (void)cudaGetLastError();
 }
 
 }  // namespace cairn::gpu
 
-// Returns from a function that gives a Status or StatusOr if the CUDA call fails.
+// Returns from a function that returns a Status or StatusOr if the CUDA call fails.
 #define CAIRN_RETURN_IF_CUDA_FAILS(call)                                       \
   do {                                                                         \
     if (const cudaError_t cairn_error = (call); cairn_error != cudaSuccess) {  \
@@ -33,7 +35,7 @@ inline void ForgetNotReady() {
     }                                                                          \
   } while (false)
 
-// The same for a call of CUB, which gives the thread's last error for its own.
+// The same for a call of CUB, which would return the thread's last error as its own.
 #define CAIRN_RETURN_IF_CUB_FAILS(call)                                                           \
   do {                                                                                            \
     if (absl::Status cairn_status = ::cairn::gpu::CheckNoEarlierError(#call); !cairn_status.ok()) \

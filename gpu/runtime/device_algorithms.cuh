@@ -9,8 +9,9 @@
 
 namespace cairn::gpu {
 
-// output[i] = input[0] + … + input[i] under `add`, for iterators that a device may read and write;
-// in place too. Enqueued on `stream`; scratch memory of a few kilobytes.
+// output[i] = input[0] + … + input[i] under `add`, for iterators that are readable and writable on
+// the device. `input` and `output` may be the same. Enqueued on `stream`; uses a few kilobytes of
+// scratch memory.
 template <typename Input, typename Output, typename Add>
 absl::Status InclusiveScan(Input input, Output output, size_t size, Add add, cudaStream_t stream) {
   size_t bytes = 0;

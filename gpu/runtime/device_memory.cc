@@ -19,15 +19,15 @@ namespace cairn {
 namespace gpu {
 namespace {
 
-// What this process holds of one device.
+// This process's memory on one device.
 struct Pool {
   std::mutex making;
-  std::atomic<cudaMemPool_t> pool{nullptr};  // null until the first call that can make it
-  std::atomic<DeviceMemoryResource*> resource{nullptr};  // takes the pool's place
+  std::atomic<cudaMemPool_t> pool{nullptr};  // null until the first call that can create it
+  std::atomic<DeviceMemoryResource*> resource{nullptr};  // if set, replaces the pool
   std::atomic<size_t> allocated{0};
   std::atomic<size_t> peak{0};
   std::mutex keeping;
-  int keepers = 0;  // KeepsFreedMemory
+  int keepers = 0;  // number of active KeepsFreedMemory scopes
 };
 
 Pool& PoolOf(int device) {
@@ -64,8 +64,8 @@ absl::StatusOr<Pool*> CurrentPool() {
   int device = 0;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&device));
   if (device >= kMaxDevices) {
-    return absl::UnavailableError(
-        absl::StrFormat("CUDA device %d: beyond the first %d devices", device, kMaxDevices));
+    return absl::UnavailableError(absl::StrFormat(
+        "CUDA device %d: only the first %d devices are supported", device, kMaxDevices));
   }
   Pool& pool = PoolOf(device);
   if (pool.pool.load(std::memory_order_acquire) == nullptr) {
@@ -80,7 +80,7 @@ absl::StatusOr<size_t> PoolAttribute(const Pool& pool, cudaMemPoolAttr attribute
   return bytes;
 }
 
-// Whether the memory was given back, now or when the stream comes to it.
+// Frees memory now or in stream order. Returns whether this succeeded.
 bool Free(void* memory, size_t bytes, int device, cudaStream_t stream) {
   const BesideCaptures beside;
   DeviceMemoryResource* const resource = PoolOf(device).resource.load();
@@ -92,12 +92,12 @@ bool Free(void* memory, size_t bytes, int device, cudaStream_t stream) {
   if (stream != AfterAllUses()) return free_behind(stream);
   const absl::StatusOr<cudaStream_t> behind = StreamBehindUses(device);
   if (behind.ok()) return free_behind(*behind);
-  // Without such a stream, when all streams are done.
+  // Without such a stream, waits for all streams.
   if (cudaDeviceSynchronize() != cudaSuccess) return false;
   return resource == nullptr ? cudaFree(memory) == cudaSuccess : free_behind(nullptr);
 }
 
-// Memory from a resource of the program's, or from the pool.
+// Takes memory from the application's resource, or from the pool.
 absl::StatusOr<void*> TakeMemory(const Pool& pool, size_t bytes, cudaStream_t stream) {
   if (!MayAllocate(bytes, pool.allocated.load())) return nullptr;
   if (DeviceMemoryResource* const resource = pool.resource.load(); resource != nullptr) {
@@ -119,7 +119,7 @@ absl::Status CheckOrdinal(int device) {
   CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDeviceCount(&devices));
   if (device >= 0 && device < std::min(devices, kMaxDevices)) return absl::OkStatus();
   return absl::UnavailableError(
-      absl::StrFormat("no usable CUDA device %d; there are %d", device, devices));
+      absl::StrFormat("no usable CUDA device %d; found %d", device, devices));
 }
 
 }  // namespace
@@ -181,7 +181,7 @@ absl::StatusOr<bool> AllowPeerAccess(int device, int peer) {
   CAIRN_RETURN_IF_CUDA_FAILS(cudaDeviceCanAccessPeer(&possible, peer, device));
   if (possible == 0) return false;
   {
-    // Copies of memory that is not the pool's go straight then.
+    // Copies of memory outside the pool then need no staging.
     const OnDevice on_peer(peer);
     const cudaError_t error = cudaDeviceEnablePeerAccess(device, 0);
     if (error == cudaErrorPeerAccessAlreadyEnabled) {
@@ -211,7 +211,7 @@ absl::Status CheckDeviceMemory(size_t bytes, const char* what) {
   ASSIGN_OR_RETURN(const size_t available, AvailableDeviceBytes());
   if (bytes <= available) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrFormat(
-      "device memory: %s takes %d bytes, %d are available", what, bytes, available));
+      "device memory: %s needs %d bytes, %d are available", what, bytes, available));
 }
 
 absl::StatusOr<void*> AllocateDeviceBytes(size_t bytes, cudaStream_t stream) {
@@ -222,7 +222,7 @@ absl::StatusOr<void*> AllocateDeviceBytes(size_t bytes, cudaStream_t stream) {
   if (memory == nullptr) {
     const absl::StatusOr<size_t> available = AvailableDeviceBytes();
     return absl::ResourceExhaustedError(
-        absl::StrFormat("device memory: no room for %d bytes, %d are available", bytes,
+        absl::StrFormat("device memory: cannot allocate %d bytes, %d are available", bytes,
                         available.ok() ? *available : 0));
   }
   const size_t allocated = pool->allocated.fetch_add(bytes) + bytes;
@@ -236,8 +236,8 @@ void FreeDeviceBytes(void* memory, size_t bytes, int device, cudaStream_t stream
   if (memory == nullptr) return;
   const OnDevice on_device(device);
   if (!Free(memory, bytes, device, stream)) {
-    // Where the device is lost, so is its memory; what was allocated in a capture that has been
-    // spoilt goes with it. Otherwise what could not be freed stays counted.
+    // If the device is lost, its memory is gone, too. Memory allocated in an invalidated capture is
+    // freed with the capture. Otherwise memory that could not be freed still counts as allocated.
     const cudaError_t error = cudaGetLastError();
     if (error != cudaErrorStreamCaptureInvalidated &&
         !absl::IsUnavailable(CudaStatus(error, "cudaFreeAsync()", __FILE__, __LINE__))) {
@@ -259,7 +259,7 @@ absl::Status TrimDeviceMemory(int device, uint64_t keep_bytes) {
   CAIRN_RETURN_IF_CUDA_FAILS(
       cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved));
   if (reserved <= used || reserved - used <= keep_bytes) return absl::OkStatus();
-  // What is in use counts as kept, by CUDA.
+  // CUDA counts memory that is in use as kept memory.
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemPoolTrimTo(pool, used + keep_bytes));
   return absl::OkStatus();
 }
@@ -268,9 +268,9 @@ absl::Status SetDeviceMemoryResource(int device, DeviceMemoryResource* resource)
   RETURN_IF_ERROR(gpu::CheckOrdinal(device));
   gpu::Pool& pool = gpu::PoolOf(device);
   if (const size_t allocated = pool.allocated.load(); allocated != 0) {
-    return absl::FailedPreconditionError(absl::StrFormat(
-        "CUDA device %d: %d bytes of its memory are in use, and must be given back first", device,
-        allocated));
+    return absl::FailedPreconditionError(
+        absl::StrFormat("CUDA device %d: %d bytes of its memory are still in use; free them first",
+                        device, allocated));
   }
   pool.resource.store(resource);
   return absl::OkStatus();

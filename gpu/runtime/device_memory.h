@@ -15,38 +15,38 @@
 
 namespace cairn::gpu {
 
-// All device memory of this library comes from here: one stream-ordered pool a device, which keeps
-// some of what was freed for the next allocation, or a resource of the program's
-// (cairn/device.h). Thread-safe. Tests make it fail (injected_failure.h).
+// All device memory of this library is allocated here: from one stream-ordered pool per device,
+// which keeps some freed memory for later allocations, or from a resource of the application
+// (cairn/device.h). Thread-safe. Tests can make allocations fail (injected_failure.h).
 
-// Bytes on the current device that an allocation may still take: what is free, and what the pool
+// Bytes on the current device that can still be allocated: free memory plus memory that the pool
 // keeps.
 absl::StatusOr<size_t> AvailableDeviceBytes();
 
-// Bytes that are allocated now on the current device.
+// Bytes that are currently allocated on the current device.
 size_t AllocatedDeviceBytes();
 
-// Bytes that the pool of the current device has taken from it, allocated or not. Of those that are
-// not, it gives back at the next wait what is beyond MostKeptBytes.
+// Bytes that the current device's pool has reserved, allocated or not. At the next wait, it
+// releases unallocated bytes beyond MostKeptBytes.
 absl::StatusOr<size_t> ReservedDeviceBytes();
 // A sixteenth of the current device's memory, at most 1 GiB.
 absl::StatusOr<size_t> MostKeptBytes();
 
-// Lets kernels of the device `peer` read and write what is allocated here of the device `device`,
-// and copies between the two go straight. False where the hardware does not offer that, or where
-// the memory comes from a resource of the program's.
+// Lets kernels of the device `peer` read and write memory allocated here on `device`, and enables
+// direct copies between the two. Returns false if the hardware does not support this, or if the
+// memory is from a resource of the application.
 absl::StatusOr<bool> AllowPeerAccess(int device, int peer);
 
-// The most bytes that were allocated at once on the current device since the last call.
+// The maximum number of bytes allocated at once on the current device since the last call.
 size_t TakePeakDeviceBytes();
 
-// OK if `bytes` more fit the current device; ResourceExhausted, naming `what`, the size and what is
-// available. For builds, before they begin.
+// OK if `bytes` more bytes fit the current device. Otherwise ResourceExhausted, naming `what`, the
+// size and the available memory. Called by builds before they start.
 absl::Status CheckDeviceMemory(size_t bytes, const char* what);
 
-// A scope in which the pool of the current device gives nothing back, so that what a build frees is
-// there for its next allocation; to map 6 GB anew takes milliseconds. Whoever waits afterwards lets
-// the pool give back what is too much. Scopes of several threads may overlap.
+// A scope in which the current device's pool releases no memory, so that a build can reuse the
+// memory that it frees; mapping 6 GB again takes milliseconds. The next wait after the scope lets
+// the pool release its excess. Scopes of several threads may overlap.
 class KeepsFreedMemory {
  public:
   KeepsFreedMemory();
@@ -55,32 +55,32 @@ class KeepsFreedMemory {
   KeepsFreedMemory& operator=(const KeepsFreedMemory&) = delete;
 
  private:
-  int device_ = -1;  // none where there is no pool
+  int device_ = -1;  // -1 if there is no pool
 };
 
-// Memory of the current device for `bytes` bytes, 256-byte aligned, uninitialised; usable by work
-// enqueued on `stream` after the call, and by that of other streams once they have waited for it.
-// ResourceExhausted, with sizes. Null for no bytes.
+// Allocates `bytes` uninitialized bytes on the current device, 256-byte aligned. The memory can be
+// used by work enqueued on `stream` after the call, and by other streams once they have waited for
+// it. Returns null for 0 bytes. Errors: ResourceExhausted, with sizes.
 absl::StatusOr<void*> AllocateDeviceBytes(size_t bytes, cudaStream_t stream);
-// Frees it when the work enqueued on `stream` so far is done, or, for AfterAllUses(), all work that
-// reads indexes, on whatever streams.
+// Frees the memory when the work enqueued so far on `stream` is done. With AfterAllUses(), frees it
+// when all work that reads indexes is done, on all streams.
 void FreeDeviceBytes(void* memory, size_t bytes, int device, cudaStream_t stream);
 
-// What stands for all streams on which indexes of the memory's device are used (stream_uses.h);
-// itself none.
+// A placeholder, not a stream itself, for all streams on which indexes of the memory's device are
+// used (stream_uses.h).
 inline cudaStream_t AfterAllUses() {
   return reinterpret_cast<cudaStream_t>(UINTPTR_MAX);
 }
 
-// An array of `size` trivial elements in device memory, uninitialised. It is freed in the order of
-// the stream that it was made on, so whoever uses it on another stream must have waited. Movable.
+// An array of `size` uninitialized trivial elements in device memory. It is freed in the order of
+// the stream on which it was allocated, so users on other streams must have waited before. Movable.
 template <typename T>
 class DeviceBuffer {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:
   DeviceBuffer() = default;
-  // On the current device.
+  // Allocates on the current device.
   static absl::StatusOr<DeviceBuffer> Allocate(size_t size, cudaStream_t stream) {
     DeviceBuffer buffer;
     if (size > SIZE_MAX / sizeof(T)) {
@@ -113,8 +113,8 @@ class DeviceBuffer {
   size_t size() const { return size_; }
   size_t bytes() const { return size_ * sizeof(T); }
 
-  // From now on the memory is freed in the order of `stream`, which must outlive this;
-  // AfterAllUses() for memory of an index. The caller has waited.
+  // From now on, the memory is freed in the order of `stream`, which must outlive this object; use
+  // AfterAllUses() for memory of an index. The caller must have waited.
   void SetStream(cudaStream_t stream) { stream_ = stream; }
 
  private:
@@ -124,14 +124,15 @@ class DeviceBuffer {
   cudaStream_t stream_ = nullptr;
 };
 
-// Gives *buffer memory for `size` elements, as Allocate does.
+// Replaces *buffer by memory for `size` elements, like Allocate.
 template <typename T>
 absl::Status Resize(DeviceBuffer<T>* buffer, size_t size, cudaStream_t stream) {
   ASSIGN_OR_RETURN(*buffer, DeviceBuffer<T>::Allocate(size, stream));
   return absl::OkStatus();
 }
 
-// Gives *buffer memory for values of the host's, and enqueues their copying: they must stay.
+// Replaces *buffer by memory for host values, and enqueues the copy. `values` must stay valid until
+// the copy is done.
 template <typename T>
 absl::Status Upload(absl::Span<const T> values, DeviceBuffer<T>* buffer, cudaStream_t stream) {
   RETURN_IF_ERROR(Resize(buffer, values.size(), stream));

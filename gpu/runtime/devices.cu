@@ -15,12 +15,12 @@ namespace gpu {
 
 absl::Status CheckCapability(std::string_view name, int major, int minor,
                              absl::Span<const int> built_for) {
-  constexpr int kMin = 800;  // __reduce_add_sync (key_survey.cu)
+  constexpr int kMin = 800;  // required by __reduce_add_sync (key_survey.cu)
   int least = built_for.empty() ? kMin : *std::min_element(built_for.begin(), built_for.end());
   least = std::max(least, kMin);
   if (100 * major + 10 * minor >= least) return absl::OkStatus();
   return absl::UnavailableError(absl::StrFormat(
-      "%s has compute capability %d.%d, and this build of Cairn is for %d.%d and newer", name,
+      "%s has compute capability %d.%d, but this build of Cairn requires %d.%d or newer", name,
       major, minor, least / 100, least / 10 % 10));
 }
 

@@ -11,16 +11,16 @@
 
 namespace cairn::gpu {
 
-// A process uses devices with lower ordinals alone.
+// A process can use only devices with ordinals below this.
 inline constexpr int kMaxDevices = 64;
 
-// OK if a build for the architectures `built_for` (900 is compute capability 9.0) can run on a
-// device of this capability; Unavailable, naming both, if not: the kernels themselves need 8.0.
-// Newer devices run what older ones do.
+// OK if a build for the architectures `built_for` (900 is compute capability 9.0) runs on a device
+// of this capability. Otherwise Unavailable, naming both. The kernels require at least 8.0. Newer
+// devices run code for older ones.
 absl::Status CheckCapability(std::string_view name, int major, int minor,
                              absl::Span<const int> built_for);
 
-// The device that the stream's work runs on; the current one's for the default stream.
+// The device of the stream, or the current device for the default stream.
 absl::StatusOr<int> DeviceOfStream(cudaStream_t stream);
 
 }  // namespace cairn::gpu

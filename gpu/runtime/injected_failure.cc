@@ -6,7 +6,7 @@
 namespace cairn::gpu {
 namespace {
 
-// Lets so many pass, then none; any number while it is negative.
+// Lets `count` calls pass and fails all later ones. A negative count lets all pass.
 class Countdown {
  public:
   void Set(int64_t count) { left_.store(count < 0 ? -1 : count, std::memory_order_relaxed); }

@@ -12,15 +12,15 @@
 
 namespace cairn::gpu {
 
-// A kernel's grid: threads of a block, and bytes of shared memory that it takes besides its own.
+// A kernel's grid, threads per block, and dynamic shared memory in bytes.
 struct LaunchShape {
   dim3 blocks;
   int threads = 0;
   size_t shared_bytes = 0;
 };
 
-// The shape of kernels that do a little for each of many elements, which no parameter of theirs
-// makes faster: enough threads to fill any device, in a grid-stride loop (ForEachIndex).
+// The shape of kernels that do little work per element and have no tuning parameters: enough
+// threads to fill any device, in a grid-stride loop (ForEachIndex).
 inline constexpr int kSimpleThreads = 256;
 inline int SimpleBlocks(size_t elements) {
   constexpr size_t kMax = 4096;
@@ -32,8 +32,8 @@ inline LaunchShape SimpleShape(size_t elements) {
 }
 
 #ifdef __CUDACC__
-// Enqueues a kernel. What is returned is the launch's own error: one that another call of the
-// thread, maybe the caller's, has left behind is not taken for it, and stays.
+// Enqueues a kernel. Returns the launch's own error. An error that another call of the thread,
+// possibly the caller's, has left is neither returned nor cleared.
 template <typename... Parameters, typename... Arguments>
 cudaError_t LaunchKernel(const LaunchShape& shape, cudaStream_t stream,
                          void (*kernel)(Parameters...), Arguments&&... arguments) {
@@ -48,7 +48,7 @@ cudaError_t LaunchKernel(const LaunchShape& shape, cudaStream_t stream,
   return cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...);
 }
 
-// Calls body(i) for every i < size in some thread of the grid.
+// Calls body(i) for every i < size, each in some thread of the grid.
 template <typename Body>
 __device__ inline void ForEachIndex(size_t size, Body body) {
   const size_t stride = size_t{gridDim.x} * blockDim.x;
@@ -58,7 +58,7 @@ __device__ inline void ForEachIndex(size_t size, Body body) {
 
 }  // namespace cairn::gpu
 
-// Enqueues a kernel, and returns if that fails: its name, then LaunchKernel's arguments.
+// Enqueues a kernel and returns if that fails. Arguments: its name, then LaunchKernel's arguments.
 #define CAIRN_RETURN_IF_LAUNCH_FAILS(name, ...)                                        \
   do {                                                                                 \
     if (const cudaError_t cairn_error = ::cairn::gpu::LaunchKernel(__VA_ARGS__);       \

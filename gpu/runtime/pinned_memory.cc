@@ -16,10 +16,10 @@
 namespace cairn::gpu {
 namespace {
 
-constexpr size_t kPageBytes = size_t{2} << 20;  // huge ones, which are pinned the faster
-constexpr uintptr_t kSmallPageBytes = 4096;     // memory is pinned in pages
+constexpr size_t kPageBytes = size_t{2} << 20;  // huge pages, which are faster to pin
+constexpr uintptr_t kSmallPageBytes = 4096;     // granularity of pinning
 
-// What the current device says of itself.
+// An attribute of the current device.
 absl::StatusOr<int> AttributeOfDevice(cudaDeviceAttr attribute) {
   int device = 0, value = 0;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&device));
@@ -29,7 +29,7 @@ absl::StatusOr<int> AttributeOfDevice(cudaDeviceAttr attribute) {
 
 absl::Status OutOfMemory(size_t bytes) {
   return absl::ResourceExhaustedError(
-      absl::StrFormat("host memory: no room for %d bytes of pinned memory", bytes));
+      absl::StrFormat("host memory: cannot allocate %d bytes of pinned memory", bytes));
 }
 
 bool IsPinnedByte(uintptr_t address) {
@@ -44,7 +44,7 @@ bool IsPinnedByte(uintptr_t address) {
 
 using GetPointerAttributes = PFN_cuPointerGetAttributes_v7000;
 
-// The driver's function, which the runtime has no name for; null where it is not to be had.
+// The driver's function, for which the runtime has no equivalent; null if it is not available.
 GetPointerAttributes FindGetPointerAttributes() {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult found;
@@ -62,14 +62,14 @@ GetPointerAttributes FindGetPointerAttributes() {
   return nullptr;
 }
 
-// What the driver knows of memory that a byte is part of: an allocation, or a registration.
+// The driver's information about the allocation or registration that contains a byte.
 struct KnownMemory {
   bool pinned = false;
   uintptr_t begin = 0;
   size_t bytes = 0;
 };
 
-// Nothing where the driver does not tell; else by one call of it.
+// Queries the driver with one call; nullopt if the function is not available.
 std::optional<KnownMemory> MemoryOf(uintptr_t address) {
   static const GetPointerAttributes get = FindGetPointerAttributes();
   if (get == nullptr) return std::nullopt;
@@ -93,13 +93,13 @@ absl::StatusOr<PinnedMemory> PinnedMemory::Allocate(size_t bytes) {
   ASSIGN_OR_RETURN(const int same_addresses,
                    AttributeOfDevice(cudaDevAttrCanUseHostPointerForRegisteredMem));
   if (same_addresses != 1) {
-    return absl::UnavailableError("CUDA: the device does not use the host's addresses");
+    return absl::UnavailableError("CUDA: the device does not use the same addresses as the host");
   }
   bytes = (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
   void* const data =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) return OutOfMemory(bytes);
-  madvise(data, bytes, MADV_HUGEPAGE);  // a wish
+  madvise(data, bytes, MADV_HUGEPAGE);  // advisory only
   Topology::Get().PlaceMemory(data, bytes, AttributeOfDevice(cudaDevAttrHostNumaId).value_or(-1));
   const cudaError_t error =
       cudaHostRegister(data, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped);

@@ -7,13 +7,13 @@
 
 namespace cairn::gpu {
 
-// Memory of the host that the devices read and write at the host's own address, on the NUMA node
-// next to the device that was current when it was made. Movable.
+// Host memory that devices can access at the same address, on the NUMA node next to the device that
+// was current during allocation. Movable.
 class PinnedMemory {
  public:
   PinnedMemory() = default;
-  // Uninitialised; aligned to pages. ResourceExhausted, with the size; Unavailable where the
-  // system's addresses are not the device's.
+  // Uninitialized and page-aligned. Errors: ResourceExhausted, with the size; Unavailable if the
+  // device does not use the same addresses as the host.
   static absl::StatusOr<PinnedMemory> Allocate(size_t bytes);
   PinnedMemory(PinnedMemory&& other) noexcept { *this = std::move(other); }
   PinnedMemory& operator=(PinnedMemory&& other) noexcept {
@@ -31,8 +31,8 @@ class PinnedMemory {
   size_t bytes_ = 0;
 };
 
-// Whether the device reaches all of an array of the host's as it is: one allocation, or one
-// registration, pins it from its first byte to its last. Takes some tenths of a microsecond.
+// Whether the device can access the whole host array directly: one allocation or one registration
+// pins it from its first to its last byte. Takes a few tenths of a microsecond.
 bool IsPinned(const void* memory, size_t bytes);
 
 }  // namespace cairn::gpu

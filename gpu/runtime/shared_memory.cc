@@ -30,8 +30,8 @@ absl::Status SharedMemoryOfKernel::AllowMost(const void* kernel) {
   int device = 0, bytes = 0;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&device));
   if (device >= kMaxDevices) {
-    return absl::UnavailableError(
-        absl::StrFormat("CUDA device %d: beyond the first %d devices", device, kMaxDevices));
+    return absl::UnavailableError(absl::StrFormat(
+        "CUDA device %d: only the first %d devices are supported", device, kMaxDevices));
   }
   const uint64_t bit = uint64_t{1} << device;
   if ((allowed_.load(std::memory_order_acquire) & bit) != 0) return absl::OkStatus();

@@ -10,8 +10,8 @@
 
 namespace cairn::gpu {
 
-// Makes `device` the calling thread's, until the end of the scope. A device that is not there shows
-// at the first call that uses it.
+// Makes `device` the calling thread's current device until the end of the scope. If the device does
+// not exist, the first call that uses it fails.
 class OnDevice {
  public:
   explicit OnDevice(int device) {
@@ -28,7 +28,7 @@ class OnDevice {
   int before_ = -1;
 };
 
-// A stream of the current device that does not wait for the default stream. Movable.
+// A stream of the current device that does not synchronize with the default stream. Movable.
 class Stream {
  public:
   static absl::StatusOr<Stream> Create() {
@@ -46,7 +46,7 @@ class Stream {
   }
 
   cudaStream_t get() const { return stream_; }
-  // Waits for all that was enqueued.
+  // Waits for all enqueued work.
   absl::Status Wait() const {
     CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream_));
     return absl::OkStatus();
@@ -57,8 +57,8 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
-// A scope at whose end, however it is left, the stream has done its work: declared behind memory of
-// the host that this reads. Errors are for calls within the scope to find.
+// Waits for the stream at the end of the scope, however it is left. Must be declared after the host
+// memory that the enqueued work reads. Errors are reported by calls within the scope.
 class WaitsAtEnd {
  public:
   explicit WaitsAtEnd(cudaStream_t stream) : stream_(stream) {}

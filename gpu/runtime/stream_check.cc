@@ -12,7 +12,7 @@ absl::Status CheckNotCapturing(std::string_view subject, std::string_view doing,
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   const cudaError_t error = cudaStreamIsCapturing(stream, &capture);
   if (error == cudaErrorStreamCaptureImplicit) {
-    // The default stream, which waits for one that is being captured.
+    // The default stream, which waits for a stream that is being captured.
     (void)cudaGetLastError();
     capture = cudaStreamCaptureStatusActive;
   } else {
@@ -20,7 +20,7 @@ absl::Status CheckNotCapturing(std::string_view subject, std::string_view doing,
   }
   if (capture == cudaStreamCaptureStatusNone) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrFormat("%s: its stream is being captured, and %s waits", subject, doing));
+      absl::StrFormat("%s: the stream is being captured, but %s must wait for it", subject, doing));
 }
 
 }  // namespace cairn::gpu

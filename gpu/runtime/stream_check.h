@@ -7,9 +7,9 @@
 
 namespace cairn::gpu {
 
-// FailedPrecondition where the stream is being captured, since what is done, "building" or so, to
-// `subject` waits for the stream, which work that is only being captured never lets end. Most other
-// calls about a stream that is being captured would spoil the capture.
+// FailedPrecondition if the stream is being captured. `doing`, for example "building", describes
+// the operation on `subject`, which must wait for the stream; captured work never completes. Most
+// other calls on a stream that is being captured would invalidate the capture.
 absl::Status CheckNotCapturing(std::string_view subject, std::string_view doing,
                                DeviceStream stream);
 

@@ -11,10 +11,11 @@ namespace cairn::gpu {
 namespace {
 
 constexpr size_t kTrackedDevices = 64;
-// Streams come and go, and nobody says so: beyond so many, those whose work is done are forgotten.
+// The destruction of streams is not reported, so beyond this number, completed uses are forgotten.
 constexpr size_t kManyUses = 64;
 
-// The last work that a stream was given, of all streams ever; handles are used again, numbers not.
+// The last work of a stream. Streams are identified by numbers, which are unique; handles are
+// reused.
 struct Use {
   unsigned long long stream;
   cudaEvent_t event;
@@ -23,10 +24,10 @@ struct Use {
 struct Uses {
   std::mutex mutex;
   std::vector<Use> uses;
-  cudaStream_t behind = nullptr;  // made when it is needed, never destroyed
+  cudaStream_t behind = nullptr;  // created on demand, never destroyed
 };
 
-// Never destroyed: at the end of the process CUDA may be gone before it.
+// Never destroyed, because CUDA may shut down earlier when the process ends.
 Uses& UsesOf(int device) {
   static auto& all = *new std::array<Uses, kTrackedDevices>;
   return all[static_cast<size_t>(device)];

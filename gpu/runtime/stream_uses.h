@@ -5,25 +5,27 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-// Which streams have been given work that reads an index, so that an index's memory is freed behind
-// that work, whatever streams it is on, and nobody waits. Thread-safe.
+// Tracks which streams have work that reads an index. An index's memory is freed after that work,
+// on whatever streams it is, without any thread waiting. Thread-safe.
 
 namespace cairn::gpu {
 
-// Notes that what is enqueued on `stream`, of the current device `device`, by now may read indexes:
-// an event on the stream. Where there can be none, waits for the stream. A stream that is being
-// captured does nothing now; who launches the graph keeps the index.
+// Records, with an event on the stream, that work enqueued so far on `stream`, of the current
+// device `device`, may read indexes. Waits for the stream if the event cannot be created. Does
+// nothing for a stream that is being captured: the code that launches the graph must keep the index
+// alive.
 absl::Status NoteUse(int device, cudaStream_t stream);
 
-// A stream of the current device `device` that has been told to wait for all uses noted so far.
+// A stream of the current device `device` that waits for all uses recorded so far.
 absl::StatusOr<cudaStream_t> StreamBehindUses(int device);
 
-// Makes `stream`, of the current device `device`, wait for all uses noted so far.
+// Makes `stream`, of the current device `device`, wait for all uses recorded so far.
 absl::Status WaitForUses(int device, cudaStream_t stream);
 
-// A scope in which the calling thread may make calls that captures of streams, its own or other
-// threads', would forbid it and be spoilt by: for calls that touch none of those streams, or that
-// may be captured. What is enqueued on a stream that is being captured is captured as ever.
+// A scope in which the calling thread may make calls that stream captures, its own or other
+// threads', would otherwise forbid, and that would invalidate them. Only for calls that do not
+// involve the captured streams, or that can be captured. Work enqueued on a captured stream is
+// captured as usual.
 class BesideCaptures {
  public:
   BesideCaptures() { (void)cudaThreadExchangeStreamCaptureMode(&mode_); }
@@ -35,8 +37,8 @@ class BesideCaptures {
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 
-// A scope in which the calling thread enqueues on streams of the library's own alone, and itself
-// waits for all of it, so that no uses need be noted and no captures are concerned.
+// A scope in which the calling thread enqueues work only on the library's own streams, and waits
+// for all of it itself. So no uses need to be recorded, and no captures are affected.
 class WaitsForItsUses {
  public:
   WaitsForItsUses();

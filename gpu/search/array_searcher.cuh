@@ -11,13 +11,14 @@
 
 namespace cairn::gpu {
 
-// Searches entries in run order, a thread a query: offset-based binary search, Listing 1 of
-// Henneberg and Schuhknecht (2025), from the end backwards by ever smaller powers of two. Unlike
-// there it begins behind the last entry, so that a key above all finds the end.
+// Searches entries in run order, one thread per query, by offset-based binary search: Listing 1 of
+// Henneberg and Schuhknecht (2025), from the end backward in ever smaller powers of two. Unlike the
+// listing, it starts past the last entry, so that a key greater than all keys finds the end.
 //
-// Its first m steps read the entries at whole multiples of 2^(k - m) before the end, where 2^k is
-// the least power of two above the size. That is what is pinned, densely (section 4.2.1), and, in
-// full pinning, as much as fits of what step m + 1 reads besides: odd multiples of half of that.
+// Let 2^k be the lowest power of two greater than the size. The first m steps read the entries at
+// multiples of 2^(k - m) before the end. These are pinned densely (section 4.2.1). Full pinning
+// also pins as many as fit of the additional entries that step m + 1 reads: odd multiples of half
+// that distance.
 template <typename Key, EntryLayout kLayout>
 struct ArraySearcher {
   using DataType = Key;
@@ -26,17 +27,17 @@ struct ArraySearcher {
 
   EntryView<Key, kLayout> entries;
   uint32_t size = 0;
-  uint32_t first_step = 0;     // the greatest power of two up to the size
-  uint32_t pinned_step = 0;    // the last step that is wholly pinned
-  uint32_t pinned_whole = 0;   // entries that the steps down to pinned_step read
-  uint32_t pinned_partly = 0;  // entries that are pinned of the step after
+  uint32_t first_step = 0;     // greatest power of two up to the size
+  uint32_t pinned_step = 0;    // the last step whose entries are all pinned
+  uint32_t pinned_whole = 0;   // number of entries that the steps down to pinned_step read
+  uint32_t pinned_partly = 0;  // number of pinned entries of the next step
 
   ArraySearcher(EntryView<Key, kLayout> view, size_t entry_count)
       : entries(view),
         size(static_cast<uint32_t>(entry_count)),
         first_step(static_cast<uint32_t>(BitFloor(entry_count))) {}
 
-  // Pins what fits `bytes` of shared memory.
+  // Pins as many entries as fit `bytes` of shared memory.
   void PinUpTo(size_t bytes, Pinning pinning) {
     const size_t fits = bytes / sizeof(Key);
     pinned_step = pinned_whole = pinned_partly = 0;
@@ -54,7 +55,7 @@ struct ArraySearcher {
     return (size_t{pinned_whole} + pinned_partly) * sizeof(Key);
   }
 
-  // pinned[i] = the entry i + 1 pinned steps before the end; then those at odd halves of it.
+  // pinned[i] = the entry i + 1 pinned steps before the end; then those at odd halves of a step.
   __device__ void Pin(void* shared) const {
     Key* pinned = static_cast<Key*>(shared);
     for (uint32_t i = threadIdx.x; i < pinned_whole; i += blockDim.x) {
@@ -88,7 +89,8 @@ struct ArraySearcher {
   }
 
  private:
-  // Goes back a step wherever the entry there is not less; read(query, position) is its key.
+  // Moves back by a step if the entry there is not less than the query; read(query, position)
+  // returns its key.
   template <int kQueries, typename Read>
   __device__ static void Step(const Key (&queries)[kQueries], Slot (&slots)[kQueries],
                               uint32_t step, Read read) {
@@ -103,7 +105,7 @@ struct ArraySearcher {
     }
   }
 
-  // The steps that are pinned; returns the next one.
+  // Executes the pinned steps; returns the next step.
   template <int kQueries>
   __device__ uint32_t SearchPinned(const Key (&queries)[kQueries], Slot (&slots)[kQueries],
                                    const void* shared) const {

@@ -9,12 +9,13 @@
 
 namespace cairn::gpu {
 
-// SearchBatch for a searcher of one lane a query, over entries of `bytes` bytes: by policy
-// Otherwise, or, where it is faster, with double reordering, 2048 queries in a block: where the
-// first-level caches hold little of the entries and there are enough blocks to fill the device. For
-// 2^27 queries on an H200, 32-bit keys, that takes 8.9 ms in place of 10.4 among the 2^20 entries
-// of a sorted array, 13.7 of 16.3 among 2^24, 27.5 of 45 among 2^28 (cairn_bench,
-// Lightweight/AO+BS). Pinning, static schedules and more queries in flight gained nothing there.
+// SearchBatch for a searcher with one lane per query, over entries of `bytes` bytes in total. Uses
+// policy Otherwise, or double reordering of 2048 queries per block if that is faster: if the
+// first-level caches hold only a small part of the entries, and there are enough blocks to fill the
+// device. For 2^27 queries with 32-bit keys on an H200, double reordering takes 8.9 ms for a sorted
+// array of 2^20 entries (without: 10.4 ms), 13.7 ms (16.3 ms) for 2^24, and 27.5 ms (45 ms) for
+// 2^28 (cairn_bench, Lightweight/AO+BS). Pinning, static schedules and more queries in flight
+// gained nothing there.
 template <typename Otherwise, typename Searcher>
 absl::Status SearchBatchReordered(const Searcher& searcher, uint64_t bytes, size_t entries,
                                   Operation query, DeviceKeys keys, void* results,

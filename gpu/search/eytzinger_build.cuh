@@ -17,18 +17,19 @@
 
 namespace cairn::gpu {
 
-// Slots before the first one: with a fan-out of 2, one, so that siblings begin at even places and
-// the nodes of a small subtree share a sector (section 3.2). Wider nodes are aligned as they are.
+// Unused slots before the first one. With a fan-out of 2 there is one, so that siblings begin at
+// even positions and the nodes of a small subtree share a sector (section 3.2). Wider nodes need
+// none.
 template <int kFanOut>
 constexpr size_t kEytzingerSlotsBefore = kFanOut == 2 ? 1 : 0;
 
-// The entries of an array that ArrangeEytzinger made, from the first slot on.
+// The entries of an array made by ArrangeEytzinger, from the first slot on.
 template <int kFanOut, EntryLayout kLayout, typename Key>
 EntryView<Key, kLayout> EytzingerView(const EntryArray<Key>& entries) {
   return entries.template view<kLayout>().From(kEytzingerSlotsBefore<kFanOut>);
 }
 
-// Every slot's entry, each by a formula (section 3.5).
+// Writes every slot's entry, each by a formula (section 3.5).
 template <typename Key, int kFanOut>
 __global__ void PutInEytzingerOrder(const Key* keys, const RowId* row_ids,
                                     EytzingerLayout<kFanOut> layout, EntryWriter<Key> entries) {
@@ -47,7 +48,7 @@ __global__ void PutInEytzingerOrder(const Key* keys, const RowId* row_ids,
   });
 }
 
-// A run's entries in Eytzinger order, whole nodes, behind the slots before. Enqueued on `stream`.
+// A run's entries in Eytzinger order, in whole nodes, after the unused slots. Enqueued on `stream`.
 template <typename Key, int kFanOut>
 absl::StatusOr<EntryArray<Key>> ArrangeEytzinger(const DeviceRun<Key>& run, EntryLayout layout,
                                                  cudaStream_t stream) {

@@ -13,16 +13,16 @@
 namespace cairn::gpu {
 
 // Searches entries in Eytzinger order: EO+BS (kFanOut = 2) and EO+KS of Henneberg and Schuhknecht
-// (2025), sections 3.2 and 3.4. Slots of the last node that hold no entry hold the greatest key.
-// What is pinned is the keys of the first so many nodes (section 4.2).
+// (2025), sections 3.2 and 3.4. Slots of the last node without an entry have the maximum key. The
+// keys of the first nodes are pinned (section 4.2).
 //
-// Every search goes down to the leaf level, unlike the paper's, which stops at an equal key: among
-// duplicates the first is wanted, and nearly all keys are leaves. The rank follows from the way
-// down.
+// Every search descends to the leaf level. The paper's search stops at an equal key, but here the
+// first of several duplicates is needed, and nearly all keys are in leaves anyway. The rank follows
+// from the path.
 template <typename Key, int kFanOut, EntryLayout kLayout, int kLaneCount>
 struct EytzingerSearcher {
   struct Slot {
-    uint32_t slot;  // kNoSlot behind the last entry
+    uint32_t slot;  // kNoSlot past the last entry
     uint32_t rank;
   };
   using DataType = Key;
@@ -34,13 +34,14 @@ struct EytzingerSearcher {
 
   EntryView<Key, kLayout> entries;
   Layout layout;
-  int pinned_levels = 0;      // full levels that are wholly pinned
-  uint32_t pinned_nodes = 0;  // these, and maybe part of the next full level
+  int pinned_levels = 0;  // full levels whose nodes are all pinned
+  // Pinned nodes in total, possibly including part of the next full level.
+  uint32_t pinned_nodes = 0;
 
   EytzingerSearcher(EntryView<Key, kLayout> view, const Layout& eytzinger_layout)
       : entries(view), layout(eytzinger_layout) {}
 
-  // Pins what fits `bytes` of shared memory.
+  // Pins as many nodes as fit `bytes` of shared memory.
   void PinUpTo(size_t bytes, Pinning pinning) {
     const size_t all = layout.inner_entries() / kNodeKeys;
     const size_t fits = std::min(bytes / (sizeof(Key) * kNodeKeys), all);
@@ -96,17 +97,18 @@ struct EytzingerSearcher {
   template <typename V>
   using Part = typename Node::template Part<V>;
 
-  // Where some queries have got to.
+  // The current positions of a thread's queries.
   template <int kQueries>
   struct Descent {
     int level = 0;
-    uint32_t start = 0;             // the level's first slot
-    uint32_t nodes[kQueries] = {};  // of the level
-    uint32_t slots[kQueries];       // the least entry so far that is not below the query
+    uint32_t start = 0;             // first slot of the level
+    uint32_t nodes[kQueries] = {};  // within the level
+    uint32_t slots[kQueries];       // the least entry so far that is not less than the query
 
     __device__ size_t first(int i) const { return start + size_t{nodes[i]} * kNodeKeys; }
 
-    // Compares with a full level's nodes; load(slot, part) reads the one from a slot on.
+    // Compares with the nodes of a full level; load(slot, part) reads the node that starts at a
+    // slot.
     template <typename V, typename Load>
     __device__ void Descend(const Key (&queries)[kQueries], Load load) {
       Part<V> parts[kQueries];
@@ -146,7 +148,7 @@ struct EytzingerSearcher {
     });
   }
 
-  // The leaf level, where nodes may be missing, or partly filled.
+  // Searches the leaf level, whose nodes may be missing or partly filled.
   template <int kQueries>
   __device__ void SearchLeaves(const Key (&queries)[kQueries], Descent<kQueries>& way,
                                uint32_t (&less)[kQueries]) const {

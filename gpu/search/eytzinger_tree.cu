@@ -17,7 +17,7 @@
 namespace cairn::gpu {
 namespace {
 
-// The row of a position.
+// The row id at a position.
 template <int kFanOut>
 struct EytzingerRows {
   RowColumn slots;
@@ -102,8 +102,8 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildEytzingerTree(DeviceRun<Key> r
     case 33:
       return Build<Key, 33>(std::move(run), layout, stream);
     default:
-      return absl::InvalidArgumentError(
-          absl::StrFormat("Eytzinger order: a fan-out of %d, not 2, 9, 17 or 33", options.fan_out));
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "Eytzinger order: fan-out: got %d, expected 2, 9, 17 or 33", options.fan_out));
   }
 }
 

@@ -13,16 +13,16 @@
 namespace cairn::gpu {
 
 struct EytzingerTreeOptions {
-  int fan_out = 9;  // as IsSearchFanOut
-  // Unless told, pairs for 32-bit keys, of which eight are a line of 64 bytes with their row ids;
-  // columns for 64-bit keys, of which eight are one without.
+  int fan_out = 9;  // see IsSearchFanOut
+  // Default: pairs for 32-bit keys, because eight keys with their row ids are a line of 64 bytes;
+  // columns for 64-bit keys, because eight keys are a line.
   std::optional<EntryLayout> layout;
 };
 
 // A run's entries in K-ary Eytzinger order (gpu/layout/eytzinger_layout.h): EO+BS and EO+KS of
-// Henneberg and Schuhknecht, "Is Binary Search Really All You Need?" (2025). It takes the run's
-// memory and nothing else, but, while it is built, as much again. InvalidArgument for another
-// fan-out. Enqueued on `stream`.
+// Henneberg and Schuhknecht, "Is Binary Search Really All You Need?" (2025). Needs only the run's
+// memory, and as much again during the build. Enqueued on `stream`. Errors: InvalidArgument for any
+// other fan-out.
 template <typename Key>
 absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildEytzingerTree(DeviceRun<Key> run,
                                                                 const EytzingerTreeOptions& options,

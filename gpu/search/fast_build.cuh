@@ -14,7 +14,7 @@
 
 namespace cairn::gpu {
 
-// Every separator of a level, each by a formula.
+// Writes every separator of a level, each by a formula.
 template <typename Key>
 __global__ void PutSeparators(const Key* keys, const __grid_constant__ TreeLayout<Key> layout,
                               int level, Key* lines) {

@@ -12,13 +12,13 @@
 
 namespace cairn::gpu {
 
-// Searches a tree of 64-byte lines over the key column, whose lines are its leaves: Kim et al.,
-// FAST (SIGMOD 2010), section 5.2, by kLaneCount lanes a query. With a lane a key, 16 for 32-bit
-// keys, that is the paper's d_K = 4, two queries in a warp.
+// Searches a tree of 64-byte lines over the key column, whose lines are the leaves: Kim et al.,
+// FAST (SIGMOD 2010), section 5.2, with kLaneCount lanes per query. With one lane per key, 16 for
+// 32-bit keys, this is the paper's d_K = 4, two queries per warp.
 //
-// Deviations: a node is in key order and of 16 children for 15 separators and a slot of padding,
-// so that it is one line, and the lanes count the lesser separators by shuffles, where the paper
-// finds the child by a table in shared memory; fewer lanes take more keys each.
+// Deviations from the paper: A node is one line, in key order, with 15 separators and one padding
+// slot for 16 children. The lanes count the lesser separators by shuffles; the paper finds the
+// child by a table in shared memory. With fewer lanes, each takes more keys.
 template <typename Key, int kLaneCount, PageBlocking kPage>
 struct FastSearcher {
   using DataType = Key;
@@ -30,7 +30,7 @@ struct FastSearcher {
 
   KeysView<Key> lines;
   EntryView<Key, EntryLayout::kSoA> entries;
-  Layout layout;  // blocked by kPage
+  Layout layout;  // with blocks of kPage
   int pinned_levels = 0;
   uint32_t pinned_lines = 0;
 
@@ -38,7 +38,7 @@ struct FastSearcher {
                const Layout& tree_layout)
       : lines{line_keys}, entries(view), layout(tree_layout) {}
 
-  // Pins whole levels as far as they fit `bytes` of shared memory, if they stand in level order.
+  // Pins as many whole levels as fit `bytes` of shared memory, if they are stored in level order.
   void PinUpTo(size_t bytes, Pinning) {
     pinned_levels = 0;
     pinned_lines = 0;
@@ -61,7 +61,7 @@ struct FastSearcher {
   template <int kQueries>
   __device__ void LowerBound(const Key (&queries)[kQueries], Slot (&slots)[kQueries],
                              const void* pinned) const {
-    uint32_t nodes[kQueries] = {};  // of a level
+    uint32_t nodes[kQueries] = {};  // within a level
     int level = 0;
     if (pinned != nullptr) {
       for (; level < pinned_levels; ++level) {
@@ -81,7 +81,7 @@ struct FastSearcher {
  private:
   using LinePart = typename Line::template Part<KeysView<Key>>;
 
-  // From nodes of a level to their children.
+  // Moves from nodes of a level to their children.
   template <int kQueries>
   __device__ void Descend(const Key (&queries)[kQueries], uint32_t (&nodes)[kQueries], int level,
                           const KeysView<Key>& view) const {
@@ -96,7 +96,7 @@ struct FastSearcher {
     for (int i = 0; i < kQueries; ++i) nodes[i] = nodes[i] * kLineKeys + less[i];
   }
 
-  // The positions, given the lines of the key column that they are in.
+  // Computes the positions, given the lines of the key column that contain them.
   template <int kQueries>
   __device__ void SearchLeaves(const Key (&queries)[kQueries], const uint32_t (&leaves)[kQueries],
                                Slot (&slots)[kQueries]) const {

@@ -10,7 +10,7 @@
 
 namespace cairn::gpu {
 
-// Keys alone, in global or shared memory.
+// Keys without row ids, in global or shared memory.
 template <typename Key>
 struct KeysView {
   const Key* keys;
@@ -18,14 +18,14 @@ struct KeysView {
   __device__ Key key(size_t i) const { return keys[i]; }
 };
 
-// What becomes of the cache lines that a load reads.
+// How the first-level cache treats the lines that a load reads.
 enum class CacheUse : uint8_t {
-  kKeep,  // as the hardware does
-  kOnce,  // not kept in the first-level cache: nothing else of them is wanted
+  kKeep,  // the default of the hardware
+  kOnce,  // not kept, because the rest of the line is not needed
 };
 
-// Reads kCount words of 4 bytes with loads as wide as that number allows; `from` is aligned to
-// them.
+// Reads kCount words of 4 bytes with the widest loads that the number allows; `from` must be
+// aligned to these loads.
 template <int kCount, CacheUse kUse>
 __device__ inline void LoadWords(const uint32_t* from, uint32_t (&words)[kCount]) {
   if constexpr (kCount % 4 == 0) {
@@ -53,8 +53,8 @@ __device__ inline void LoadWords(const uint32_t* from, uint32_t (&words)[kCount]
   }
 }
 
-// A view's entries, one after the other: words of 4 bytes an entry, and how to tell a key and a row
-// id from these.
+// How the consecutive entries of a view are stored: the number of 4-byte words per entry, and how
+// to extract a key and a row id from them.
 template <typename View>
 struct EntryWords;
 
@@ -81,24 +81,25 @@ struct EntryWords<EntryView<Key, EntryLayout::kAoS>> {
   }
 };
 
-// Lanes for nodes of kFanOut - 1 keys, alone or with row ids: four up to a node of two cache lines,
-// more for larger ones. Of 2, 4 and 8 lanes four were fastest for 8 and 16 32-bit keys on an H200
-// (cairn_bench, Lightweight/AO+PB+KS and EO+KS), with two queries of a group in flight.
+// Lanes for nodes of kFanOut - 1 keys, with or without row ids: four for nodes of up to two cache
+// lines, more for larger ones. Of 2, 4 and 8 lanes, four were fastest for 8 and 16 32-bit keys on
+// an H200, with two queries of a group in flight (cairn_bench, Lightweight/AO+PB+KS and EO+KS).
 template <typename Key>
 constexpr int LanesOfNode(int fan_out) {
   return fan_out == 2 ? 1 : fan_out * sizeof(Key) <= 160 ? 4 : 8;
 }
 
-// Compares queries with nodes of kKeys keys by kLanes lanes: section 3.4 of Henneberg and
-// Schuhknecht (2025), where a lane takes one key. Wider loads and fewer lanes answer more queries
-// at a time.
+// Compares queries with nodes of kKeys keys, using kLanes lanes: section 3.4 of Henneberg and
+// Schuhknecht (2025), where each lane takes one key. Wider loads and fewer lanes process more
+// queries at a time.
 template <typename Key, int kKeys, int kLanes>
 struct NodeSearch {
   static_assert(kKeys % kLanes == 0 && 32 % kLanes == 0);
   static constexpr int kPerLane = kKeys / kLanes;
 
-  // What a lane has of a node, as read through a View: chunks of kChunk keys, of up to 16 bytes,
-  // its own between those of the other lanes, so that each load of the group reads bytes in a row.
+  // A lane's part of a node, read through a View: chunks of kChunk keys of up to 16 bytes,
+  // interleaved with those of the other lanes, so that each load of the group reads consecutive
+  // bytes.
   template <typename View>
   struct Part {
     static constexpr int kWords = EntryWords<View>::kWords;
@@ -107,15 +108,15 @@ struct NodeSearch {
     Key keys[kPerLane];
     RowId row_ids[EntryWords<View>::kHasRow ? kPerLane : 1];
 
-    // The place in the node of key i of this lane.
+    // The position in the node of key i of this lane.
     __device__ static int Place(int i) {
       return (i / kChunk * kLanes + static_cast<int>(threadIdx.x) % kLanes) * kChunk + i % kChunk;
     }
-    // The lane that has a place.
+    // The lane that has a position.
     __device__ static int LaneOf(int place) { return place / kChunk % kLanes; }
 
-    // Reads the node from entry `first`, a multiple of kKeys, on. What is at or behind `end` counts
-    // as the greatest key.
+    // Reads the node that starts at entry `first`, a multiple of kKeys. Entries at or after `end`
+    // count as the maximum key.
     template <CacheUse kUse = CacheUse::kKeep>
     __device__ void Load(const View& view, size_t first, size_t end = SIZE_MAX) {
 #pragma unroll
@@ -143,14 +144,14 @@ struct NodeSearch {
       }
     }
 
-    // Makes all keys the same.
+    // Sets all keys to the same value.
     __device__ void Fill(Key key) {
 #pragma unroll
       for (int i = 0; i < kPerLane; ++i) keys[i] = key;
     }
 
-    // The row id (without kHasRow: 0) of the entry at a place, if it has this key; else kNoRow, as
-    // where there is no such place. All lanes get it. Whole warps call it.
+    // The row id (without kHasRow: 0) of the entry at a position if it has this key, otherwise or
+    // if there is no such position kNoRow. All lanes get the result. Must be called by whole warps.
     __device__ RowId RowAt(uint32_t place, Key key) const {
       RowId row_id = kNoRow;
 #pragma unroll
@@ -163,13 +164,13 @@ struct NodeSearch {
     }
   };
 
-  // less[i] = how many keys of a node are below queries[i], given the lanes' parts of it. All lanes
-  // get the counts. Whole warps call it.
+  // less[i] = the number of keys of a node that are less than queries[i], given the lanes' parts of
+  // it. All lanes get the counts. Must be called by whole warps.
   template <int kQueries, typename View>
   __device__ static void CountLess(const Key (&queries)[kQueries],
                                    const Part<View> (&parts)[kQueries],
                                    uint32_t (&less)[kQueries]) {
-    // Four counts of at most 32 share a word on their way through the lanes.
+    // Four counts of at most 32 share one word in the shuffles between lanes.
     uint32_t counts[(kQueries + 3) / 4] = {};
 #pragma unroll
     for (int i = 0; i < kQueries; ++i) {

@@ -14,7 +14,7 @@
 
 namespace cairn::gpu {
 
-// Every slot's pivot, each by a formula (section 3.5).
+// Writes every slot's pivot, each by a formula (section 3.5).
 template <typename Key, int kFanOut>
 __global__ void PutPivots(const Key* keys, const __grid_constant__ PivotLayout<kFanOut> layout,
                           Key* pivots) {

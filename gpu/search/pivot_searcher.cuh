@@ -13,7 +13,7 @@
 namespace cairn::gpu {
 
 // Searches a pivot tree: AO+PB+BS (kFanOut = 2) and AO+PB+KS of Henneberg and Schuhknecht (2025),
-// sections 3.3 and 3.4. What is pinned is the first so many nodes (section 4.2).
+// sections 3.3 and 3.4. The first nodes are pinned (section 4.2).
 template <typename Key, int kFanOut, EntryLayout kLayout, int kLaneCount>
 struct PivotSearcher {
   using DataType = Key;
@@ -26,13 +26,13 @@ struct PivotSearcher {
   KeysView<Key> pivots;
   EntryView<Key, kLayout> entries;
   Layout layout;
-  int pinned_levels = 0;      // levels that are wholly pinned
-  uint32_t pinned_nodes = 0;  // these, and maybe part of the next
+  int pinned_levels = 0;      // levels whose nodes are all pinned
+  uint32_t pinned_nodes = 0;  // pinned nodes in total, possibly including part of the next level
 
   PivotSearcher(const Key* pivot_keys, EntryView<Key, kLayout> view, const Layout& pivot_layout)
       : pivots{pivot_keys}, entries(view), layout(pivot_layout) {}
 
-  // Pins what fits `bytes` of shared memory.
+  // Pins as many nodes as fit `bytes` of shared memory.
   void PinUpTo(size_t bytes, Pinning pinning) {
     const size_t all = layout.first_node(layout.levels());
     const size_t fits = std::min(bytes / (sizeof(Key) * kNodeKeys), all);
@@ -65,7 +65,7 @@ struct PivotSearcher {
     for (int i = 0; i < kQueries; ++i) slots[i] = static_cast<uint32_t>(first[i] + less[i]);
   }
 
-  // A pair's row id has come with its key.
+  // With pairs, the row id was read together with its key.
   template <int kQueries>
   __device__ void FirstRows(const Key (&queries)[kQueries], RowId (&row_ids)[kQueries],
                             const void* pinned) const {
@@ -76,7 +76,7 @@ struct PivotSearcher {
     CompareBlocks<kQueries>(queries, first, parts, less);
 #pragma unroll
     for (int i = 0; i < kQueries; ++i) {
-      const RowId row_id = parts[i].RowAt(less[i], queries[i]);  // by all lanes of the warp
+      const RowId row_id = parts[i].RowAt(less[i], queries[i]);  // called by all lanes of the warp
       row_ids[i] = first[i] + less[i] < layout.entries() ? row_id : kNoRow;
     }
     if constexpr (kLayout == EntryLayout::kSoA) {
@@ -101,11 +101,11 @@ struct PivotSearcher {
   using PivotPart = typename Node::template Part<KeysView<Key>>;
   using LeafPart = typename Node::template Part<EntryView<Key, kLayout>>;
 
-  // The first entries of the blocks of the lower bounds.
+  // Finds the first entries of the blocks that contain the lower bounds.
   template <int kQueries>
   __device__ void FindBlocks(const Key (&queries)[kQueries], uint64_t (&first)[kQueries],
                              const void* pinned) const {
-    uint32_t nodes[kQueries] = {};  // of a level
+    uint32_t nodes[kQueries] = {};  // within a level
     int level = 0;
     if (pinned != nullptr) level = SearchPinned<kQueries>(queries, nodes, pinned);
     for (; level < layout.levels(); ++level) {
@@ -119,7 +119,7 @@ struct PivotSearcher {
     if (layout.partition_blocks() > 1) SearchPartitions<kQueries>(queries, first);
   }
 
-  // Goes down a level; load(node, part) reads a node of it.
+  // Descends one level; load(node, part) reads a node of it.
   template <int kQueries, typename Load>
   __device__ static void Descend(const Key (&queries)[kQueries], uint32_t (&nodes)[kQueries],
                                  Load load) {
@@ -132,7 +132,7 @@ struct PivotSearcher {
     for (int i = 0; i < kQueries; ++i) nodes[i] = nodes[i] * kFanOut + less[i];
   }
 
-  // The levels that are pinned; returns the next one.
+  // Executes the pinned levels; returns the next level.
   template <int kQueries>
   __device__ int SearchPinned(const Key (&queries)[kQueries], uint32_t (&nodes)[kQueries],
                               const void* shared) const {
@@ -151,8 +151,8 @@ struct PivotSearcher {
     return pinned_levels + 1;
   }
 
-  // From the first entries of partitions to those of blocks: binary search for the first block
-  // whose last key is not below.
+  // Moves from the first entries of partitions to those of blocks. A binary search finds the first
+  // block whose last key is not less than the query.
   template <int kQueries>
   __device__ void SearchPartitions(const Key (&queries)[kQueries],
                                    uint64_t (&first)[kQueries]) const {
@@ -170,7 +170,7 @@ struct PivotSearcher {
     }
   }
 
-  // Compares with blocks of entries. Nothing else of their lines is wanted, if loads are whole.
+  // Compares with blocks of entries. If loads are whole, the rest of their lines is not needed.
   template <int kQueries>
   __device__ void CompareBlocks(const Key (&queries)[kQueries], const uint64_t (&first)[kQueries],
                                 LeafPart (&parts)[kQueries], uint32_t (&less)[kQueries]) const {

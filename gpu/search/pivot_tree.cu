@@ -92,7 +92,7 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildPivotTree(DeviceRun<Key> run,
       return Build<Key, 33>(std::move(run), options, stream);
     default:
       return absl::InvalidArgumentError(
-          absl::StrFormat("a pivot tree: a fan-out of %d, not 2, 9, 17 or 33", options.fan_out));
+          absl::StrFormat("pivot tree: fan-out: got %d, expected 2, 9, 17 or 33", options.fan_out));
   }
 }
 

@@ -12,20 +12,20 @@
 namespace cairn::gpu {
 
 struct PivotTreeOptions {
-  // As IsSearchFanOut: eight keys and row ids are a line of 64 bytes.
+  // See IsSearchFanOut: eight keys with their row ids are a line of 64 bytes.
   int fan_out = 9;
-  // Levels of pivots; as many as there can be, but for a fan-out of 2, where the last four are
-  // left out, if negative.
+  // Levels of pivots. If negative, the maximum, except for a fan-out of 2, where the last four
+  // levels are omitted.
   int levels = -1;
-  // Pairs: a lookup finds the row id beside its key, in a line that it has read anyway. Columns
-  // make ranges faster, which then read no keys.
+  // With pairs, a lookup finds the row id next to its key, in a line that it reads anyway. Columns
+  // make ranges faster, because these then read no keys.
   EntryLayout layout = EntryLayout::kAoS;
 };
 
 // A run's entries with a buffer of pivots above them (gpu/layout/pivot_layout.h): AO+PB+BS and
 // AO+PB+KS of Henneberg and Schuhknecht, "Is Binary Search Really All You Need?" (2025). The buffer
-// takes one part in fan_out - 1 of the keys' bytes. InvalidArgument for another fan-out. Enqueued
-// on `stream`.
+// takes about 1 / (fan_out - 1) of the keys' bytes. Enqueued on `stream`. Errors: InvalidArgument
+// for any other fan-out.
 template <typename Key>
 absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildPivotTree(DeviceRun<Key> run,
                                                             const PivotTreeOptions& options,

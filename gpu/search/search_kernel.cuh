@@ -16,56 +16,57 @@
 #include "gpu/runtime/shared_memory.h"
 #include "index/machine/status_macros.h"
 
-// The kernel that answers a batch of point queries with any structure that one thread, or a group
-// of lanes, can search. A structure brings a searcher, a plain struct that the kernel takes by
+// The kernel that executes a batch of point queries with any structure that one thread, or a group
+// of lanes, can search. A structure provides a searcher, a plain struct that the kernel takes by
 // value:
 //
 //   template <typename Key> struct XSearcher {
 //     using DataType = Key;
-//     using Slot = uint32_t;  // a place in the structure
-//     // Lanes, a power of two up to 32, that answer a query together.
+//     using Slot = uint32_t;  // a position in the structure
+//     // Number of lanes, a power of two up to 32, that execute a query together.
 //     static constexpr int kLanes = 1;
-//     // Shared memory that Pin fills, by the whole block; 0: none.
+//     // Bytes of shared memory that Pin fills, called by the whole block; 0: none.
 //     __host__ __device__ size_t pinned_bytes() const;
 //     __device__ void Pin(void* shared) const;
-//     // The slots of the lower bounds of some queries, whose loads should be in flight together:
-//     // levels outside, queries inside. Whole warps call it, the lanes of a group with the same
-//     // queries, which all get the slots. `pinned` is what Pin filled, or null.
+//     // The slots of the lower bounds of several queries, whose loads should be in flight
+//     // together: the loop over levels is outside, the one over queries inside. Called by whole
+//     // warps; the lanes of a group have the same queries and all get the slots. `pinned` was
+//     // filled by Pin, or is null.
 //     template <int kQueries>
 //     __device__ void LowerBound(const Key (&queries)[kQueries], Slot (&slots)[kQueries],
 //                                const void* pinned) const;
 //     __device__ Position position(Slot) const;  // rank among all entries; their number at the end
-//     __device__ bool Equals(Slot, Key) const;   // whether an entry is there, and has this key
+//     __device__ bool Equals(Slot, Key) const;   // whether the slot has an entry with this key
 //     __device__ RowId row_id(Slot) const;       // requires Equals
-//     // Optional, for searchers to which row ids come with keys: the first rows, or kNoRow.
+//     // Optional, for searchers that read row ids together with keys: the first rows, or kNoRow.
 //     template <int kQueries>
 //     __device__ void FirstRows(const Key (&queries)[kQueries], RowId (&row_ids)[kQueries],
 //                               const void* pinned) const;
 //   };
 //
-// The optimisations are those of Henneberg and Schuhknecht, "Is Binary Search Really All You Need?"
+// The optimizations are those of Henneberg and Schuhknecht, "Is Binary Search Really All You Need?"
 // (2025), section 4: scheduling and block shapes (4.1), pinning (4.2), reordering (4.3).
 
 namespace cairn::gpu {
 
-// What stays in shared memory while a block searches (section 4.2). The searcher knows how much
-// fits; without pinning, LowerBound is compiled for a null `pinned`.
+// The data that stays in shared memory while a block searches (section 4.2). The searcher
+// determines how much fits. Without pinning, LowerBound is compiled for a null `pinned`.
 enum class Pinning : uint8_t {
   kNone,
-  kSteps,  // what the first so many steps read
-  kFull,   // and part of what the next one does
+  kSteps,  // the data that the first steps read
+  kFull,   // in addition, part of the data that the next step reads
 };
 
 // How a block orders the queries that it has in registers (section 4.3).
 enum class Reorder : uint8_t {
-  kNone,     // as they come
-  kLookups,  // by key; results are scattered to their places
-  kDouble,   // by key; results are put back in order in shared memory
+  kNone,     // in the caller's order
+  kLookups,  // by key; results are scattered to their positions
+  kDouble,   // by key; results are restored to the caller's order in shared memory
 };
 
-// What is compiled in: threads of a block, a multiple of 32; queries of a thread, in its registers
-// (at most 65536 a block); how many of these, or of a group's where kLanes > 1, are in flight at
-// once.
+// Compile-time parameters: threads per block, a multiple of 32; queries per thread, kept in
+// registers (at most 65536 per block); and how many queries of a thread, or of a group if kLanes >
+// 1, are in flight at once.
 template <int kThreadsOfBlock, int kQueriesOfThread = 1, int kAtOnce = kQueriesOfThread,
           Reorder kOrder = Reorder::kNone, Pinning kPins = Pinning::kNone>
 struct SearchPolicy {
@@ -76,16 +77,16 @@ struct SearchPolicy {
   static constexpr Pinning kPinning = kPins;
 };
 
-// Static scheduling (section 4.1): so many blocks for each multiprocessor, which share the batch.
-// 0: dynamic scheduling, a block for each `threads * queries` of the batch.
+// Static scheduling (section 4.1): this many blocks per multiprocessor share the batch. 0: dynamic
+// scheduling, with one block per `threads * queries` queries of the batch.
 struct SearchSchedule {
   int blocks_per_multiprocessor = 0;
 };
 
 #ifdef __CUDACC__
 
-// The queries that a block has in its registers: query r of thread t is the t + r * threads-th of
-// them, as they come or by key.
+// The queries that a block has in registers: query r of thread t is number t + r * threads among
+// them, in the caller's order or by key.
 template <typename Key, typename Policy>
 class QueryTile {
   static constexpr int kThreads = Policy::kThreads, kQueries = Policy::kQueries;
@@ -102,7 +103,7 @@ class QueryTile {
   static_assert(kThreads % 32 == 0 && kQueries % Policy::kInFlight == 0 && kSize <= 65536);
   using Storage = std::conditional_t<kSorted, SortStorage, NoStorage>;
 
-  // Takes the first `size` of the tile's queries; in place of others stands the greatest key.
+  // Loads the first `size` of the tile's queries; the others get the maximum key.
   __device__ void Load(const Key* queries, int size, Storage& storage) {
 #pragma unroll
     for (int r = 0; r < kQueries; ++r) {
@@ -114,7 +115,7 @@ class QueryTile {
       for (int r = 0; r < kQueries; ++r) {
         places_[r] = static_cast<uint16_t>(r * kThreads + static_cast<int>(threadIdx.x));
       }
-      __syncthreads();  // the storage may hold the tile before
+      __syncthreads();  // the previous tile may still use the storage
       Sort(storage.sort).SortBlockedToStriped(keys_, places_);
     }
   }
@@ -123,7 +124,7 @@ class QueryTile {
     return keys_[r];
   }
 
-  // Gives emit(place, answer) each answer to the first `size` queries.
+  // Calls emit(position, result) for each result of the first `size` queries.
   template <typename Emit>
   __device__ void Store(const uint32_t (&answers)[kQueries], int size, Storage& storage,
                         Emit emit) const {
@@ -154,7 +155,7 @@ concept FindsRows = requires(const Searcher& searcher, const typename Searcher::
   searcher.template FirstRows<1>(keys, row_ids, nullptr);
 };
 
-// The positions of lower bounds, or, where `upper`, upper bounds.
+// The positions of lower bounds, or of upper bounds if `upper`.
 template <typename Searcher, int kQueries>
 __device__ inline void FindPositions(const Searcher& searcher, uint32_t entries, bool upper,
                                      const typename Searcher::DataType (&keys)[kQueries],
@@ -172,7 +173,8 @@ __device__ inline void FindPositions(const Searcher& searcher, uint32_t entries,
   }
 }
 
-// The first rows of keys, or kNoRow; for a question of whether there are any, maybe 0 instead.
+// The first row ids of keys, or kNoRow. With `any`, which only asks whether there is a row, the row
+// id may be 0.
 template <typename Searcher, int kQueries>
 __device__ inline void FindRows(const Searcher& searcher, bool any,
                                 const typename Searcher::DataType (&keys)[kQueries],
@@ -192,7 +194,7 @@ __device__ inline void FindRows(const Searcher& searcher, bool any,
   }
 }
 
-// The answers, as 32-bit numbers, to queries that all lanes of a group have.
+// The results, as 32-bit integers, of queries that all lanes of a group have.
 template <typename Searcher, int kQueries>
 __device__ inline void AnswerTogether(const Searcher& searcher, uint32_t entries, Operation query,
                                       const typename Searcher::DataType (&keys)[kQueries],
@@ -210,8 +212,8 @@ __device__ inline void AnswerTogether(const Searcher& searcher, uint32_t entries
   }
 }
 
-// The answers to each thread's queries. Groups of lanes answer those of one lane
-// after the other, all of a query while what it has read is still near.
+// The results of each thread's queries. A group executes the queries of one lane after another, and
+// completes each query while the data that it read is still in the cache.
 template <typename Searcher, int kQueries>
 __device__ inline void AnswerQueries(const Searcher& searcher, uint32_t entries, Operation query,
                                      const typename Searcher::DataType (&keys)[kQueries],
@@ -279,8 +281,8 @@ __global__ void __launch_bounds__(Policy::kThreads)
   }
 }
 
-// Answers a batch, which must not be empty, of `keys` of the searcher's kind over `entries`
-// entries; results as DeviceIndex::Search's. Enqueues one kernel.
+// Executes a non-empty batch over `entries` entries, with `keys` of the searcher's type; results
+// are those of DeviceIndex::Search. Enqueues one kernel.
 template <typename Policy, typename Searcher>
 absl::Status SearchBatch(const Searcher& searcher, size_t entries, Operation query, DeviceKeys keys,
                          void* results, cudaStream_t stream, SearchSchedule schedule = {}) {

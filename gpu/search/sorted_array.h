@@ -12,14 +12,14 @@
 namespace cairn::gpu {
 
 struct SortedArrayOptions {
-  // Columns: the last reads of a search share more lines, ranges read nothing but row ids, and the
+  // With columns, the last reads of a search share more lines, ranges read only row ids, and the
   // run need not be copied.
   EntryLayout layout = EntryLayout::kSoA;
 };
 
-// Binary search on the run as it is: AO+BS of Henneberg and Schuhknecht, "Is Binary Search Really
-// All You Need?" (2025), section 3.1. No memory beyond
-// the run's, no build; each lookup reads an entry for each bit of the size. Enqueued on `stream`.
+// Binary search on the run itself: AO+BS of Henneberg and Schuhknecht, "Is Binary Search Really All
+// You Need?" (2025), section 3.1. Needs no memory in addition to the run, and no build. Each lookup
+// reads one entry per bit of the size. Enqueued on `stream`.
 template <typename Key>
 absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildSortedArray(DeviceRun<Key> run,
                                                               const SortedArrayOptions& options,

@@ -17,7 +17,7 @@ namespace cairn::gpu {
 namespace {
 
 constexpr size_t kKeysATask = size_t{1} << 16;
-// Of a table of 10^9 keys one seed in some forty is none.
+// For a table of 10^9 keys, about one seed in forty fails.
 constexpr uint64_t kMaxSeeds = 4;
 
 uint64_t HashOf(std::string_view key, uint64_t seed) {
@@ -43,7 +43,7 @@ absl::StatusOr<std::optional<StringHash>> StringHash::Build(const DistinctString
     });
     const auto table = PilotTable::Build(hashes.span(), begins.first(keys.size()), threads);
     if (!table.has_value()) continue;
-    const WaitsAtEnd waits(stream);  // for copies out of the table
+    const WaitsAtEnd waits(stream);  // for copies from the table
     StringHash hash;
     hash.seed_ = seed;
     hash.part_slots_ = table->part_slots();

@@ -16,7 +16,7 @@
 
 namespace cairn::gpu {
 
-// What lookups by hash read, in device memory (index/strings/pilot_table.h).
+// The data that lookups by hash read, in device memory (index/strings/pilot_table.h).
 struct StringHashView {
   const uint8_t* pilots = nullptr;
   const uint32_t* slots = nullptr;  // the unit at which a record begins
@@ -24,26 +24,27 @@ struct StringHashView {
   uint32_t part_slots = 0;
   uint64_t seed = 0;
   StringRecordsView records;
-  size_t longest = 0;  // key, in bytes
+  size_t longest = 0;  // length of the longest key, in bytes
 };
 
-// A perfect hash of distinct keys to their records, for lookups of whole keys: a lookup reads a
-// pilot, which mostly stays in the second-level cache, a slot, and the record. Takes 5 bytes a key.
+// A perfect hash from distinct keys to their records, for full-key lookups. A lookup reads a pilot,
+// which is mostly in the second-level cache, a slot, and the record. Takes 5 bytes per key.
 class StringHash {
  public:
-  // The table's host memory is freed before this returns. `begins` are StringRecords'. None where
-  // no seed that is tried gives a table, which takes keys that were made so. Waits. Throws
-  // std::bad_alloc; ResourceExhausted where the device's memory does not suffice.
+  // Builds the hash. The table's host memory is freed before this returns. `begins` are those of
+  // StringRecords. Returns nullopt if no tried seed gives a table, which happens only with
+  // adversarial keys. Waits. Errors: ResourceExhausted if device memory runs out. Throws
+  // std::bad_alloc.
   static absl::StatusOr<std::optional<StringHash>> Build(const DistinctStrings& keys,
                                                          absl::Span<const uint32_t> begins,
                                                          int threads, cudaStream_t stream);
-  // At most this much of the device's memory for so many keys.
+  // Upper bound of the device memory for `keys` keys.
   static uint64_t MostBytesFor(size_t keys);
 
-  // `records` and `longest` are left to the caller.
+  // The caller must set `records` and `longest`.
   StringHashView view() const;
   uint64_t memory_bytes() const { return pilots_.bytes() + slots_.bytes(); }
-  // Memory is freed behind all uses from now on.
+  // From now on, the memory is freed after all uses.
   void Detach();
 
  private:
@@ -53,7 +54,7 @@ class StringHash {
   uint64_t seed_ = 0;
 };
 
-// Enqueues the search for a batch of keys of bytes; the answer is kRow or kFound.
+// Enqueues the search for a batch of byte-string keys; `answer` must be kRow or kFound.
 absl::Status SearchStringHash(const StringHashView& hash, StringAnswer answer, DeviceKeys keys,
                               void* results, cudaStream_t stream);
 

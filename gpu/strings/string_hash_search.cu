@@ -10,13 +10,13 @@
 namespace cairn::gpu {
 namespace {
 
-// Queries of a group in flight, which wait for memory together: of long ones there is enough to
-// wait for as it is.
+// Queries of a group that are in flight and wait for memory together. A single long query already
+// has enough reads in flight.
 constexpr int QueriesInFlight(int chunks) {
   return chunks == kFewChunks ? 2 : 1;
 }
 
-// The hash of a query. By a warp; the same in all lanes of a group.
+// The hash of a query. Called by a warp; the same in all lanes of a group.
 template <int kChunks>
 __device__ uint64_t HashOf(const StringQuery& query, const QueryUnits<kChunks>& units, int lane,
                            uint64_t seed) {
@@ -37,7 +37,7 @@ __device__ uint64_t HashOf(const StringQuery& query, const QueryUnits<kChunks>& 
   return FinishHash(sum, query.length);
 }
 
-// A group takes kQueries queries that follow each other.
+// A group takes kQueries consecutive queries.
 template <int kChunks>
 __global__ void __launch_bounds__(kStringThreads)
     FindByHash(StringHashView hash, StringQueries batch) {
@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(kStringThreads)
   const int lane = threadIdx.x % kGroupLanes;
   const int shift = threadIdx.x % 32 / kGroupLanes * kGroupLanes;
   const uint32_t first = (blockIdx.x * kStringThreads + threadIdx.x) / kGroupLanes * kQueries;
-  if (first - shift / kGroupLanes * kQueries >= batch.size) return;  // the whole warp's
+  if (first - shift / kGroupLanes * kQueries >= batch.size) return;  // true for the whole warp
 
   StringQuery queries[kQueries];
   uint64_t hashes[kQueries];

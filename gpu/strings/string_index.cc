@@ -54,17 +54,17 @@ class StringIndex : public DeviceIndex {
   DeviceBuffer<StringNode> nodes_;
   DeviceBuffer<uint32_t> root_, root_bits_;
   std::optional<StringHash> hash_;
-  // Where keys repeat.
+  // Used if keys repeat.
   DeviceBuffer<Position> first_positions_;
   DeviceBuffer<RowId> row_ids_;
   const bool wants_hash_;
 };
 
-// What keeps a run that is not empty from being indexed, before memory is taken.
+// Checks whether a non-empty run can be indexed, before memory is allocated.
 absl::Status CheckStrings(const SortedRun& run, const DistinctStrings& keys) {
-  if (!keys.ascend()) return absl::DataLossError("the keys of a run are not in order");
+  if (!keys.ascend()) return absl::DataLossError("the keys of a run are not sorted");
   if (std::find(run.row_ids().begin(), run.row_ids().end(), kNoRow) != run.row_ids().end()) {
-    return absl::DataLossError("an entry of a run has no row");
+    return absl::DataLossError("an entry of a run has no row id");
   }
   return StringRecords::CheckKeys(keys);
 }
@@ -89,7 +89,7 @@ absl::Status StringIndex::Build(const SortedRun& run, int threads, cudaStream_t 
     status = Upload(positions, &first_positions_, stream);
     if (status.ok()) status = Upload(run.row_ids(), &row_ids_, stream);
   }
-  // Whatever has been enqueued reads memory of this function's.
+  // The enqueued work reads memory of this function.
   const cudaError_t waited = cudaStreamSynchronize(stream);
   RETURN_IF_ERROR(status);
   CAIRN_RETURN_IF_CUDA_FAILS(waited);
@@ -174,8 +174,8 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildStringIndex(const SortedRun& r
   int device = 0;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&device));
   auto index = std::make_unique<StringIndex>(run.size(), device, options.hash);
-  RETURN_IF_ERROR(
-      Guarded("building an index of strings", [&] { return index->Build(run, threads, stream); }));
+  RETURN_IF_ERROR(Guarded("building an index of byte-string keys",
+                          [&] { return index->Build(run, threads, stream); }));
   return std::unique_ptr<DeviceIndex>(std::move(index));
 }
 

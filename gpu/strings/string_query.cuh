@@ -11,43 +11,44 @@
 
 namespace cairn::gpu {
 
-// A query of bytes, searched by four lanes of a warp that all hold it, its *group*.
-// Groups of a warp go on together, so whatever says "by a warp" is called by all its
-// lanes.
+// A byte-string query, searched by four lanes of a warp that all hold it, its *group*. The groups
+// of a warp run in lockstep, so all functions documented as "called by a warp" must be called by
+// all of its lanes.
 inline constexpr int kGroupLanes = 4;
-inline constexpr int kStringThreads = 256;  // of a block
+inline constexpr int kStringThreads = 256;  // per block
 inline constexpr unsigned kAllLanes = 0xffffffffu;
 
-// Chunks of 32 bytes of a record, row id and length included, that are read at once.
+// Chunks of 32 bytes of a record, including row id and length, that are read at once.
 inline constexpr int kFewChunks = 1, kMaxChunks = 3;
 inline constexpr size_t kFewChunkBytes = kFewChunks * 32 - 8;  // of the key
 inline constexpr size_t kMaxChunkBytes = kMaxChunks * 32 - 8;
 
-// Which bits of a ballot are the group's, from `shift` on.
+// The bits of a ballot that belong to the group, which starts at `shift`.
 __device__ inline uint32_t OfGroup(uint32_t ballot, int shift) {
   return ballot >> shift & 0xF;
 }
 
-// The bit at which two keys differ first, where there is none.
+// As the first bit at which two keys differ: there is none.
 inline constexpr uint32_t kSameBits = UINT32_MAX;
-// Stands for all bits from there on: no node looks at any of them, no key has any that is set.
+// Represents all bits from there on: no node tests any of them, and no key has any of them set.
 inline constexpr uint32_t kFarBit = UINT32_MAX - 1;
 
 struct StringQuery {
   const uint8_t* bytes;
   uint32_t length;
-  // What bits behind the end are: 0, or 1 for what is behind all keys that start with the query.
+  // The value of bits past the end: 0, or 1 for the position after all keys that start with the
+  // query.
   uint32_t behind;
 
-  // A unit behind the end.
+  // A unit past the end.
   __device__ uint64_t Filler() const { return behind != 0 ? ~uint64_t{0} : 0; }
   __device__ uint32_t Bit(uint32_t bit) const {
     const uint32_t byte = bit >> 3;
     return byte < length ? __ldg(bytes + byte) >> (7 - (bit & 7)) & 1 : behind;
   }
 
-  // Bytes 8 unit to 8 unit + 7, as the machine's integer. Reads whole words of four bytes, but none
-  // without a byte of the query.
+  // Bytes 8 unit to 8 unit + 7, as a native integer. Reads whole words of four bytes, but only
+  // words with a byte of the query.
   __device__ uint64_t Unit(uint32_t unit) const {
     const uint64_t filler = Filler();
     const uint64_t first = uint64_t{unit} * 8;
@@ -65,7 +66,7 @@ struct StringQuery {
     return (unit_bytes & taken) | (filler & ~taken);
   }
 
-  // Units of a record of this key, the first of which is row id and length.
+  // Units of a record with this key; the first one holds row id and length.
   __device__ uint32_t Units() const {
     return 1 + static_cast<uint32_t>((uint64_t{length} + 7) / 8);
   }
@@ -78,11 +79,11 @@ struct StringQueries {
   uint32_t size;
   StringAnswer answer;
   void* results;
-  Position* ends;  // of kRange
+  Position* ends;  // for kRange
 
-  // What bits behind the queries' ends are.
+  // The value of bits past the queries' ends.
   __device__ uint32_t BitsBehind() const { return answer == StringAnswer::kPrefixEnd ? 1 : 0; }
-  // Where a query's bytes are; the last one's for those behind it.
+  // The location of a query's bytes; queries past the last have those of the last.
   struct Extent {
     uint32_t begin, end;
   };
@@ -94,12 +95,12 @@ struct StringQueries {
     return {reinterpret_cast<const uint8_t*>(bytes) + extent.begin, extent.end - extent.begin,
             bits_behind};
   }
-  // Brings a query's first bytes to the first-level cache; by a group.
+  // Prefetches a query's first bytes to the first-level cache; called by a group.
   __device__ void Prefetch(const Extent& extent, int lane) const {
     const uint32_t at = extent.begin + 32 * static_cast<uint32_t>(lane);
     if (at < extent.end) asm volatile("prefetch.global.L1 [%0];" ::"l"(bytes + at));
   }
-  // The answer of a point query: whether it is there, and its row.
+  // Writes the result of a point query: whether the key exists, or its row id.
   __device__ void Write(uint32_t i, bool found, RowId row) const {
     if (answer == StringAnswer::kRow) {
       __stcs(static_cast<RowId*>(results) + i, found ? row : kNoRow);
@@ -109,8 +110,8 @@ struct StringQueries {
   }
 };
 
-// Calls search(some) for the queries of a batch, so many at a time that their numbers, and those of
-// some behind the last one, are of 32 bits.
+// Calls search(some) for parts of a batch, small enough that query numbers, and those of some
+// queries past the last one, fit 32 bits.
 template <typename Search>
 absl::Status SearchInParts(DeviceKeys keys, StringAnswer answer, void* results, Position* ends,
                            Search search) {
@@ -125,9 +126,9 @@ absl::Status SearchInParts(DeviceKeys keys, StringAnswer answer, void* results, 
   return absl::OkStatus();
 }
 
-// How what one query in many reads is loaded: past the first-level cache, and for the tree, whose
-// nodes are to stay there, so that it leaves the second-level cache first: URLs 6% faster on an
-// H200, but for the hash 4 to 9% slower.
+// How data that only one query in many reads is loaded: without using the first-level cache. For
+// the tree, whose nodes should stay in the second-level cache, it also leaves that cache first: 6%
+// faster for URLs on an H200. For the hash, that would be 4 to 9% slower.
 enum class RecordLoad : uint8_t { kStays, kLeavesFirst };
 
 template <RecordLoad kLoad>
@@ -155,8 +156,8 @@ __device__ inline uint64_t BigEndian(uint64_t unit) {
   return uint64_t{__byte_perm(low, 0, 0x0123)} << 32 | __byte_perm(high, 0, 0x0123);
 }
 
-// A lane's units of the first kChunks * 32 bytes of a query's record, whose first unit is left 0,
-// and which units of these there are.
+// A lane's units of the first kChunks * 32 bytes of a query's record; the first unit stays 0. Also
+// records how many units there are.
 template <int kChunks>
 struct QueryUnits {
   uint64_t units[kChunks];
@@ -171,7 +172,7 @@ struct QueryUnits {
   }
 };
 
-// A lane's units of the same of a record.
+// A lane's units of the same part of a record.
 template <int kChunks, RecordLoad kLoad>
 struct RecordUnits {
   uint64_t units[kChunks];
@@ -185,8 +186,8 @@ struct RecordUnits {
   }
 };
 
-// Whether a record, of which `key` has been read, is of the query. By a warp; more is read where
-// these agree.
+// Whether a record, whose `key` has been read, has the query's key. Called by a warp. Reads more
+// units if the first ones agree.
 template <int kChunks, RecordLoad kLoad>
 __device__ bool IsQuery(const StringQuery& query, const QueryUnits<kChunks>& wanted,
                         const uint64_t* record, const RecordUnits<kChunks, kLoad>& key, int lane,
@@ -205,23 +206,23 @@ __device__ bool IsQuery(const StringQuery& query, const QueryUnits<kChunks>& wan
   return same;
 }
 
-// Where a query and a record's key differ first.
+// The first difference between a query and a record's key.
 struct StringDifference {
-  uint32_t bit;     // kSameBits where they do not
-  uint32_t length;  // the key's
+  uint32_t bit;     // kSameBits if all bits agree
+  uint32_t length;  // of the key
 
-  // Whether the query is the key.
+  // Whether the query equals the key.
   __device__ bool None(const StringQuery& query) const {
     return bit == kSameBits && length == query.length;
   }
-  // Whether the query is behind the key, which is not the query.
+  // Whether the query is after the key. The two must differ.
   __device__ bool QueryIsBehind(const StringQuery& query) const {
     if (bit == kSameBits) return query.length > length;
     return bit == kFarBit || query.Bit(bit) != 0;
   }
 };
 
-// For the tree. By a warp; the same in all lanes of a group.
+// For the tree. Called by a warp; the same in all lanes of a group.
 template <int kChunks>
 __device__ StringDifference DifferenceFrom(const StringQuery& query,
                                            const QueryUnits<kChunks>& wanted,
@@ -233,7 +234,8 @@ __device__ StringDifference DifferenceFrom(const StringQuery& query,
   found.bit = kSameBits;
   const uint32_t key_units = 1 + (found.length + 7) / 8;
 
-  // The first units, from `unit` on, in which some lane sees a difference, and what this one sees.
+  // The first units, from `unit` on, in which some lane finds a difference, and this lane's
+  // difference.
   uint32_t unit = 0, lanes = 0;
   uint64_t differing = 0;
   const auto look = [&](uint64_t bits, uint32_t first_unit) {
@@ -251,8 +253,8 @@ __device__ StringDifference DifferenceFrom(const StringQuery& query,
     if (j > 0 && j < wanted.size) bits = (j < key_units ? key.units[c] : 0) ^ wanted.units[c];
     look(bits, first);
   }
-  // Behind the query, if that is the shorter one, and behind what is read at once. Ones behind its
-  // end differ from the zeros behind the key's.
+  // Continues past the end of the query, if that is shorter, and past the units that were read at
+  // once. Ones past the query's end differ from the zeros past the key's end.
   const uint32_t units = max(wanted.size, key_units + query.behind);
   for (uint32_t next = min(static_cast<uint32_t>(kChunks * kGroupLanes), wanted.size);
        __any_sync(kAllLanes, lanes == 0 && next < units); next += kGroupLanes) {

@@ -16,7 +16,7 @@ namespace cairn::gpu {
 namespace {
 
 constexpr size_t kRecordsATask = size_t{1} << 14;
-// Of either half of what records are made in, while the other's are on their way.
+// Units in each half of the staging buffer; one half is filled while the other is copied.
 constexpr size_t kStagedUnits = size_t{2} << 20;
 
 constexpr uint64_t UnitsFor(uint64_t key_bytes) {
@@ -30,7 +30,7 @@ void WriteRecord(std::string_view key, RowId row_id, uint64_t* record) {
   std::memcpy(record + 1, key.data(), key.size());
 }
 
-// Where records begin, and the last one ends.
+// The beginning of each record, and the end of the last.
 AlignedBuffer<uint32_t> FindBegins(const DistinctStrings& keys, int threads) {
   AlignedBuffer<uint32_t> begins(keys.size() + 1);
   const size_t tasks = (keys.size() + kRecordsATask - 1) / kRecordsATask;
@@ -64,10 +64,11 @@ uint64_t AllUnits(const DistinctStrings& keys) {
 
 absl::Status StringRecords::CheckKeys(const DistinctStrings& keys) {
   if (keys.longest() <= kMaxKeyBytes && AllUnits(keys) <= kMaxUnits) return absl::OkStatus();
-  return absl::UnimplementedError(absl::StrFormat(
-      "a GPU takes keys of up to %d bytes, and with 8 bytes each 32 GiB of them; the longest has "
-      "%d, all have %d",
-      kMaxKeyBytes, keys.longest(), AllUnits(keys) * sizeof(uint64_t)));
+  return absl::UnimplementedError(
+      absl::StrFormat("byte-string keys on a GPU: expected up to %d bytes per key and 32 GiB in "
+                      "total; the longest has "
+                      "%d bytes, all have %d",
+                      kMaxKeyBytes, keys.longest(), AllUnits(keys) * sizeof(uint64_t)));
 }
 
 uint64_t StringRecords::BytesFor(const DistinctStrings& keys) {
@@ -95,7 +96,7 @@ absl::StatusOr<StringRecords> StringRecords::Upload(const DistinctStrings& keys,
   bool second = false;
   for (size_t first = 0; first < keys.size(); second = !second) {
     uint64_t* const staged = reinterpret_cast<uint64_t*>(pinned.data()) + (second ? half : 0);
-    // As many records as go in.
+    // As many records as fit.
     const uint64_t begin = begins[first];
     const auto behind = begins.span().subspan(first + 1);
     const size_t count = static_cast<size_t>(
@@ -106,7 +107,7 @@ absl::StatusOr<StringRecords> StringRecords::Upload(const DistinctStrings& keys,
         WriteRecord(keys[i], row_ids[keys.FirstPosition(i)], staged + (begins[i] - begin));
       }
     });
-    // What the other half held has arrived then, and it may be written anew.
+    // The copy from the other half is then complete, and it can be overwritten.
     CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
     CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(records.units_.data() + begin, staged,
                                                (begins[first + count] - begin) * sizeof(uint64_t),

@@ -12,28 +12,28 @@
 
 namespace cairn::gpu {
 
-// What searches of a tree of partial keys read, in device memory.
+// The data that searches of a tree of partial keys read, in device memory.
 struct StringTreeView {
   const StringNode* nodes = nullptr;
   const uint32_t* root = nullptr;       // partial key -> node
   const uint32_t* root_bits = nullptr;  // StringTree::root_bits
   bool ties = false;                    // StringTree::ties
   StringRecordsView records;
-  const Position* first_positions = nullptr;  // DistinctStrings; null where keys do not repeat
-  size_t longest = 0;                         // key, in bytes
+  const Position* first_positions = nullptr;  // DistinctStrings; null if keys do not repeat
+  size_t longest = 0;                         // length of the longest key, in bytes
 };
 
-// What is asked of a batch of byte strings.
+// The result type of a batch of byte strings.
 enum class StringAnswer : uint8_t {
-  kRow,         // RowId: of the first entry of the key, or kNoRow
+  kRow,         // RowId: the key's first row id, or kNoRow
   kFound,       // bool
-  kRange,       // Position: the lower bound, and to `ends` the upper one
-  kLowerBound,  // Position: how many entries are less,
-  kUpperBound,  // not greater,
-  kPrefixEnd,   // neither greater nor start with it
+  kRange,       // Position: the lower bound, and in `ends` the upper bound
+  kLowerBound,  // Position: the number of entries that are less
+  kUpperBound,  // Position: the number of entries that are not greater
+  kPrefixEnd,   // Position: the number of entries that are less or start with the query
 };
 
-// Enqueues the search for a batch of keys of bytes; the results are of the answer's type. `ends` is
+// Enqueues the search for a batch of byte-string keys; `results` has the answer's type. `ends` is
 // for kRange.
 absl::Status SearchStringTree(const StringTreeView& tree, StringAnswer answer, DeviceKeys keys,
                               void* results, Position* ends, cudaStream_t stream);

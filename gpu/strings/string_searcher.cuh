@@ -8,15 +8,15 @@
 
 namespace cairn::gpu {
 
-// How four lanes go down a tree of partial keys: where the bits of a query come from, and what a
-// node does with them.
+// How four lanes descend a tree of partial keys: the sources of a query's bits, and the search
+// within a node.
 
 inline constexpr int kGroupsInBlock = kStringThreads / kGroupLanes;
 
-// A slot of a node, where a query came to.
+// A slot of a node that a query has reached.
 struct Place {
   uint32_t node;
-  uint32_t base, meta;  // the node's words 1 and 2
+  uint32_t base, meta;  // words 1 and 2 of the node
   uint32_t slot;
 
   __device__ bool in_leaf() const { return (meta & StringNode::kLeaf) != 0; }
@@ -26,8 +26,8 @@ struct Place {
   __device__ uint32_t key() const { return base + slot; }
 };
 
-// The bits of a group's query, for a tree none of whose nodes looks at any behind kChunks * 32 - 8
-// bytes: in shared memory, as words whose highest bit is the first. A bit is a load and a shift.
+// The bits of a group's query, for a tree whose nodes test no bits past kChunks * 32 - 8 bytes: in
+// shared memory, as words whose highest bit is the first. Reading a bit is a load and a shift.
 template <int kChunks>
 class StagedBits {
  public:
@@ -36,7 +36,7 @@ class StagedBits {
 
   __device__ StagedBits(const StringQuery& query, const QueryUnits<kChunks>& units, int lane) {
     __shared__ uint32_t
-        staged[kGroupsInBlock][8 * kChunks + 1];  // odd: groups begin at other banks
+        staged[kGroupsInBlock][8 * kChunks + 1];  // odd, so that groups begin at different banks
     uint32_t* const words = staged[threadIdx.x / kGroupLanes];
     __syncwarp();
 #pragma unroll
@@ -58,7 +58,7 @@ class StagedBits {
   const uint32_t* words_;
 };
 
-// The same where the query is: for longer keys.
+// The same, read from the query itself, for longer keys.
 template <int kChunks>
 class QueryBits {
  public:
@@ -71,8 +71,8 @@ class QueryBits {
   const StringQuery& query_;
 };
 
-// The bits of a query before `end`, then zeros or ones: the least, or the greatest, key that starts
-// with them.
+// The bits of a query before `end`, followed by zeros or ones: the minimum or maximum key with this
+// prefix.
 template <typename Bits>
 struct PrefixBits {
   static constexpr bool kFar = Bits::kFar;
@@ -85,13 +85,13 @@ struct PrefixBits {
   }
 };
 
-// A warp's part in a search: which lane of its group a thread is, and where the group's lanes
-// begin.
+// A warp's state in a search: the lane of the thread within its group, and the first lane of the
+// group.
 struct Searcher {
   const StringTreeView& tree;
   const int lane, shift;
-  uint32_t root_bits[6];     // of places lane, lane + 4, …
-  uint32_t root_places = 0;  // which of these there are
+  uint32_t root_bits[6];     // of bits lane, lane + 4, … of a partial key
+  uint32_t root_places = 0;  // which of these exist
 
   __device__ explicit Searcher(const StringTreeView& view)
       : tree(view),
@@ -105,7 +105,7 @@ struct Searcher {
     }
   }
 
-  // All of what follows by a warp; the same in all lanes of a group.
+  // All functions below are called by a warp; results are the same in all lanes of a group.
 
   // The node that the root leads to.
   template <typename Bits>
@@ -119,7 +119,7 @@ struct Searcher {
     return __ldg(tree.root + partial);
   }
 
-  // The last slot of the node whose sparse partial key is in the query's.
+  // The last slot of the node whose sparse partial key is a subset of the query's.
   template <typename Bits>
   __device__ Place Visit(uint32_t node, const Bits& bits) const {
     uint4 chunk = __ldg(reinterpret_cast<const uint4*>(tree.nodes + node) + lane);
@@ -137,16 +137,17 @@ struct Searcher {
     partial <<= 4 * lane;
     partial |= __shfl_xor_sync(kAllLanes, partial, 1, kGroupLanes);
     partial |= __shfl_xor_sync(kAllLanes, partial, 2, kGroupLanes);
-    partial &= 0x7FFF;  // there is no place 15
-    // Halves of words: a slot qualifies where all its bits are in the partial key. Those of the
-    // first chunk that are none are made not to.
+    partial &= 0x7FFF;  // there is no bit 15
+    // Works on half words: a slot qualifies if all its bits are in the partial key. The half words
+    // of the first chunk that are not slots are changed so that they never qualify.
     const uint32_t absent = ~(partial | partial << 16);
     if (lane == 0) {
       chunk.y = chunk.z = uint32_t{kTied} << 16 | kTied;
       chunk.w |= kTied;
     }
     const uint32_t words[3] = {chunk.y & absent, chunk.z & absent, chunk.w & absent};
-    uint32_t zero = 0;  // bits 13 to 15: the slots in low halves; 29 to 31: those in high ones
+    // Bits 13 to 15: the slots in low halves; bits 29 to 31: those in high halves.
+    uint32_t zero = 0;
 #pragma unroll
     for (int j = 0; j < 3; ++j) {
       const uint32_t halves = ~(((words[j] & 0x7FFF7FFFu) + 0x7FFF7FFFu) | words[j]) & 0x80008000u;

@@ -15,10 +15,10 @@ namespace {
 // Entries that one task reads.
 constexpr size_t kEntriesATask = size_t{1} << 16;
 
-// Bits in ascending order, as many as a root or a node can look at.
+// Ascending bits, as many as a root or a node can test.
 class BitSet {
  public:
-  // At most `most` bits, none more than `span` behind the first.
+  // At most `most` bits, all within `span` of the first one.
   BitSet(size_t most, uint32_t span) : most_(most), span_(span) {}
 
   bool Add(uint32_t bit) {
@@ -38,7 +38,7 @@ class BitSet {
     const auto at = std::lower_bound(bits_, bits_ + size_, bit) - bits_;
     return uint32_t{1} << (size_ - 1 - static_cast<size_t>(at));
   }
-  // The bit at the place of value 1 << place.
+  // The bit whose value in a partial key is 1 << place.
   uint32_t at(size_t place) const { return bits_[size_ - 1 - place]; }
   uint32_t first() const { return size_ == 0 ? 0 : bits_[0]; }
 
@@ -49,7 +49,7 @@ class BitSet {
   uint32_t bits_[StringTree::kMaxRootBits];
 };
 
-// What PartialKeyBuilder asks of a tree's nodes.
+// The properties of a tree's nodes that PartialKeyBuilder requires.
 struct Shape {
   using Node = StringNode;
   using Bits = BitSet;
@@ -160,7 +160,7 @@ StringTree BuildStringTree(const DistinctStrings& keys, int threads) {
 }
 
 uint64_t MostStringTreeBytes(size_t keys) {
-  // What the root leads to takes no more than kMaxBytesPerKey, or one node.
+  // The part below each root entry takes at most kMaxBytesPerKey per key, or one node.
   const uint64_t root = uint64_t{1} << PartialKeyBuilder<Shape>::RootBits(keys);
   return keys * Shape::kMaxBytesPerKey + root * (sizeof(StringNode) + sizeof(uint32_t)) +
          sizeof(StringNode) + sizeof(StringTree::root_bits);

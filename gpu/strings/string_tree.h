@@ -23,16 +23,16 @@ class DistinctStrings {
 
   size_t size() const { return first_.size() == 0 ? keys_size_ : first_.size() - 1; }
   std::string_view operator[](size_t i) const { return keys_[FirstPosition(i)]; }
-  // Of key i's entries; the run's size for i = size().
+  // The position of key i's first entry; the run's size for i = size().
   Position FirstPosition(size_t i) const {
     return first_.size() == 0 ? static_cast<Position>(i) : first_[i];
   }
-  // All of these, where keys repeat; else none.
+  // All first positions if keys repeat, otherwise empty.
   absl::Span<const Position> first_positions() const { return first_.span(); }
-  // Of all keys, if they are of one length.
+  // The common length of all keys, if they have the same length.
   const std::optional<uint64_t>& length() const { return keys_.length(); }
   size_t longest() const { return longest_; }
-  uint64_t bytes() const { return bytes_; }  // of all keys, each rounded up to 8
+  uint64_t bytes() const { return bytes_; }  // of all keys, each rounded up to a multiple of 8
   // Whether each key is greater than the one before.
   bool ascend() const { return ascend_; }
 
@@ -45,24 +45,24 @@ class DistinctStrings {
   bool ascend_ = true;
 };
 
-// A tree of partial keys with nodes for the GPU, in memory of the host.
+// A tree of partial keys with nodes for the GPU, in host memory.
 struct StringTree {
   static constexpr int kMaxRootBits = 20;
-  // Stands for no bit: behind any key's end.
+  // Represents no bit: it is past any key's end.
   static constexpr uint32_t kNoRootBit = UINT32_MAX;
 
-  std::array<uint32_t, 24> root_bits;  // of each place of the root's partial keys
+  std::array<uint32_t, 24> root_bits;  // the key's bit for each bit of the root's partial keys
   AlignedBuffer<uint32_t> root;        // partial key -> node
   AlignedBuffer<StringNode> nodes;
-  bool ties = false;  // whether some leaf does not tell all its keys apart
+  bool ties = false;  // whether some leaf does not distinguish all its keys
 };
 
-// Builds the tree over keys, of which there must be some, on up to `threads` threads
-// (index/strings/partial_key_builder.h). Takes 4 to 6 bytes a key for most sets of keys. Throws
+// Builds the tree over keys, at least one, on up to `threads` threads
+// (index/strings/partial_key_builder.h). Takes 4 to 6 bytes per key for most sets of keys. Throws
 // std::bad_alloc.
 StringTree BuildStringTree(const DistinctStrings& keys, int threads);
 
-// At most so many bytes are the tree of any set of so many keys: up to 24.5 a key.
+// Upper bound in bytes of the tree of any set of `keys` keys: up to 24.5 bytes per key.
 uint64_t MostStringTreeBytes(size_t keys);
 
 }  // namespace cairn::gpu

@@ -12,10 +12,12 @@
 namespace cairn::gpu {
 namespace {
 
-// Blocks a multiprocessor: several times what run at once, so that the last ones end together.
+// Blocks per multiprocessor: several times as many as run at once, so that the last ones end
+// together.
 constexpr int kBlocks = 32;
-// Blocks that run at once on a multiprocessor, which bounds a thread's registers. Of 8, 6 and 5, on
-// an H200: 16 digits 13.3, 12.1, 11.3 G/s; lower bounds of URLs, which are longer, 4.2, 4.8, 4.7.
+// Blocks that run at once on a multiprocessor, which limits the registers per thread. With 8, 6 and
+// 5 on an H200: 16 digits 13.3, 12.1, 11.3 G/s; lower bounds of URLs, which are longer, 4.2, 4.8,
+// 4.7.
 constexpr int BlocksAtOnce(int chunks) {
   return chunks == kFewChunks ? 8 : 6;
 }
@@ -27,24 +29,25 @@ struct Again {
   bool ones;
 };
 
-// Those of a batch.
+// The queries of a batch that have to be searched again.
 struct AgainList {
-  Again* queries;   // room for all
-  uint32_t* count;  // starts at 0
+  Again* queries;   // has room for all queries
+  uint32_t* count;  // initially 0
 };
 
-// Where a query is among the keys.
+// The position of a query among the keys.
 struct Found {
-  uint32_t key;  // that of the least key that is not less
-  bool found;    // whether it is the query
-  // The neighbour by which a query is to be placed that is not there, and how it differs.
+  uint32_t key;  // number of the first key that is not less
+  bool found;    // whether that key equals the query
+  // For a query that does not exist: the adjacent key from which its position follows, and how they
+  // differ.
   uint32_t neighbour;
   StringDifference difference;
-  bool placed;  // whether `key` is known without that
+  bool placed;  // whether `key` is known without the adjacent key
 };
 
-// The lower bound among keys [first, last) that are tied, by comparing. By a warp, of which groups
-// that are `active` search.
+// The lower bound among tied keys [first, last), by comparing. Called by a warp; only groups that
+// are `active` search.
 template <int kChunks>
 __device__ Found SearchTies(const Searcher& searcher, const StringQuery& query,
                             const QueryUnits<kChunks>& wanted, uint32_t first, uint32_t last,
@@ -71,9 +74,10 @@ __device__ Found SearchTies(const Searcher& searcher, const StringQuery& query,
   return result;
 }
 
-// Where the keys that start with a prefix of the query begin, or end if it is of ones, if that is
-// in the leaf of `place`, where the prefix leads: the query's lower bound. By a warp, of which
-// groups that are `active` ask. *beyond says that the leaf's end does not tell.
+// The first key that starts with a prefix of the query, or if the prefix is of ones, the end of
+// these keys: the query's lower bound. `place` is where the prefix leads. Called by a warp; only
+// groups that are `active` search. *beyond is set if the result is at the leaf's end, so that the
+// true bound may be outside the leaf.
 template <bool kTies, int kChunks>
 __device__ uint32_t EdgeAt(const Searcher& searcher, const Place& place, const StringQuery& query,
                            const QueryUnits<kChunks>& wanted, bool ones, bool active,
@@ -81,7 +85,7 @@ __device__ uint32_t EdgeAt(const Searcher& searcher, const Place& place, const S
   const uint32_t ties = kTies && active ? searcher.TiesBehind(place) : 0;
   uint32_t edge = ones ? place.key() + ties + 1 : place.key();
   if (kTies && __any_sync(kAllLanes, ties > 0)) {
-    // Some of them may have the prefix, and others not.
+    // Only some of them may have the prefix.
     const Found among =
         SearchTies(searcher, query, wanted, place.key(), place.key() + ties + 1, ties > 0);
     if (ties > 0) edge = among.key;
@@ -98,12 +102,12 @@ __global__ void __launch_bounds__(kStringThreads, BlocksAtOnce(kChunks))
   const int lane = searcher.lane, shift = searcher.shift;
   const uint32_t stride = gridDim.x * kGroupsInBlock;
   const uint32_t group = blockIdx.x * kGroupsInBlock + threadIdx.x / kGroupLanes;
-  // All groups of a warp go on until the first one's queries end.
+  // All groups of a warp continue until the first group's queries end.
   auto extent = batch.ExtentOf(group);
   for (uint32_t i = group; i - shift / kGroupLanes < batch.size; i += stride) {
     const bool asked = i < batch.size;
     const StringQuery query = batch.At(extent, 0);
-    extent = batch.ExtentOf(i + stride);  // of the next, which is asked of memory meanwhile
+    extent = batch.ExtentOf(i + stride);  // of the next query, loaded in advance
     const QueryUnits<kChunks> wanted(query, lane);
     const Place place = searcher.Descend(BitsOf<kChunks>(query, wanted, lane));
     batch.Prefetch(extent, lane);
@@ -126,7 +130,7 @@ __global__ void __launch_bounds__(kStringThreads, BlocksAtOnce(kChunks))
   }
 }
 
-// Writes where a query is: before key `key`, which it is if `found`.
+// Writes the position of a query: before key `key`, which equals it if `found`.
 __device__ inline void WritePosition(const StringTreeView& tree, const StringQueries& batch,
                                      uint32_t query, uint32_t key, bool found) {
   const auto write = [&](Position* to, uint32_t distinct) {
@@ -173,9 +177,9 @@ __global__ void __launch_bounds__(kStringThreads, BlocksAtOnce(kChunks))
         if (ties > 0) at.difference = difference;
       }
     }
-    // Before or behind all keys that share the bits before the first one that differs.
+    // The query is before or after all keys that share the bits before the first difference.
     const bool ones = !at.placed && at.difference.QueryIsBehind(query);
-    if (!at.placed && at.difference.bit == kSameBits) {  // before or behind the neighbour
+    if (!at.placed && at.difference.bit == kSameBits) {  // before or after the adjacent key
       at.key = at.neighbour + (ones ? 1 : 0);
       at.placed = true;
     }
@@ -195,8 +199,8 @@ __global__ void __launch_bounds__(kStringThreads, BlocksAtOnce(kChunks))
   }
 }
 
-// Bounds that the leaves did not tell: where the keys that share the bits before the first one that
-// differs begin or end, from the root.
+// Finds the bounds that the leaves could not determine, from the root: where the keys that share
+// the bits before the first difference begin or end.
 template <int kChunks, template <int> typename BitsOf, bool kTies>
 __global__ void __launch_bounds__(kStringThreads, BlocksAtOnce(kChunks))
     FindEdges(StringTreeView tree, StringQueries batch, AgainList list) {

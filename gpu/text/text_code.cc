@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kMinForATask = size_t{1} << 16, kMaxTasks = 64;
 
-// Which symbols some keys have: bytes by position, and how long the keys are.
+// The symbols of some keys: bytes by position, and the lengths of the keys.
 struct SymbolsSeen {
   std::array<std::array<bool, 256>, TextCode::kMaxPositions> bytes{};
   std::array<bool, TextCode::kMaxPositions + 1> lengths{};
@@ -33,7 +33,7 @@ struct SymbolsSeen {
   }
 };
 
-// Of all keys; none where one is too long.
+// The symbols of all keys; nullopt if a key is too long.
 std::optional<SymbolsSeen> FindSymbols(const BytesColumn& keys, int threads) {
   const size_t tasks = std::clamp<size_t>(keys.size() / kMinForATask, 1, kMaxTasks);
   std::vector<SymbolsSeen> seen(tasks);
@@ -133,7 +133,7 @@ bool TextCode::is_plain() const {
 
 template <typename Key>
 TextNumber<Key> TextCode::Number(std::string_view key, TextEdge edge) const {
-  const size_t most = positions_.size() + 1;  // one more tells that a string is longer
+  const size_t most = positions_.size() + 1;  // one more byte shows that a string is longer
   const size_t size = std::min(key.size(), most);
   return NumberOfText<Key>(positions_.data(), static_cast<uint32_t>(positions_.size()),
                            static_cast<uint32_t>(size), edge, [key](uint32_t i) {

@@ -13,38 +13,38 @@
 
 namespace cairn::gpu {
 
-// The numbers of the keys of a run of byte strings (gpu/layout/text_number.h).
+// Encodes the keys of a run of byte strings as integers (gpu/layout/text_number.h).
 class TextCode {
  public:
-  // Bytes of a key at most.
+  // Maximum bytes of a key.
   static constexpr size_t kMaxPositions = 64;
 
-  // Reads all keys, on up to `threads` threads. None where a key is longer, or 128 bits do not hold
-  // the numbers. Throws std::bad_alloc.
+  // Reads all keys, on up to `threads` threads. Returns nullopt if a key is longer, or if the
+  // numbers do not fit 128 bits. Throws std::bad_alloc.
   static std::optional<TextCode> Of(const BytesColumn& keys, int threads);
 
   // Whether the numbers are the keys' bytes (NumberOfBytes).
   bool is_plain() const;
-  // Whether 64 bits hold the numbers.
+  // Whether the numbers fit 64 bits.
   bool is_narrow() const { return narrow_; }
   absl::Span<const TextPosition> positions() const { return positions_; }
 
-  // For QuickNumberOfText: the products, in two words each, low one first, then the shares. Empty
-  // where a word's product is too great.
+  // For QuickNumberOfText: the products, in two words each, low word first, then the shares. Empty
+  // if a word's product is too large.
   absl::Span<const uint32_t> shares() const { return shares_; }
-  // Bytes of the shortest key.
+  // Length of the shortest key in bytes.
   uint32_t shortest() const { return shortest_; }
   // Bytes of both tables.
   uint64_t table_bytes() const {
     return positions_.size() * sizeof(TextPosition) + shares_.size() * sizeof(uint32_t);
   }
 
-  // Key holds the numbers.
+  // Requires that Key can hold the numbers.
   template <typename Key>
   TextNumber<Key> Number(std::string_view key, TextEdge edge = TextEdge::kLower) const;
 
-  // The numbers of keys[first] and those behind it, to all of `numbers`; false where the code is
-  // not of one of them.
+  // Fills `numbers` with the numbers of the keys from keys[first] on. Returns false if the code
+  // does not cover one of them.
   template <typename Key>
   bool Number(const BytesColumn& keys, size_t first, absl::Span<Key> numbers) const;
 
@@ -57,7 +57,8 @@ class TextCode {
   bool narrow_ = true;
 };
 
-// Surveys the numbers of keys, of which there must be some, that the code is of, and that ascend.
+// Surveys the numbers of the keys. Requires at least one key, that the code covers all keys, and
+// that they ascend.
 template <typename Key>
 KeySurvey<Key> SurveyNumbers(const TextCode& code, const BytesColumn& keys, int threads);
 

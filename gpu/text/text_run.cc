@@ -16,7 +16,7 @@ namespace cairn::gpu {
 namespace {
 
 constexpr size_t kNumbersATask = size_t{1} << 14;
-// Of either half of what numbers are made in, while the other's are on their way.
+// Numbers in each half of the staging buffer; one half is filled while the other is copied.
 constexpr size_t kStagedNumbers = size_t{1} << 20;
 
 }  // namespace
@@ -45,13 +45,13 @@ absl::StatusOr<DeviceRun<Key>> UploadNumbers(const SortedRun& run, const TextCod
         exact = false;
       }
     });
-    // What the other half held has arrived then, and it may be written anew.
+    // The copy from the other half is then complete, and it can be overwritten.
     CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
     CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(
         uploaded.keys.data() + first, staged, count * sizeof(Key), cudaMemcpyHostToDevice, stream));
   }
-  // A run promises to be as it was, and in order, but its memory may be a file's, which others
-  // write to.
+  // A run guarantees its content and order, but its memory may be that of a file, which other
+  // processes can change.
   if (!exact) return absl::DataLossError("the keys of a run changed while they were read");
   ASSIGN_OR_RETURN(const KeySurvey<Key> survey,
                    SurveyKeys(uploaded.keys.data(), uploaded.row_ids.data(), run.size(), stream));

@@ -9,9 +9,9 @@
 
 namespace cairn::gpu {
 
-// UploadRun of the numbers that the keys of a run of byte strings have in a code of theirs, which
-// are made on up to `threads` threads. Waits. DataLoss where the entries are not in order, or the
-// code is not of a key. Throws std::bad_alloc.
+// UploadRun for the numbers that the keys of a run of byte strings have in their code, computed on
+// up to `threads` threads. Waits. Errors: DataLoss if the entries are not sorted, or if the code
+// does not cover a key. Throws std::bad_alloc.
 template <typename Key>
 absl::StatusOr<DeviceRun<Key>> UploadNumbers(const SortedRun& run, const TextCode& code,
                                              int threads, cudaStream_t stream);

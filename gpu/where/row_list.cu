@@ -16,7 +16,7 @@ constexpr int kTileThreads = 256;
 constexpr uint32_t kTileWords = kTileRows / 32;
 static_assert(kTileWords == kTileThreads);
 
-// A warp a tile.
+// One warp per tile.
 __global__ void __launch_bounds__(kTileThreads)
     CountTileBits(const uint4* bitmap, uint64_t tiles, uint64_t* counts) {
   const uint64_t tile = (uint64_t{blockIdx.x} * kTileThreads + threadIdx.x) / 32;
@@ -31,8 +31,8 @@ __global__ void __launch_bounds__(kTileThreads)
   if (threadIdx.x % 32 == 0) counts[tile] = count;
 }
 
-// A block a tile at a time: rows are put in order in shared memory, and written side by side. The
-// next tile's bits are on their way meanwhile.
+// A block processes one tile at a time: rows are sorted in shared memory and written contiguously,
+// while the next tile's bits are loaded.
 __global__ void __launch_bounds__(kTileThreads)
     ListTileRows(const uint32_t* bitmap, uint32_t tiles, const uint64_t* offsets, RowId* rows,
                  uint64_t capacity) {

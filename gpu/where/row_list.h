@@ -9,17 +9,18 @@
 
 namespace cairn::gpu {
 
-// From a bitmap of rows, a bit each, to their list: in device memory, enqueued on `stream`. A
-// bitmap has whole tiles (kTileRows), TilesOf(rows) of them; bits behind the last row are 0.
+// Converts a bitmap of rows, one bit per row, to a list of rows, both in device memory. Enqueued on
+// `stream`. A bitmap has whole tiles (kTileRows), TilesOf(rows) of them; bits past the last row
+// must be 0.
 
-// counts[i] = how many bits tile i has.
+// counts[i] = the number of bits set in tile i.
 absl::Status CountTiles(const uint32_t* bitmap, uint64_t tiles, uint64_t* counts,
                         cudaStream_t stream);
 
-// offsets[1 + i] is tile i's count, and becomes how many bits there are up to its end; offsets[0]
-// becomes 0. Rows go to rows[0 …] in ascending order, but for those from rows[capacity] on; *total,
-// unless it is null, becomes how many there are. Unavailable where an earlier error is left in the
-// thread.
+// On entry, offsets[1 + i] is tile i's count. On return, it is the number of bits up to the tile's
+// end, and offsets[0] is 0. Writes the rows to rows[0 …] in ascending order, except those from
+// rows[capacity] on. Sets *total, unless null, to their number. Errors: Unavailable if an earlier
+// CUDA error is pending in this thread.
 absl::Status ListTiles(const uint32_t* bitmap, uint64_t tiles, uint64_t* offsets, RowId* rows,
                        uint64_t capacity, uint64_t* total, cudaStream_t stream);
 

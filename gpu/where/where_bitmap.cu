@@ -1,6 +1,6 @@
-// kBitmap: the rows of all sets' entries are sorted into parts by their leading bits, and the sets
-// of a part combined as bitmaps in shared memory, where setting a bit costs no read of the
-// device's.
+// kBitmap: sorts the rows of all sets' entries into partitions by their leading bits. It combines
+// the sets of a partition as bitmaps in shared memory, where setting a bit needs no device memory
+// access.
 #include <cub/block/block_scan.cuh>
 
 #include <algorithm>
@@ -17,15 +17,15 @@ namespace cairn::gpu {
 namespace {
 
 constexpr int kSortThreads = 512;
-constexpr int kSortedRows = 16;                              // of a thread at once
-constexpr uint32_t kSortChunk = kSortThreads * kSortedRows;  // of a block
+constexpr int kSortedRows = 16;                              // per thread at once
+constexpr uint32_t kSortChunk = kSortThreads * kSortedRows;  // per block
 constexpr int kPartThreads = 1024;
-constexpr unsigned kMaxChunks = 4096;  // blocks of a set
+constexpr unsigned kMaxChunks = 4096;  // maximum blocks per set
 constexpr int kPartsOfThread = kMaxParts / kSortThreads;
 static_assert(kMaxParts % kSortThreads == 0);
 
-// The rows of a chunk of a set's entries, of each thread every kSortThreads-th; kNoRow behind the
-// last.
+// Loads the rows of a chunk of a set's entries; each thread gets every kSortThreads-th one, and
+// kNoRow past the last one.
 __device__ inline void LoadChunk(const WhereView& where, uint32_t set, uint32_t chunk,
                                  RowId (&rows)[kSortedRows]) {
   const WhereSetView& view = where.sets[set];
@@ -48,7 +48,7 @@ __device__ inline void LoadChunk(const WhereView& where, uint32_t set, uint32_t 
   }
 }
 
-// How many rows of each set each part has: counts[set * parts + part].
+// Counts the rows of each set in each partition: counts[set * parts + part].
 __global__ void __launch_bounds__(kSortThreads)
     CountParts(const __grid_constant__ WhereView where, int part_bits, uint32_t parts,
                uint32_t* counts) {
@@ -72,15 +72,16 @@ __global__ void __launch_bounds__(kSortThreads)
   }
 }
 
-// Puts the rows of each set and part side by side, from *next of these on. A block sorts a chunk in
-// shared memory first, so that it writes those of a part together.
+// Stores the rows of each set and partition contiguously, starting at *next of these. A block first
+// sorts a chunk in shared memory, so that it writes those of a partition together.
 __global__ void __launch_bounds__(kSortThreads)
     SortParts(const __grid_constant__ WhereView where, int part_bits, uint32_t parts,
               uint32_t* next, RowId* sorted) {
   using Scan = cub::BlockScan<uint32_t, kSortThreads>;
   __shared__ typename Scan::TempStorage scratch;
   __shared__ uint32_t starts[kMaxParts];
-  extern __shared__ RowId staged[];  // [kSortChunk], then for each part what its rows go before
+  // [kSortChunk], then for each partition the sorted minus the staged position of its rows.
+  extern __shared__ RowId staged[];
   uint32_t* const shifts = staged + kSortChunk;
   const uint32_t set = blockIdx.y;
   const uint32_t entries = where.states[set].rows;
@@ -122,12 +123,12 @@ __global__ void __launch_bounds__(kSortThreads)
   }
 }
 
-// A block a part.
+// One block per partition.
 __global__ void __launch_bounds__(kPartThreads)
     CombineParts(const __grid_constant__ WhereView where, int part_bits, uint32_t parts,
                  const uint32_t* ends, const RowId* sorted, unsigned long long* count,
                  uint32_t* bitmap) {
-  extern __shared__ uint32_t bitmaps[];  // the stack, the value behind it, and room for a set
+  extern __shared__ uint32_t bitmaps[];  // the stack, the value after it, and space for one set
   const uint32_t words = uint32_t{1} << (part_bits - 5), mask = (uint32_t{1} << part_bits) - 1;
   const uint32_t part = blockIdx.x;
   uint32_t* value = bitmaps;
@@ -184,7 +185,7 @@ __global__ void __launch_bounds__(kPartThreads)
   for_each_word([&](uint32_t w) {
     const uint64_t at = uint64_t{part} * words + w;
     found += __popc(value[w]);
-    // The last part may be more than the bitmap has room for.
+    // The last partition may extend past the bitmap.
     if (bitmap != nullptr && at < TilesOf(where.rows) * (kTileRows / 32)) bitmap[at] = value[w];
   });
   if (count != nullptr) AddBlockCount(found, count);

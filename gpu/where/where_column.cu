@@ -20,8 +20,8 @@ __global__ void PutRowNumbers(RowId* rows, size_t size) {
   ForEachIndex(size, [=](size_t i) { rows[i] = static_cast<RowId>(i); });
 }
 
-// positions[rows[p]] = p, for positions from `first` on. Of rows that are not there the greatest
-// goes to *beyond.
+// positions[rows[p]] = p, for positions from `first` on. *beyond becomes the greatest row that does
+// not exist.
 __global__ void PutPositions(const RowId* by_position, Position first, size_t size, uint32_t rows,
                              Position* positions, RowId* beyond) {
   ForEachIndex(size, [=](size_t i) {
@@ -34,7 +34,7 @@ __global__ void PutPositions(const RowId* by_position, Position first, size_t si
   });
 }
 
-// A bit for each row without a position, a warp a word.
+// Sets a bit for each row without a position, one warp per word.
 __global__ void MarkMissing(const Position* positions, uint32_t rows, uint64_t padded_rows,
                             uint32_t* bitmap) {
   ForEachIndex(padded_rows, [=](size_t row) {
@@ -44,7 +44,7 @@ __global__ void MarkMissing(const Position* positions, uint32_t rows, uint64_t p
   });
 }
 
-// A warp the codes of 32 rows.
+// One warp per 32 rows writes their codes.
 __global__ void PutCodes(const Position* positions, uint32_t rows, uint32_t bucket,
                          uint64_t padded_rows, uint32_t* codes) {
   ForEachIndex(padded_rows, [=](size_t row) {
@@ -65,8 +65,7 @@ __global__ void TakeSample(const Key* keys, uint64_t entries, uint64_t* sample) 
                [=](size_t i) { sample[i] = keys[KeySample::PositionOf(i, entries)]; });
 }
 
-// Puts the rows without an entry behind those with one. InvalidArgument where they are not as many
-// as they must be.
+// Appends the rows without an entry to those with one. InvalidArgument if their number is wrong.
 absl::Status AddMissingRows(uint64_t entries, uint64_t rows, size_t number, WhereColumn* column,
                             cudaStream_t stream) {
   const uint64_t tiles = TilesOf(rows), padded_rows = tiles * kTileRows;
@@ -92,7 +91,7 @@ absl::Status AddMissingRows(uint64_t entries, uint64_t rows, size_t number, Wher
   ASSIGN_OR_RETURN(const uint64_t found, ReadBack(offsets.data() + tiles, stream));
   if (found != missing) {
     return absl::InvalidArgumentError(absl::StrFormat(
-        "column %d: %d entries of %d rows, but a row has at most one key in a column", number,
+        "column %d: got %d entries of %d rows, but a row can have only one key per column", number,
         entries, rows - found));
   }
   if (missing == 0) return absl::OkStatus();
@@ -141,8 +140,9 @@ absl::StatusOr<WhereColumn> MakeWhereColumn(DeviceRun<Key> run, uint64_t rows, s
                                             cudaStream_t stream) {
   const uint64_t entries = run.size();
   if (entries > rows) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "column %d: %d entries, but %d rows, each with at most one key", number, entries, rows));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("column %d: got %d entries, but %d rows, each with at most one key", number,
+                        entries, rows));
   }
   const auto most = static_cast<uint32_t>(rows);
   const uint64_t padded_rows = TilesOf(rows) * kTileRows;
@@ -161,7 +161,7 @@ absl::StatusOr<WhereColumn> MakeWhereColumn(DeviceRun<Key> run, uint64_t rows, s
     ASSIGN_OR_RETURN(const RowId greatest, ReadBack(beyond.data(), stream));
     if (greatest != 0) {
       return absl::InvalidArgumentError(absl::StrFormat(
-          "column %d: an entry of row %d, but there are %d rows", number, greatest, rows));
+          "column %d: got an entry of row %d, but there are %d rows", number, greatest, rows));
     }
   }
   RETURN_IF_ERROR(AddMissingRows(entries, rows, number, &column, stream));

@@ -17,9 +17,9 @@ namespace cairn::gpu {
 
 // A column of a group in device memory. Movable.
 struct WhereColumn {
-  DeviceBuffer<uint32_t> narrow_keys;  // sorted, of one of these two
+  DeviceBuffer<uint32_t> narrow_keys;  // sorted; either these keys or wide_keys are used
   DeviceBuffer<uint64_t> wide_keys;
-  DeviceBuffer<RowId> rows;  // by position, those without a key behind the others
+  DeviceBuffer<RowId> rows;  // by position; rows without a key follow the others
   DeviceBuffer<Position> positions;
   DeviceBuffer<uint4> codes;
   KeySample sample;
@@ -30,8 +30,8 @@ struct WhereColumn {
   void SetStream(cudaStream_t stream);
 };
 
-// Makes a column of a run's entries, over `rows` rows, at least one. Waits. InvalidArgument for a
-// row that is not among them, or has several entries; messages name column `number`.
+// Makes a column over `rows` >= 1 rows from the entries of a run. Waits. Errors: InvalidArgument
+// for a row that does not exist or has several entries; messages name column `number`.
 template <typename Key>
 absl::StatusOr<WhereColumn> MakeWhereColumn(DeviceRun<Key> run, uint64_t rows, size_t number,
                                             cudaStream_t stream);

@@ -1,4 +1,4 @@
-// kGather: the rows of one set's entries, each tested for what is left of the predicate.
+// kGather: tests the rows of one set's entries for the rest of the predicate.
 #include <algorithm>
 
 #include "gpu/runtime/launch.h"
@@ -10,9 +10,9 @@ namespace cairn::gpu {
 namespace {
 
 constexpr int kGatherThreads = 256;
-constexpr int kGatheredRows = 4;  // of a thread at once
+constexpr int kGatheredRows = 4;  // per thread at once
 
-// The row of entry `i` of a set's ranges, one behind the other.
+// The row of entry `i` of a set's concatenated ranges.
 __device__ inline RowId RowOfEntry(const WhereView& where, uint32_t set, uint32_t i) {
   const WhereSetView& view = where.sets[set];
   Position position;
@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(kGatherThreads)
   if (count != nullptr) AddBlockCount(found, count);
 }
 
-// The number of a set's entries, each of which is a row.
+// Adds the number of a set's entries; each entry is a row.
 __global__ void CountEntries(const WhereSetState* state, unsigned long long* count) {
   *count += state->rows;
 }

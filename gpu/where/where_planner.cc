@@ -48,22 +48,24 @@ std::string DeviceWherePlan::ToString() const {
 namespace gpu {
 namespace {
 
-// Microseconds of an H100, from the medians of Where/ over 2^28 rows
+// Microseconds on an H100, from the medians of Where/ over 2^28 rows
 // (docs/results/2026-11-24-gpu-where.md).
-constexpr double kStart = 25;             // ranges found, kernels launched
-constexpr double kListedRow = 2e-6;       // a row of a list read
-constexpr double kTestedRow = 34e-6;      // and tested for a set, wherever it is
-constexpr double kSearchStep = 2.5e-6;    // of either, where a set has several ranges
-constexpr double kBitmapStart = 73;       // more kernels
-constexpr double kBitmapEntry = 16e-6;    // an entry sorted into its part, and its bit set
-constexpr double kScannedRow = 0.34e-6;   // a row's code of one column
-constexpr double kListScanned = 0.04e-6;  // more, where the set has several ranges
-constexpr double kOpenRow = 30e-6;        // a row whose codes do not tell
-constexpr double kMarkedRow = 0.1e-6;     // a row's bit cleared and counted, for rows of kGather
+constexpr double kStart = 25;         // finding the ranges and launching kernels
+constexpr double kListedRow = 2e-6;   // reading a row of a list
+constexpr double kTestedRow = 34e-6;  // in addition, testing it for one set, at a random position
+// In addition to either, per search step if a set has several ranges.
+constexpr double kSearchStep = 2.5e-6;
+constexpr double kBitmapStart = 73;       // additional kernels
+constexpr double kBitmapEntry = 16e-6;    // sorting an entry into its partition and setting its bit
+constexpr double kScannedRow = 0.34e-6;   // reading a row's code of one column
+constexpr double kListScanned = 0.04e-6;  // in addition, if the set has several ranges
+constexpr double kOpenRow = 30e-6;        // looking up a row whose codes are not conclusive
+constexpr double kMarkedRow = 0.1e-6;     // clearing and counting a row's bit, for rows of kGather
 
 using TreeKind = WhereTree::Kind;
 
-// A share of the rows: of those that a predicate is true of, and what codes say of it.
+// Shares of the rows: those that satisfy a predicate, and those that possibly and surely do
+// according to their codes.
 struct WhereShare {
   double expected, possible, sure;
 };
@@ -73,7 +75,7 @@ class WhereCosts {
   WhereCosts(const WhereGroupFacts& group, const WhereDecision& decision)
       : rows_(static_cast<double>(std::max<uint64_t>(1, group.rows))), decision_(decision) {}
 
-  // Of a tree whose sets are numbered from *first on, taken to be independent.
+  // The share of a tree whose sets are numbered from *first on, assuming that sets are independent.
   WhereShare Share(const WhereTree& tree, size_t* first) const {
     if (tree.kind == TreeKind::kSet) return SetShare((*first)++);
     const bool all = tree.kind == TreeKind::kAnd;
@@ -92,7 +94,7 @@ class WhereCosts {
     double left = decision_.entries[driver].expected;
     double cost =
         kStart + left * (kListedRow + SearchCost(driver)) + (only_count ? 0 : rows_ * kMarkedRow);
-    double value = 1;  // the share of the rows of which it is true
+    double value = 1;  // the share of the rows for which the current value is true
     for (const WhereOp& op : rest.ops) {
       switch (op.step) {
         case WhereStep::kLoad:
@@ -102,7 +104,7 @@ class WhereCosts {
         case WhereStep::kAnd:
         case WhereStep::kOr:
           cost += left * (kTestedRow + SearchCost(op.set));
-          // Taken to be a part of a longer test, of which the last one tells.
+          // Assumed to be a part of a longer test whose last step decides.
           value = op.step == WhereStep::kAnd ? value * SetShare(op.set).expected
                                              : std::min(1.0, value + SetShare(op.set).expected);
           break;
@@ -141,7 +143,7 @@ class WhereCosts {
   double SearchCost(size_t set) const {
     return kSearchStep * std::log2(std::max(1.0, Ranges(set)));
   }
-  // Of the codes at a range's two ends half the positions are taken to be in it.
+  // Assumes that half of the positions with the codes at a range's two ends are in the range.
   WhereShare SetShare(size_t set) const {
     const double share = decision_.entries[set].expected / rows_, borders = Ranges(set) / 256;
     return {share, std::min(1.0, share + borders), std::max(0.0, share - borders)};
@@ -151,7 +153,7 @@ class WhereCosts {
   const WhereDecision& decision_;
 };
 
-// The smallest set that a row must be in, whatever else is asked; kMaxSets where there is none.
+// The smallest set that every matching row must be in; kMaxSets if there is none.
 size_t DriverOf(const WhereTree& tree, const WhereDecision& decision) {
   if (tree.kind == TreeKind::kSet) return 0;
   size_t driver = kMaxSets, set = 0;
@@ -166,9 +168,9 @@ size_t DriverOf(const WhereTree& tree, const WhereDecision& decision) {
   return driver;
 }
 
-// How many rows a part has, as bits; 0 where parts of no size do.
+// The number of rows per partition, in bits; 0 if no size is possible.
 int PartBits(const WhereGroupFacts& group, const WhereProgram& program) {
-  // The value, the stack, and room for one set.
+  // The value, the stack, and space for one set.
   const size_t bitmaps = program.stack + 2;
   int bits = kMinPartBits;
   while (bits < kMaxPartBits && (group.rows >> bits) > 512) ++bits;
@@ -195,7 +197,7 @@ EntryEstimate EstimateSet(const WhereSet& set, const WhereGroupFacts& group) {
 
 absl::Status CannotAnswer(DeviceWhereStrategy strategy) {
   return absl::InvalidArgumentError(absl::StrFormat(
-      "strategy %s cannot answer this: %s", DeviceWhereStrategyName(strategy),
+      "strategy %s cannot execute this predicate: %s", DeviceWhereStrategyName(strategy),
       strategy == DeviceWhereStrategy::kGather
           ? "there is no comparison that all rows must satisfy"
           : "there are too many rows, or its comparisons have more than 2^32 entries together"));
@@ -211,7 +213,7 @@ absl::StatusOr<WhereDecision> DecideWhere(const DevicePredicate& where,
   for (const WhereSet* set : SetsOf(tree)) decision.sets.push_back(*set);
   if (decision.sets.size() > kMaxSets) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("a predicate of %d comparisons, more than the %d that are taken",
+        absl::StrFormat("predicate: got %d comparisons, more than the maximum of %d",
                         decision.sets.size(), kMaxSets));
   }
   std::vector<double> rows;

@@ -13,30 +13,30 @@
 
 namespace cairn::gpu {
 
-// What the planner knows of a group.
+// The properties of a group that the planner uses.
 struct WhereGroupFacts {
   uint64_t rows = 0;
   absl::Span<const KeySample> columns;
-  size_t shared_bytes = 0;  // of a block of the device
+  size_t shared_bytes = 0;  // per block of the device
 };
 
-// Rows of a part that kBitmap looks at at once, as bits; a part has 2^bits rows.
+// Rows of a kBitmap partition, in bits: a partition has 2^bits rows.
 inline constexpr int kMinPartBits = 13, kMaxPartBits = 19;
 inline constexpr uint64_t kMaxParts = 2048;
 
-// All that the host decides about a predicate.
+// All decisions of the host about a predicate.
 struct WhereDecision {
   DeviceWherePlan plan;
   std::vector<WhereSet> sets;
-  std::vector<EntryEstimate> entries;  // of each set
+  std::vector<EntryEstimate> entries;  // one per set
   WhereProgram program;
-  size_t driver = 0;  // of kGather: the set whose rows are tested, and what for
+  size_t driver = 0;  // for kGather: the set whose rows are tested, and the program that tests them
   WhereProgram rest;
-  int part_bits = 0;  // of kBitmap
+  int part_bits = 0;  // for kBitmap
 };
 
-// Chooses a strategy by what each is predicted to cost, or takes `wanted`. InvalidArgument as
-// DeviceIndexGroup::Explain. Throws std::bad_alloc.
+// Chooses the strategy with the lowest predicted cost, or uses `wanted`. Errors: InvalidArgument
+// like DeviceIndexGroup::Explain. Throws std::bad_alloc.
 absl::StatusOr<WhereDecision> DecideWhere(const DevicePredicate& where,
                                           const WhereGroupFacts& group, bool only_count,
                                           DeviceWhereStrategy wanted);

@@ -28,7 +28,7 @@ WhereProgram Compile(const WhereTree& tree, size_t first) {
     parts.push_back(Compile(child, first));
     first += CountSets(child);
   }
-  // Those of sets are of one step.
+  // Programs of sets have one step.
   std::stable_sort(parts.begin(), parts.end(), [](const WhereProgram& a, const WhereProgram& b) {
     return a.stack != b.stack ? a.stack > b.stack : a.ops.size() > 1 && b.ops.size() == 1;
   });

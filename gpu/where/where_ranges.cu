@@ -9,11 +9,11 @@
 namespace cairn::gpu {
 namespace {
 
-// Ranges of keys, as many as a kernel's parameters hold: so they reach the device in the stream's
-// order, and in a graph, without memory of the host's that must stay.
+// Key ranges, as many as fit the parameters of a kernel. This way they reach the device in stream
+// order, also in a graph, without host memory that must stay valid.
 struct RangeChunk {
   static constexpr uint32_t kRanges = 192;
-  // Whether `first` and `last` are positions, the second one behind the range.
+  // `first` and `last` are positions, and `last` is past the end of the range.
   static constexpr uint8_t kPositions = 0xFF;
 
   uint64_t first[kRanges], last[kRanges];
@@ -23,7 +23,8 @@ static_assert(DeviceIndexGroup::kMaxColumns <= RangeChunk::kPositions);
 static_assert(sizeof(RangeChunk) + 64 <= 4096);
 static_assert(sizeof(WhereView) + 64 <= 4096);
 
-// How many keys are less than `key`, by a whole warp: 32 keys a step, between which are 33 parts.
+// The number of keys less than `key`, found by a whole warp: each step compares 32 keys, which
+// leaves 33 intervals.
 template <typename Key>
 __device__ uint32_t CountBelow(const Key* keys, uint32_t entries, uint64_t key) {
   const uint32_t lane = threadIdx.x % 32;
@@ -46,7 +47,7 @@ __device__ uint32_t CountBelow(const WhereKeysView& column, uint64_t key) {
              : CountBelow(static_cast<const uint32_t*>(column.keys), column.entries, key);
 }
 
-// A warp finds one end of a range.
+// Each warp finds one end of a range.
 __global__ void FindEnds(const __grid_constant__ RangeChunk chunk, uint32_t ranges,
                          const WhereKeysView* columns, Position* begins, Position* ends) {
   const uint32_t warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, range = warp / 2;
@@ -65,7 +66,8 @@ __global__ void FindEnds(const __grid_constant__ RangeChunk chunk, uint32_t rang
   if (threadIdx.x % 32 == 0) (is_end ? ends : begins)[range] = position;
 }
 
-// The codes of the only range: of those that it has a part of, and those that it has all of.
+// Sets the codes of the only range: those that it contains partly, and those that it contains
+// completely.
 __device__ void SetCodes(uint32_t rows, uint32_t bucket, WhereSetState* state) {
   const Position begin = state->begin, end = state->end;
   int possible_first = 1, possible_last = 0, sure_first = 1, sure_last = 0;
@@ -87,8 +89,8 @@ __device__ void SetCodes(uint32_t rows, uint32_t bucket, WhereSetState* state) {
 
 constexpr int kPrepareThreads = kCodes;
 
-// A block a set: how many positions its ranges have, each behind those before it, and what its
-// codes say.
+// One block per set: computes the number of positions in its ranges, as running sums, and the
+// properties of its codes.
 __global__ void __launch_bounds__(kPrepareThreads)
     PrepareSets(const __grid_constant__ WhereView where, uint32_t* before, WhereSetState* states) {
   using Scan = cub::BlockScan<uint32_t, kPrepareThreads>;
@@ -106,7 +108,7 @@ __global__ void __launch_bounds__(kPrepareThreads)
     counted += all;
     __syncthreads();
   }
-  // How many positions below one are in the set.
+  // The number of positions in the set that are less than the given one.
   const auto count_below = [&](Position position) -> uint32_t {
     const uint32_t range = RangeAt(begins, set.ranges, position);
     return range == set.ranges
@@ -146,7 +148,7 @@ absl::Status FindWhereRanges(absl::Span<const WhereSet> sets, const WhereKeysVie
     count += where->sets[i].ranges;
   }
   if (count > UINT32_MAX) {
-    return absl::InvalidArgumentError("a predicate of more than 2^32 ranges of keys");
+    return absl::InvalidArgumentError("predicate: more than 2^32 key ranges");
   }
   RETURN_IF_ERROR(Resize(&ranges->begins, count, stream));
   RETURN_IF_ERROR(Resize(&ranges->ends, count, stream));

@@ -14,12 +14,12 @@
 
 namespace cairn::gpu {
 
-// A column's sorted keys, as the search for ranges reads them: in device memory, where an array of
-// these is, too.
+// A column's sorted keys for the search for ranges. The keys are in device memory, and so is an
+// array of these views.
 struct WhereKeysView {
   const void* keys;
   uint32_t entries;
-  bool wide;  // 64 bits each
+  bool wide;  // whether keys have 64 bits
 };
 
 // A predicate's ranges in device memory.
@@ -29,10 +29,10 @@ struct WhereRanges {
   DeviceBuffer<WhereSetState> states;
 };
 
-// Finds the positions of all ranges of a predicate's sets: enqueued on `stream`, which may be being
-// captured; the sets need not stay. `columns` is in device memory; `entries[c]` is how many column
-// c has. *where gets `sets[i].first_range` and `.ranges`, and what points to the ranges; rows and
-// bucket are set before.
+// Finds the positions of all ranges of a predicate's sets. Enqueued on `stream`, which may be being
+// captured; `sets` need not stay valid. `columns` is in device memory; `entries[c]` is the number
+// of entries of column c. Sets `sets[i].first_range` and `.ranges` of *where, and its pointers to
+// the ranges; `rows` and `bucket` must already be set.
 absl::Status FindWhereRanges(absl::Span<const WhereSet> sets, const WhereKeysView* columns,
                              absl::Span<const uint32_t> entries, WhereView* where,
                              WhereRanges* ranges, cudaStream_t stream);

@@ -1,7 +1,8 @@
-// kScan: a byte a row and set, in the order of rows. A thread looks at 32 rows together, whose
-// codes stand in bits: of each set it has a word of the rows that may be in it, and one of those
-// that surely are, so that AND and OR of words are those of sets. What may be and is not sure is
-// looked up row by row. Bit by bit: Li and Patel, "BitWeaving" (2013), section 3.2.
+// kScan: reads one byte per row and set, in row order. A thread evaluates 32 rows together, whose
+// codes are stored bit by bit. For each set, it has a word of the rows that may be in the set, and
+// one of those that surely are. AND and OR of these words are those of sets. Rows that may be but
+// are not surely in a set are looked up one by one. Bit-by-bit comparison: Li and Patel,
+// "BitWeaving" (2013), section 3.2.
 #include <algorithm>
 #include <iterator>
 
@@ -17,7 +18,7 @@ namespace {
 constexpr int kScanThreads = 256;
 static_assert(kScanThreads * 32 == kTileRows);
 
-// Which of 32 rows may be in a set, and which surely are.
+// The rows, out of 32, that may be in a set, and those that surely are.
 struct RowWords {
   uint32_t possible, sure;
 };
@@ -27,16 +28,16 @@ __device__ inline RowWords Combined(bool all, RowWords a, RowWords b) {
              : RowWords{a.possible | b.possible, a.sure | b.sure};
 }
 
-// A set as a block keeps it in shared memory.
+// A set in the form that a block keeps in shared memory.
 struct alignas(16) ScannedSet {
   static constexpr uint32_t kWords = 2 * kCodes / 4;
 
-  // Of one range: possible_first, possible_last, sure_first and sure_last, each as eight words, all
-  // ones for a bit that is set. Else four bits for each four codes: which of them are possible,
-  // then which are sure, each as the place of the function of two bits that they are
+  // With one range: possible_first, possible_last, sure_first and sure_last, each as eight words,
+  // all ones for a set bit. Otherwise, for every four codes, four bits that mark the possible
+  // codes, and then four that mark the sure ones; each is the number of a function of two bits
   // (PutFunctions).
   uint32_t words[kWords];
-  uint32_t single;    // whether it is one range
+  uint32_t single;    // whether the set is one range
   uint32_t has_sure;  // whether any code is sure
 };
 
@@ -69,8 +70,8 @@ __device__ inline CodeWords Words(uint4 low, uint4 high) {
   return {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
 }
 
-// Codes that are at least, or at most, one whose bits are all ones or none: from the lowest bit up,
-// a higher one that differs decides.
+// AtLeast and AtMost: the codes that are at least, or at most, another code, given as words of all
+// ones or zeros. Goes from the lowest bit up; a higher bit that differs decides.
 __device__ inline uint32_t AtLeast(const CodeWords& codes, const uint32_t* other) {
   uint32_t is = ~uint32_t{0};
 #pragma unroll
@@ -88,8 +89,8 @@ __device__ inline uint32_t AtMost(const CodeWords& codes, const uint32_t* other)
   return is;
 }
 
-// The sixteen functions of two bits, by which of their four values are 1; function f goes to
-// functions[f * kScanThreads].
+// The sixteen functions of two bits, numbered by which of their four values are 1. Writes function
+// f to functions[f * kScanThreads].
 __device__ inline void PutFunctions(uint32_t low, uint32_t high, uint32_t* functions) {
 #pragma unroll
   for (int f = 0; f < 16; ++f) {
@@ -98,7 +99,7 @@ __device__ inline void PutFunctions(uint32_t low, uint32_t high, uint32_t* funct
   }
 }
 
-// A function of the lower 2 + kLevel bits, of which `places` has the parts.
+// A function of the lower 2 + kLevel bits; `places` has its parts.
 template <int kLevel>
 __device__ inline uint32_t Chosen(const CodeWords& codes, const uint32_t* places,
                                   const uint32_t* functions) {
@@ -113,7 +114,7 @@ __device__ inline uint32_t Chosen(const CodeWords& codes, const uint32_t* places
   }
 }
 
-// `functions` is the thread's own place in shared memory, for sets of several ranges.
+// `functions` is the thread's own area in shared memory, used for sets of several ranges.
 __device__ inline RowWords Classify(const ScannedSet& set, const CodeWords& codes,
                                     uint32_t* functions) {
   if (set.single) {
@@ -126,7 +127,8 @@ __device__ inline RowWords Classify(const ScannedSet& set, const CodeWords& code
           set.has_sure ? Chosen<kLevels>(codes, set.words + kCodes / 4, functions) : 0};
 }
 
-// Where a block's results go: the sum to *count, or bits and the sum to its tile's place.
+// The destination of a block's results: adds the sum to *count, or writes bits and the sum for its
+// tile.
 struct ScanOutput {
   unsigned long long* count;
   uint32_t* bitmap;
@@ -146,15 +148,15 @@ __device__ inline void PutRows(uint32_t rows, const ScanOutput& output) {
   if (threadIdx.x == 0) output.tile_counts[blockIdx.x] = tile_count;
 }
 
-// Those of a thread's 32 rows that there are.
+// The existing ones of a thread's 32 rows.
 __device__ inline uint32_t RowsThere(RowId first, uint32_t rows) {
   return first >= rows        ? 0
          : rows - first >= 32 ? ~uint32_t{0}
                               : (uint32_t{1} << (rows - first)) - 1;
 }
 
-// A block a tile. Of kSets sets, which must all be, or of which any must, with their codes loaded
-// together.
+// One block per tile. For kSets sets that are all combined by AND (`all`) or by OR, with their
+// codes loaded together.
 template <int kSets>
 __global__ void __launch_bounds__(kScanThreads)
     ScanSets(const __grid_constant__ WhereView where, bool all, ScanOutput output) {
@@ -183,7 +185,7 @@ __global__ void __launch_bounds__(kScanThreads)
   const RowId first = group * 32;
   const uint32_t there = RowsThere(first, where.rows);
   uint32_t rows = value.sure & there;
-  // Such a row is in all sets that are not open to it, or in none of them.
+  // Such a row is in all sets that are conclusive for it (AND), or in none of them (OR).
   for (uint32_t open = value.possible & ~value.sure & there; open != 0; open &= open - 1) {
     const int i = __ffs(static_cast<int>(open)) - 1;
     bool in = all;
@@ -198,7 +200,7 @@ __global__ void __launch_bounds__(kScanThreads)
   PutRows(rows, output);
 }
 
-// The same of any program. Shared memory holds the functions, if a set has several ranges, the
+// The same for any program. Shared memory holds the functions, if a set has several ranges, the
 // sets, and the stack.
 __global__ void __launch_bounds__(kScanThreads)
     ScanProgram(const __grid_constant__ WhereView where, uint32_t function_words,
@@ -256,7 +258,7 @@ SharedMemoryOfKernel program_memory;
 
 using SetsKernel = void (*)(WhereView, bool, ScanOutput);
 
-// The kernel for sets that must all be, or of which any must; null where a program says more.
+// The kernel for sets that are all combined by AND or by OR; null for other programs.
 SetsKernel KernelForSets(const WhereView& where) {
   constexpr SetsKernel kKernels[] = {nullptr, ScanSets<1>, ScanSets<2>, ScanSets<3>, ScanSets<4>};
   if (where.set_count >= std::size(kKernels) || where.op_count != where.set_count) return nullptr;

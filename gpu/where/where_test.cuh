@@ -9,8 +9,8 @@
 
 namespace cairn::gpu {
 
-// The last of a set's ranges that begins at or before a position, counted from the set's first;
-// `ranges` where there is none.
+// The last of a set's ranges that begins at or before a position, counted from the set's first
+// range; `ranges` if there is none.
 __device__ inline uint32_t RangeAt(const Position* begins, uint32_t ranges, Position position) {
   uint32_t low = 0, high = ranges;  // begins[low - 1] <= position < begins[high]
   while (low < high) {
@@ -35,7 +35,7 @@ __device__ inline bool HasPosition(const WhereView& where, uint32_t set, Positio
   return range < view.ranges && position < __ldg(where.ends + view.first_range + range);
 }
 
-// A row's code.
+// The code of a row.
 __device__ inline uint32_t CodeOf(const uint4* codes, RowId row) {
   const uint4 low = __ldg(codes + row / 32 * 2), high = __ldg(codes + row / 32 * 2 + 1);
   const uint32_t words[kCodeBits] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
@@ -45,15 +45,15 @@ __device__ inline uint32_t CodeOf(const uint4* codes, RowId row) {
   return code;
 }
 
-// Which of kRows rows of a thread satisfy a program: bit i is of rows[i]. Of `alive` alone; other
-// rows are not read.
+// The rows of a thread that satisfy a program: bit i is for rows[i]. Only tests rows in `alive`,
+// and does not read others.
 template <int kRows>
 __device__ inline uint32_t RowsThatPass(const WhereView& where, const RowId (&rows)[kRows],
                                         uint32_t alive) {
   constexpr uint32_t kAll = (uint32_t{1} << kRows) - 1;
   static_assert(kRows * (kMaxStack + 1) <= 32);
   uint32_t value = kAll, stack = 0;
-  // Those of `asked` that are in a set. Loads are independent, so that they are under way together.
+  // Those of `asked` that are in a set. Loads are independent, so they are in flight together.
   const auto in_set = [&](uint32_t set, uint32_t asked) {
     const WhereColumnView& column = where.sets[set].column;
     uint32_t codes[kRows], in = 0;
@@ -105,7 +105,8 @@ __device__ inline uint32_t RowsThatPass(const WhereView& where, const RowId (&ro
   return alive & value;
 }
 
-// Adds the sum of all threads' counts to *count, once a block. All threads of the block call it.
+// Adds the sum of all threads' counts to *count, once per block. Must be called by all threads of
+// the block.
 __device__ inline void AddBlockCount(uint32_t mine, unsigned long long* count) {
   __shared__ uint32_t block_count;
   if (threadIdx.x == 0) block_count = 0;

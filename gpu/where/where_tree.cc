@@ -28,8 +28,8 @@ std::vector<DeviceKeyRange> AllKeys() {
   return {{0, UINT64_MAX}};
 }
 
-// Puts a set beside others of one node: into that of its column, if there is one. Ranges of kOr are
-// then in no order yet.
+// Adds a set to the children of a node, merging it into a set of the same column if there is one.
+// For kOr, the ranges are then not sorted yet.
 void AddSet(WhereTree::Kind kind, WhereTree child, std::vector<WhereTree>* children) {
   const auto same = std::find_if(children->begin(), children->end(), [&](const WhereTree& other) {
     return other.kind == WhereTree::Kind::kSet && other.set.column == child.set.column;
@@ -55,7 +55,7 @@ absl::StatusOr<WhereTree> TreeOf(const DevicePredicate& where, bool negated, siz
     case PredicateKind::kIsNull: {
       if (where.column() >= columns) {
         return absl::InvalidArgumentError(absl::StrFormat(
-            "a predicate over column %d, but the group has %d", where.column(), columns));
+            "predicate: got column %d, but the group has %d columns", where.column(), columns));
       }
       tree.set.column = where.column();
       if (where.kind() == PredicateKind::kKeys) {
@@ -75,7 +75,8 @@ absl::StatusOr<WhereTree> TreeOf(const DevicePredicate& where, bool negated, siz
       break;
   }
   if (where.children().empty()) {
-    return absl::InvalidArgumentError("a predicate of a list without predicates");
+    return absl::InvalidArgumentError(
+        "predicate: expected at least one predicate in a list, got none");
   }
   tree.kind = (where.kind() == PredicateKind::kAnd) != negated ? WhereTree::Kind::kAnd
                                                                : WhereTree::Kind::kOr;
@@ -131,7 +132,7 @@ std::vector<DeviceKeyRange> SortedRanges(absl::Span<const DeviceKeyRange> ranges
 
 std::vector<DeviceKeyRange> OtherKeys(absl::Span<const DeviceKeyRange> ranges) {
   std::vector<DeviceKeyRange> others;
-  uint64_t next = 0;  // the first key of which it is not yet said
+  uint64_t next = 0;  // the first key that is not handled yet
   for (const DeviceKeyRange& range : ranges) {
     if (range.first > next) others.push_back({next, range.first - 1});
     if (range.last == UINT64_MAX) return others;
@@ -144,8 +145,8 @@ std::vector<DeviceKeyRange> OtherKeys(absl::Span<const DeviceKeyRange> ranges) {
 absl::StatusOr<WhereTree> MakeWhereTree(const DevicePredicate& where, size_t columns) {
   if (where.depth() > DeviceIndexGroup::kMaxDepth) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("a predicate nested %d deep, more than the %d that are taken",
-                        where.depth(), DeviceIndexGroup::kMaxDepth));
+        absl::StrFormat("predicate: nested %d deep, more than the maximum of %d", where.depth(),
+                        DeviceIndexGroup::kMaxDepth));
   }
   return TreeOf(where, false, columns);
 }

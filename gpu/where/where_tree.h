@@ -10,30 +10,30 @@
 
 namespace cairn::gpu {
 
-// Rows by what they have in one column.
+// A set of rows, defined by their keys in one column.
 struct WhereSet {
   size_t column = 0;
-  std::vector<DeviceKeyRange> ranges;  // ascending; none is empty, and none touches another
-  bool null = false;                   // rows without a key, too
+  std::vector<DeviceKeyRange> ranges;  // ascending, non-empty and not adjacent
+  bool null = false;                   // whether rows without a key are also included
 };
 
-// A predicate without negations: as a row has one key in a column at most, that of a comparison is
-// a comparison with the other keys. Of the sets below one node no two are of one column.
+// A predicate without negations. A row has at most one key per column, so the negation of a
+// comparison is a comparison with the other keys. The sets below one node are of distinct columns.
 struct WhereTree {
   enum class Kind : uint8_t { kSet, kAnd, kOr };
 
   Kind kind = Kind::kSet;
   WhereSet set;                     // kSet
-  std::vector<WhereTree> children;  // kAnd, kOr: two or more
+  std::vector<WhereTree> children;  // for kAnd and kOr: two or more
 };
 
-// Ranges as WhereSet has them, of any.
+// Converts any ranges to the form of WhereSet.
 std::vector<DeviceKeyRange> SortedRanges(absl::Span<const DeviceKeyRange> ranges);
-// All keys but these, which are as WhereSet has them.
+// All keys outside these ranges, which must have the form of WhereSet.
 std::vector<DeviceKeyRange> OtherKeys(absl::Span<const DeviceKeyRange> ranges);
 
-// InvalidArgument for a column that is not among `columns`, a list of no predicates, and one nested
-// deeper than DeviceIndexGroup::kMaxDepth. Throws std::bad_alloc.
+// Errors: InvalidArgument for a column that is not less than `columns`, an empty list of
+// predicates, or nesting deeper than DeviceIndexGroup::kMaxDepth. Throws std::bad_alloc.
 absl::StatusOr<WhereTree> MakeWhereTree(const DevicePredicate& where, size_t columns);
 
 }  // namespace cairn::gpu

@@ -9,34 +9,34 @@
 
 namespace cairn::gpu {
 
-// What kernels know of a predicate: pointers to device memory, passed by value.
+// The data of a predicate for kernels: pointers to device memory, passed by value.
 //
-// All rows have a position in each column: those with a key that of their entry in (key, row id)
-// order, those without one the positions behind, in their order. So every set of a predicate,
-// whatever it asks for, is a list of ranges of positions, and a row is in it or not. A column's
-// positions are cut into up to 256 buckets of as many each, a row's code is its bucket's number:
-// codes tell of all rows but those of the buckets in which a range begins or ends.
+// Each row has a position in each column. Rows with a key have that of their entry in (key, row id)
+// order; rows without a key follow in row order. So any set of a predicate is a list of position
+// ranges, and a row is in the set or not. A column's positions are divided into up to 256 buckets
+// of equal size, and a row's code is the number of its bucket. Codes are conclusive for all rows
+// except those in buckets in which a range begins or ends.
 
-// Codes stand in bits: those of 32 rows are eight words, of which word b has bit b of each. So a
-// code is compared with another for 32 rows at once, in eight operations; and a row's code is in
-// one sector of memory, as any byte is.
+// Codes are stored bit by bit: those of 32 rows are eight words, and word b has bit b of each code.
+// This way a code is compared with those of 32 rows at once, in eight operations. A row's code is
+// in one sector of memory, like any byte.
 inline constexpr uint32_t kCodeBits = 8, kCodes = 1 << kCodeBits;
 
-// A column as the search for rows reads it.
+// A column for the search for rows.
 struct WhereColumnView {
   const uint4* codes;         // [rows / 32][2], up to a multiple of kTileRows
   const Position* positions;  // [rows]
   const RowId* rows;          // [rows], by position
 };
 
-// What a set's ranges are like, once they have been found.
+// The properties of a set's ranges, once they have been found.
 struct WhereSetState {
   Position begin, end;  // of the only range
   uint32_t rows;        // of all ranges
-  // Codes of the only range: of which some or all positions are in it, of which all are. The first
-  // is greater than the last where there is none.
+  // Codes of the only range: those with some or all positions in the range, and those with all. If
+  // there are none, the first is greater than the last.
   uint8_t possible_first, possible_last, sure_first, sure_last;
-  // A bit for each code: whether some of its positions are in the set, and whether all are.
+  // One bit per code: whether some of its positions are in the set, and whether all are.
   uint32_t possible[kCodes / 32], sure[kCodes / 32];
 };
 
@@ -52,22 +52,22 @@ struct WhereView {
   uint32_t set_count;
   uint32_t op_count;
   uint32_t rows;
-  uint32_t bucket;              // positions of a code
+  uint32_t bucket;              // positions per code
   const WhereSetState* states;  // by set
-  // Ranges of positions of all sets, one set's behind the other's: ascending, some maybe empty. And
-  // how many positions the ranges of the same set have before each.
+  // Position ranges of all sets, set after set: ascending, possibly empty. `before` is, for each
+  // range, the number of positions in earlier ranges of the same set.
   const Position* begins;
   const Position* ends;
   const uint32_t* before;
 };
 
-// Rows are looked at so many at a time by a block, and listed by tiles of as many.
+// Rows that a block evaluates at a time; also the rows per tile of a list.
 inline constexpr uint32_t kTileRows = 8192;
 constexpr uint64_t TilesOf(uint64_t rows) {
   return (rows + kTileRows - 1) / kTileRows;
 }
 
-// Positions of a code.
+// Positions per code.
 constexpr uint32_t BucketOf(uint64_t rows) {
   return rows == 0 ? 1 : static_cast<uint32_t>((rows + kCodes - 1) / kCodes);
 }

@@ -283,12 +283,12 @@ BOOST_AUTO_TEST_CASE(what_a_group_cannot_be_made_of) {
     BOOST_TEST(absl::IsInvalidArgument(status), status);
     return std::string(status.message());
   };
-  BOOST_TEST(error(5, {7, 8}, {1, 5}) == "column 1: an entry of row 5, but there are 5 rows");
+  BOOST_TEST(error(5, {7, 8}, {1, 5}) == "column 1: got an entry of row 5, but there are 5 rows");
   BOOST_TEST(error(5, {7, 8, 9}, {1, 2, 1}) ==
-             "column 1: 3 entries of 2 rows, but a row has at most one key in a column");
+             "column 1: got 3 entries of 2 rows, but a row can have only one key per column");
   BOOST_TEST(error(1, {7, 8}, {0, 0}) ==
-             "column 1: 2 entries, but 1 rows, each with at most one key");
-  BOOST_TEST(error(5, {7}, {kNoRow}).find("which is no row's") != std::string::npos);
+             "column 1: got 2 entries, but 1 rows, each with at most one key");
+  BOOST_TEST(error(5, {7}, {kNoRow}).find("which is reserved") != std::string::npos);
   BOOST_TEST(error(kMaxEntries + 1, {7}, {0}).find("more than the 4294967294") !=
              std::string::npos);
   const std::vector<SortedRun> strings = {

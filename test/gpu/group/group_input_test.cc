@@ -24,7 +24,7 @@ BOOST_AUTO_TEST_CASE(bad_input_is_refused) {
     BOOST_TEST(absl::IsInvalidArgument(made.status()), made.status());
     BOOST_TEST(made.status().ToString().find(words) != std::string::npos, made.status());
   };
-  bad(DeviceGroup::Replicate("gpu:auto", run, {}), "0 members; it has 1 to 64");
+  bad(DeviceGroup::Replicate("gpu:auto", run, {}), "got 0 members, expected 1 to 64");
   bad(DeviceGroup::Shard("gpu:auto", run, GroupDevices(65)), "65 members");
   bad(DeviceGroup::Shard("cpu:auto", run, GroupDevices(2)), "gpu:");
   bad(DeviceGroup::OfShards("gpu:auto", std::vector<SortedRun>{run, run}, GroupDevices(2)),
@@ -36,7 +36,7 @@ BOOST_AUTO_TEST_CASE(bad_input_is_refused) {
   DeviceGroupOptions large_chunk;
   large_chunk.chunk_queries = (size_t{1} << 30) + 1;
   bad(DeviceGroup::Replicate("gpu:auto", run, GroupDevices(1), large_chunk),
-      "chunks of 1073741825 queries");
+      "chunk_queries: got 1073741825");
   BOOST_TEST(absl::IsUnavailable(
       DeviceGroup::Replicate("gpu:auto", run, std::vector<int>{1000}).status()));
 

@@ -194,14 +194,17 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_asked) {
     BOOST_TEST(absl::IsInvalidArgument(status), status);
     return std::string(status.message());
   };
-  BOOST_TEST(error(DevicePredicate::IsNull(2)) == "a predicate over column 2, but the group has 2");
-  BOOST_TEST(error(DevicePredicate::All({})) == "a predicate of a list without predicates");
-  BOOST_TEST(error(!DevicePredicate::Any({})) == "a predicate of a list without predicates");
+  BOOST_TEST(error(DevicePredicate::IsNull(2)) ==
+             "predicate: got column 2, but the group has 2 columns");
+  BOOST_TEST(error(DevicePredicate::All({})) ==
+             "predicate: expected at least one predicate in a list, got none");
+  BOOST_TEST(error(!DevicePredicate::Any({})) ==
+             "predicate: expected at least one predicate in a list, got none");
   DevicePredicate deep = DevicePredicate::IsNull(0);
   for (int i = 0; i < 199; ++i) deep = !deep;
   BOOST_TEST(deep.depth() == 200);
   RequireOk(MakeWhereTree(deep, 1));
-  BOOST_TEST(error(!deep) == "a predicate nested 201 deep, more than the 200 that are taken");
+  BOOST_TEST(error(!deep) == "predicate: nested 201 deep, more than the maximum of 200");
 }
 
 }  // namespace
