@@ -12,7 +12,8 @@
 #include "index/layout/packed_leaves.h"
 
 // Packed leaves and their directory as sections of a run file: what a PackedIndex builds, byte by
-// byte as it searches it, so that opening the file takes no build. docs/formats.md describes them.
+// byte as it searches it, so that opening the file takes no build. docs/internals/formats.md
+// describes them.
 namespace cairn {
 
 // What the section of leaf properties says; 40 bytes, as they stand there.
