@@ -12,7 +12,7 @@
 #include "index/layout/packed_leaves.h"
 
 // Packed leaves and their directory as sections of a run file. They have the same bytes as those
-// that PackedIndex builds and searches, so opening the file builds nothing. docs/formats.md
+// that PackedIndex builds and searches, so opening the file builds nothing. docs/internals/formats.md
 // describes the sections.
 namespace cairn {
 

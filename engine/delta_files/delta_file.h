@@ -15,7 +15,8 @@
 #include "index/files/section_file.h"
 
 // Delta files: what came to an index after its base was built, or after the delta file before, as
-// RowUpdates. A section file (section_file.h) of columns; docs/formats.md describes the bytes.
+// RowUpdates. A section file (section_file.h) of columns; docs/internals/formats.md describes the
+// bytes.
 //
 // A delta file says what became of rows by primary key, not by row id or position. So it does not
 // depend on the base that it was written over, and may be applied to any later one that has seen

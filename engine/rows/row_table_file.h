@@ -15,7 +15,7 @@
 #include "index/files/section_file_writer.h"
 
 // Row table files: a RowTable on disk, a section file (index/files/section_file.h) of the sections
-// that row_table_format.h names. docs/formats.md describes the bytes.
+// that row_table_format.h names. docs/internals/formats.md describes the bytes.
 namespace cairn {
 
 extern const FileFormat kRowTableFileFormat;

@@ -6,7 +6,8 @@
 
 namespace cairn {
 
-// What the writer and the reader of a row table share; the bytes are described in docs/formats.md.
+// What the writer and the reader of a row table share; the bytes are described in
+// docs/internals/formats.md.
 
 // Ids of a row table's sections.
 enum class RowTableSection : uint32_t {

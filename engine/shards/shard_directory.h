@@ -12,8 +12,9 @@
 #include "index/files/manifest.h"
 
 // The directory of an index in shards: SHARDS, which names the live shards' directories, LOCK,
-// which one writer holds, and the shards. docs/formats.md tells the protocol: a process killed at
-// any instant, or a machine that loses power, leaves the generation before or the one after, whole.
+// which one writer holds, and the shards. docs/internals/formats.md tells the protocol: a process
+// killed at any instant, or a machine that loses power, leaves the generation before or the one
+// after, whole.
 namespace cairn {
 
 // What a shard's manifest is known by.

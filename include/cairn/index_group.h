@@ -167,8 +167,8 @@ class IndexGroup {
 
   // The rows of a predicate, counted or listed. InvalidArgument, naming the index and what was
   // expected, for an index that there is not, a key of the wrong type or number of parts, and what
-  // an index cannot tell (docs/where.md): IS NULL of nulls=skip indexes where no other index bounds
-  // it, and orders and negations over keys of several parts that may be null.
+  // an index cannot tell (docs/queries.md): IS NULL of nulls=skip indexes where no other index
+  // bounds it, and orders and negations over keys of several parts that may be null.
   virtual absl::StatusOr<uint64_t> Count(const Predicate& where, const WhereOptions& options = {},
                                          WherePlan* plan = nullptr) const = 0;
   virtual absl::Status Find(const Predicate& where, const WhereOptions& options,

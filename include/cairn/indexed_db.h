@@ -252,7 +252,7 @@ struct BacklogStats {
 // Unavailable.
 //
 // An index proves that a database which is opened again continues the state that it has, and is
-// rebuilt otherwise (docs/staying-current.md). If the database does not archive its log, Close
+// rebuilt otherwise (docs/operations.md). If the database does not archive its log, Close
 // flushes the indexed column families, as their files then prove it; after a crash the indexes are
 // rebuilt.
 //

@@ -67,7 +67,7 @@ struct OpenOptions {
   // with device=. A device that is not there is as no device: Unavailable, or the fallback.
   std::vector<int> devices;
   // Bytes that `auto` may take for the ordered indexes of this index, in memory of the host and of
-  // each GPU; beyond them it takes smaller structures (docs/ordered-indexes.md), down to the mapped
+  // each GPU; beyond them it takes smaller structures (docs/tuning.md), down to the mapped
   // files. 0: half of the memory that is available when the index is opened or compacted, so that
   // several indexes together never take all of it; of a GPU, half of its memory. With 0 there is no
   // hash table of text, which takes several times as much as the tree.
@@ -82,7 +82,7 @@ struct OpenOptions {
   // Included columns (IndexSpec::include) whose aggregates shall be ready when Open returns; others
   // are made when they are first asked for. Those that the index does not include are passed over.
   // ResourceExhausted where memory does not suffice: 1 to 20 bytes an entry for each column
-  // (docs/aggregates.md).
+  // (docs/queries.md).
   std::vector<std::string> aggregates;
   int threads = 0;  // for opening and for large batches; 0: one per core that this process may use
   // The file system of the index's files. Null: the local one, whose files are mapped. Files of any

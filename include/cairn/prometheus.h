@@ -22,7 +22,7 @@ std::string PrometheusText(absl::Span<const NamedStats> indexes);
 
 // Metrics of all indexes of open databases, for one page of a process: the statistics above of
 // every index that has been built, and, also of the others, states, lag, builds, flushes and
-// compactions with their failures, and writes that waited for indexes. docs/staying-current.md
+// compactions with their failures, and writes that waited for indexes. docs/operations.md
 // lists them, with alerts. Each sample has the label `database`, the database's path, and those of
 // indexes the labels `index` and `column_family` where they name a state or work. Counters begin at
 // zero when a database is opened. Costs some microseconds per index. After IndexedDB::Close the

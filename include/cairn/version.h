@@ -1,7 +1,7 @@
 #pragma once
 
 // The version of these headers, and of the CMake package that they are installed with. What a
-// change of each number means is in docs/compatibility.md.
+// change of each number means is in docs/platforms.md.
 #define CAIRN_VERSION_MAJOR 0
 #define CAIRN_VERSION_MINOR 1
 #define CAIRN_VERSION_PATCH 0

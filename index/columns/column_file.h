@@ -17,7 +17,7 @@
 #include "index/files/section_file_writer.h"
 
 // Column files: a ColumnTable on disk, a section file (index/files/section_file.h) of the sections
-// that column_format.h names. docs/formats.md describes the bytes.
+// that column_format.h names. docs/internals/formats.md describes the bytes.
 namespace cairn {
 
 extern const FileFormat kColumnFileFormat;

@@ -7,7 +7,8 @@
 
 namespace cairn {
 
-// What the writer and the reader of a column file share; docs/formats.md describes the bytes.
+// What the writer and the reader of a column file share; docs/internals/formats.md describes the
+// bytes.
 
 // Ids of a column file's sections.
 enum class ColumnSection : uint32_t {

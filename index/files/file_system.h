@@ -12,7 +12,8 @@
 #include "absl/types/span.h"
 
 // The file system that holds an index: every file of an index is made, written, read, renamed and
-// removed through this, and nothing of it in another way. docs/formats.md says what it relies on.
+// removed through this, and nothing of it in another way. docs/internals/formats.md says what it
+// relies on.
 namespace cairn {
 
 // A file that is open for reading. Thread-safe.

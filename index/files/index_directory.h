@@ -15,8 +15,8 @@
 #include "index/files/section_file.h"
 
 // An index is a directory: immutable files, MANIFEST, which names the live ones, and LOCK, which
-// one writer holds. docs/formats.md tells the protocol. A process killed at any instant, or a
-// machine that loses power, leaves the version before or the version after, never a mixture.
+// one writer holds. docs/internals/formats.md tells the protocol. A process killed at any instant,
+// or a machine that loses power, leaves the version before or the version after, never a mixture.
 namespace cairn {
 
 // The right to change an index's directory, held as long as the object lives. Readers need none,

@@ -16,7 +16,7 @@
 #include "index/run/entry_sink.h"
 
 // Run files: a SortedRun on disk, a section file (section_file.h) of the columns as a search uses
-// them. docs/formats.md describes the bytes.
+// them. docs/internals/formats.md describes the bytes.
 namespace cairn {
 
 // What a run file's properties section says; 40 bytes, as they stand there.

@@ -19,8 +19,8 @@
 
 // Section files: the container of every immutable file of an index. A header with a table of
 // sections, then the sections, each a checksummed column of little-endian numbers or bytes that is
-// used as it lies in the mapping. docs/formats.md describes every byte; section_file_writer.h
-// writes them.
+// used as it lies in the mapping. docs/internals/formats.md describes every byte;
+// section_file_writer.h writes them.
 namespace cairn {
 
 static_assert(std::endian::native == std::endian::little, "files are mapped, not converted");

@@ -3,7 +3,7 @@
     python scale_model.py measure DATABASE > parts.json      of `cairn demo`; needs Ray
     python scale_model.py predict parts.json [--hosts=10,100] [--batches=1,1000] [--mode=key_range] [--load=0.5]
 
-docs/scale-model.md says what is assumed, and what was predicted.
+docs/internals/scale-model.md says what is assumed, and what was predicted.
 """
 
 import argparse

@@ -275,7 +275,7 @@ void BindWhere(nb::module_& module) {
     page = group.where("NOT city = 'Oslo'", order_by="age", limit=100)
 
 Predicates name indexes as their specs do; a mapping from names to indexes gives them others. The logic is SQL's, with
-NULL for a row without a key. docs/where.md has the grammar. What is caught up later is not seen.
+NULL for a row without a key. docs/queries.md has the grammar. What is caught up later is not seen.
 
 Indexes in shards are taken, too: by key range as any are; by source if all are of the same sources.)doc")
       .def(

@@ -59,6 +59,18 @@ def test_the_programs_of_the_readmes(tmp_path: pathlib.Path) -> None:
         assert names["hits"]["primary_key"].to_pylist()[:2] == [b"0", b"10"]
 
 
+def test_the_program_of_the_tutorial(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """As it stands there, in the folder of its database, and what it prints."""
+    pytest.importorskip("pyarrow")
+    people = {b"ana": ("Lisbon", 34), b"bo": ("Oslo", 17), b"eva": ("Lisbon", 41), b"joe": ("Quito", 28), b"kim": ("Oslo", 65)}
+    load(tmp_path / "people.db", {name: b'{"city": "%s", "age": %d}' % (city.encode(), age) for name, (city, age) in people.items()})
+    monkeypatch.chdir(tmp_path)
+    tutorial = EXAMPLES.parent.parent / "docs" / "tutorial.md"
+    program, after = tutorial.read_text().split("```python\n")[1].split("```", 1)
+    exec(compile(program, tutorial, "exec"), {})
+    assert capsys.readouterr().out == after.split("```\n")[1]
+
+
 def test_plot_measures_every_route(demo: pathlib.Path, tmp_path: pathlib.Path) -> None:
     pytest.importorskip("matplotlib")
     import cairn.plot

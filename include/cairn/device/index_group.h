@@ -17,7 +17,7 @@
 
 // Predicates over several columns in the memory of one GPU: how many rows satisfy AND, OR and NOT
 // of ranges and lists of keys, and which. Counts and rows stay on the device, and calls are
-// stream-ordered, as those of device.h. docs/where.md says how it is done.
+// stream-ordered, as those of device.h. docs/queries.md says how it is done.
 
 namespace cairn {
 

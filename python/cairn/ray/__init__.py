@@ -8,7 +8,7 @@
     cluster.find(["Lisbon", "Oslo"], primary_keys=True).primary_keys
 
 All hosts see the sources' and the index's directories at the same paths. Needs Ray and pyarrow, which
-the extra `ray` installs: pip install 'cairn-rocksdb[ray]'. docs/sharding.md tells what happens where
+the extra `ray` installs: pip install 'cairn-rocksdb[ray]'. docs/ray.md tells what happens where
 tasks, actors, hosts or the driver die.
 """
 

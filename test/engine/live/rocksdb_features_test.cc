@@ -1,5 +1,5 @@
 // Whatever a version of RocksDB can change rows by, no index misses it: live, past the object, and
-// caught up from the log. docs/systems.md has the versions that this was run with.
+// caught up from the log. docs/platforms.md has the versions that this was run with.
 
 #include "test/engine/rocksdb_features.h"
 
