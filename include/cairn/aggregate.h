@@ -67,7 +67,7 @@ struct Aggregate {
 };
 
 struct AggregateGroupsOptions {
-  uint64_t limit = std::numeric_limits<uint64_t>::max();  // groups per range; 0: none
+  uint64_t limit = std::numeric_limits<uint64_t>::max();  // groups per range; 0: no groups
   // If not null, another thread may set this to true to cancel the call, which then returns
   // Cancelled within some milliseconds.
   const std::atomic<bool>* cancelled = nullptr;
