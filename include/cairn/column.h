@@ -151,11 +151,11 @@ class ColumnValues {
   // Reserves capacity for `values` more values; for text and bytes, with `bytes` bytes in total.
   void Reserve(size_t values, size_t bytes = 0);
 
-  // Appends one value or a null. An integer is accepted for a float type only if it is exactly
-  // representable, and a float for an integer type only if it is an integer in range, as in
-  // KeyCodec::Append. A double is rounded to the nearest f32. Errors: InvalidArgument, with the
-  // expected and the actual value, if a number is out of range, if text is given for a number or a
-  // number for text, or if bytes are longer than KeyCodec::kMaxKeyBytes; ResourceExhausted.
+  // Appends one value or a null. As in KeyCodec::Append, a float type accepts an integer only if it
+  // is exactly representable. An integer type accepts a float only if it is an integer in range. A
+  // double is rounded to the nearest f32. Errors: InvalidArgument, with the expected and the actual
+  // value, if the value does not fit the type or is longer than KeyCodec::kMaxKeyBytes;
+  // ResourceExhausted.
   absl::Status Append(const DataValue& value);
   // Appends the values of a column. Errors: InvalidArgument if the type differs (text and bytes
   // take string_views), or, with the position, if a value is longer than KeyCodec::kMaxKeyBytes;

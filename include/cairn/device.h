@@ -178,7 +178,7 @@ class DeviceIndex {
   // rows. Rows are those of CopyRows, but rows that belong at row_ids[capacity] or later are
   // omitted: if offsets[size] > capacity, rows are missing. If has_distinct_keys() and each range
   // is a single key (the same memory as `lower` and `upper`, both inclusive), one search of the
-  // first rows suffices.
+  // first rows is enough.
   absl::Status Scan(const DeviceRanges& ranges, uint64_t limit, Order order, uint64_t* offsets,
                     RowId* row_ids, uint64_t capacity, DeviceStream stream) const;
   // Whether the structure knows that no key has more than one entry.
@@ -260,7 +260,7 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> MakeDeviceIndex(std::string_view fa
 // index may be destroyed at any time. The call blocks only if CUDA blocks to allocate memory.
 //
 // The entries are not inspected first. They are therefore sorted by row id and then by key, which
-// takes twice the time, unless `rows_ascend` promises that the entries of each key have ascending
+// takes twice the time. To avoid this, pass `rows_ascend` if the entries of each key have ascending
 // row ids. An entry with row id kNoRow is not an error: the index then contains its key without a
 // row. Errors: those of MakeDeviceIndex; Unimplemented for gpu:packed and gpu:auto, whose size
 // depends on the keys, and for byte-string keys.
@@ -338,7 +338,7 @@ class DeviceMemoryResource {
   virtual ~DeviceMemoryResource() = default;
 
   // Returns memory of the current device for `bytes` > 0 bytes, aligned to 256, for work enqueued
-  // on `stream` from now on; null if there is none. The stream may be being captured. Must not
+  // on `stream` from now on; null if there is none. The stream may be in capture mode. Must not
   // throw.
   virtual void* Allocate(size_t bytes, DeviceStream stream) = 0;
   // Releases memory from Allocate, of the same number of bytes, after the work that is now enqueued

@@ -38,7 +38,7 @@ class KeySink {
 
 // User code that extracts values from rows that the built-in sources cannot extract. A spec refers
 // to it as custom('name'). Extract must be a pure function of the row, because Fetch and Verify
-// call it again, and must be safe to call from several threads at the same time.
+// call it again. It must be thread-safe.
 class KeyExtractor {
  public:
   virtual ~KeyExtractor() = default;

@@ -52,8 +52,8 @@ struct WhereOptions {
   // order_by.
   WhereStrategy strategy = WhereStrategy::kAuto;
   // If not null, another thread may set this to true to cancel the call, which then returns
-  // Cancelled within some milliseconds. Work that is done once and kept, such as the first use of
-  // an index in a group, and the final sort of the rows are not interrupted.
+  // Cancelled within some milliseconds. The final sort of the rows is not interrupted, nor is work
+  // that is done once and kept, such as the first use of an index in a group.
   const std::atomic<bool>* cancelled = nullptr;
 };
 
@@ -156,11 +156,11 @@ class IndexGroup {
 
   // Creates a group of the current versions of the indexes. Errors: InvalidArgument if there is no
   // index, if an index is null, or if a name is missing or used twice. FailedPrecondition, naming
-  // two indexes, if they differ in database, column family or sequence number, or if an index
-  // sharded by database is combined with one that is not or has other databases. FailedPrecondition
-  // for an index from IndexedDB::Index; use IndexedDB::PinGroup. ResourceExhausted if there are
-  // more than 2^32 - 2 rows, per shard in a sharded group, or if memory runs out. DataLoss if an
-  // index file is corrupt.
+  // two indexes, if they differ in database, column family or sequence number. FailedPrecondition
+  // if an index sharded by database is combined with one that is not, or that has other databases.
+  // FailedPrecondition for an index from IndexedDB::Index; use IndexedDB::PinGroup.
+  // ResourceExhausted if there are more than 2^32 - 2 rows, per shard in a sharded group, or if
+  // memory runs out. DataLoss if an index file is corrupt.
   static absl::StatusOr<std::shared_ptr<const IndexGroup>> Create(std::vector<Member> members);
 
   virtual ~IndexGroup() = default;
@@ -172,11 +172,11 @@ class IndexGroup {
   virtual RowId end_row() const = 0;
 
   // Returns the number of rows for which `where` is true. Of `options`, only `strategy` and
-  // `cancelled` are used. If `plan` is not null, sets *plan. Errors: InvalidArgument, naming the
-  // index and the expected value, for an unknown index, a key of the wrong type or with the wrong
-  // number of parts, and conditions that an index cannot decide (docs/where.md). Those are IS NULL
-  // in an index with nulls=skip unless another index restricts the rows, and orders and negations
-  // over keys of several parts that may be null. Cancelled.
+  // `cancelled` are used. If `plan` is not null, sets *plan. Errors: Cancelled; InvalidArgument,
+  // naming the index and the expected value, for an unknown index and for a key of the wrong type
+  // or number of parts. InvalidArgument for a condition that an index cannot decide
+  // (docs/where.md): IS NULL in an index with nulls=skip, unless another index restricts the rows;
+  // and orders and negations over keys of several parts that may be null.
   virtual absl::StatusOr<uint64_t> Count(const Predicate& where, const WhereOptions& options = {},
                                          WherePlan* plan = nullptr) const = 0;
   // Sets *matches to the rows for which `where` is true, with their columns, the plan and, if the

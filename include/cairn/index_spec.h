@@ -13,7 +13,7 @@ namespace cairn {
 
 enum class Endian : uint8_t { kLittle, kBig };
 
-// Where a row contains the value of a key part or an included column.
+// The location of the value of a key part or an included column in a row.
 struct KeySource {
   enum class Kind : uint8_t {
     kKey,     // key            the row's primary key, or bytes of it: key[4:8]
@@ -47,7 +47,7 @@ struct IncludedColumn {
   KeyPart value;
 };
 
-// What happens to a row with a value that cannot be read as the declared type.
+// The treatment of a row with a value that cannot be read as the declared type.
 enum class ErrorPolicy : uint8_t {
   kFail,  // the build, the CatchUp or the live index fails; the error names the primary key
   kSkip,  // the row has no entry; a build counts it in BuildReport

@@ -15,7 +15,7 @@
 
 namespace cairn {
 
-// Where an index keeps a row that has no value for a key part.
+// The position of a row without a value for a key part.
 enum class NullPolicy : uint8_t {
   kSkip,   // not at all: the row has no entry
   kFirst,  // before all values of the part
@@ -42,11 +42,11 @@ class KeyCodec {
   absl::Span<const DataType> parts() const { return parts_; }
   NullPolicy nulls() const { return nulls_; }
 
-  // Appends the key of `values`, one value per part. An integer is accepted for a float type only
-  // if it is exactly representable, and a float for an integer type only if it is an integer in
-  // range. A double is rounded to the nearest f32. Errors: InvalidArgument, naming the part, if the
-  // type of a value does not match, if a number is out of range, for a null with kSkip, or if the
-  // key would exceed kMaxKeyBytes. On error nothing is appended.
+  // Appends the key of `values`, one value per part. A float type accepts an integer only if it is
+  // exactly representable. An integer type accepts a float only if it is an integer in range. A
+  // double is rounded to the nearest f32. Errors: InvalidArgument, naming the part, if a value does
+  // not fit its type, for a null with kSkip, or if the key would exceed kMaxKeyBytes. On error
+  // nothing is appended.
   absl::Status Append(absl::Span<const DataValue> values, EncodedKeys* keys) const;
 
   // Appends the keys of columns, one column per part, all of the same size: key i consists of value

@@ -29,14 +29,14 @@ struct Progress {
   uint64_t total;  // in the unit of `done`; an estimate during kScan
 };
 
-// Where an open index keeps its ordered indexes.
+// The location of the ordered indexes of an open index.
 enum class SearchDevice : uint8_t {
   kCpu,
   kGpu,   // Open fails if no GPU can hold them
   kAuto,  // on the CPU, and also on a GPU if possible; IndexStats::fallback gives the reason if not
 };
 
-// Where the router gets its cost models.
+// The origin of the cost models of the router.
 enum class Calibration : uint8_t {
   kStored,  // from an earlier Open on the same kind of machine, stored in the index directory;
             // otherwise kTrials

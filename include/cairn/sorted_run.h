@@ -66,9 +66,10 @@ class SortedRun {
 
   // Copies entries in any order and sorts them on `threads` threads (0: one per core available to
   // this process). Empty `row_ids`: keys[i] is of row i. Errors: InvalidArgument if the sizes of
-  // the columns differ, if an entry occurs twice, for a row id of kNoRow, for a key longer than
-  // KeyCodec::kMaxKeyBytes, or if there are more than kMaxEntries entries; ResourceExhausted if
-  // memory runs out. Sorting takes 40 bytes per entry, and another copy of byte-string keys.
+  // the columns differ, if an entry occurs twice, or if there are more than kMaxEntries entries.
+  // InvalidArgument for a row id of kNoRow and for a key longer than KeyCodec::kMaxKeyBytes.
+  // ResourceExhausted if memory runs out. Sorting takes 40 bytes per entry, and another copy of
+  // byte-string keys.
   static absl::StatusOr<SortedRun> FromUnsorted(absl::Span<const uint32_t> keys,
                                                 absl::Span<const RowId> row_ids = {},
                                                 int threads = 0);

@@ -76,10 +76,10 @@ struct DeviceAggregateResults {
 // Aggregates of ranges over one set of entries. Immutable and thread-safe. Streams, lifetime and
 // errors: see DeviceIndex.
 //
-// A count, a sum of integers, a minimum or a maximum of a range costs two reads of 64 bytes, apart
-// from a directory that is mostly in the second-level cache. Next to its keys, a leaf stores their
-// position, the sum of all earlier values or the minima and maxima before and after it in its group
-// of 256 leaves, and its values. A table of groups stores the minima and maxima of power-of-two
+// A count, a sum of integers, a minimum or a maximum of a range costs two reads of 64 bytes. The
+// directory is mostly in the second-level cache. A leaf stores its keys, their position and their
+// values. It also stores the sum of all earlier values, or the minima and maxima before and after
+// it in its group of 256 leaves. A table of groups stores the minima and maxima of power-of-two
 // numbers of groups. If keys repeat, counts and sums are read from one record per key, with one
 // more read for each end.
 //

@@ -116,8 +116,8 @@ class DeviceGroup {
                                                             absl::Span<const int> devices,
                                                             const DeviceGroupOptions& options = {});
   // Creates a group from existing shards: run i on devices[i]. Rows are GlobalRowIds.
-  // InvalidArgument if a key of a run is less than a key of the run before it, or if the key types
-  // or the numbers of runs and devices differ; Unimplemented for byte-string keys.
+  // InvalidArgument if a key of a run is less than a key of the run before it, if the key types
+  // differ, or if there is not one device per run; Unimplemented for byte-string keys.
   static absl::StatusOr<std::unique_ptr<DeviceGroup>> OfShards(
       std::string_view factory, std::vector<SortedRun> shards, absl::Span<const int> devices,
       const DeviceGroupOptions& options = {});

@@ -176,7 +176,7 @@ class DeviceIndexGroup {
       DeviceWhereStrategy strategy = DeviceWhereStrategy::kAuto) const;
 
   // Enqueues work that sets *count, in device memory, to the number of rows for which `where` is
-  // true. `stream` must be of the device of the group. It may be being captured; the group must
+  // true. `stream` must be of the device of the group. It may be in capture mode; the group must
   // then outlive the graph. The group may be destroyed while its work is enqueued.
   //
   // Scratch memory: 12 bytes per range of keys and 80 per comparison; for kBitmap, also 4 bytes per
