@@ -86,7 +86,8 @@ absl::StatusOr<BuildReport> ExtractSegment(const SnapshotSource& source,
 absl::Status SplitSegments(absl::Span<const std::string> segments, uint32_t shards,
                            const std::string& plan, const BuildOptions& options);
 
-// Returns the number of shards of a split plan. Errors: NotFound; DataLoss.
+// Returns the number of shards of a split plan. Errors: NotFound; DataLoss; FailedPrecondition for
+// another version of the format.
 absl::StatusOr<uint32_t> ShardsOfPlan(const std::string& plan, const BuildOptions& options);
 
 // Builds one shard of a split plan, in one pass over its part of the segments. Uses one bit of

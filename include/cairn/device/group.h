@@ -110,7 +110,7 @@ class DeviceGroup {
   static absl::StatusOr<std::unique_ptr<DeviceGroup>> Replicate(
       std::string_view factory, SortedRun run, absl::Span<const int> devices,
       const DeviceGroupOptions& options = {});
-  // Creates one shard per device, in key order. Shard sizes differ by at most 16 entries.
+  // Creates one shard per device, in key order. Shard sizes are equal, rounded to 16 entries.
   // Unimplemented for byte-string keys.
   static absl::StatusOr<std::unique_ptr<DeviceGroup>> Shard(std::string_view factory, SortedRun run,
                                                             absl::Span<const int> devices,
