@@ -66,8 +66,8 @@ std::string ShardDirectoryName(uint32_t shard);
 std::string SegmentDirectoryName(uint32_t segment);
 
 // Builds an index of the rows of one range, as a segment. An existing index in `directory` is
-// replaced by its next version. All ranges together must be those of one call of
-// SnapshotSource::Split, because its estimates may differ between calls.
+// replaced by its next version. The ranges of all segments must cover every primary key once; take
+// them from one call of SnapshotSource::Split, because its estimates may differ between calls.
 // BuildOptions::prebuild_search_structure is ignored. Errors: those of SecondaryIndex::BuildAll.
 absl::StatusOr<BuildReport> ExtractSegment(const SnapshotSource& source,
                                            const PrimaryKeyRange& range, const IndexSpec& spec,
