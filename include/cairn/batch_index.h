@@ -12,45 +12,52 @@
 
 namespace cairn {
 
-// What answers batches and predicts how long they take: a SecondaryIndex, of which a Batcher asks
-// no more than this. Thread-safe.
+// The part of SecondaryIndex that a Batcher needs: executing a batch and predicting its latency.
+// Thread-safe.
 class BatchIndex {
  public:
   virtual ~BatchIndex() = default;
 
-  // The kind of the keys that it is asked for.
+  // The physical type of the keys in queries.
   virtual PhysicalType kind() const = 0;
 
-  // Whether rows are named with a shard (sharding.h): a RowId alone is then ambiguous.
+  // Whether the index is sharded (sharding.h). A RowId then identifies a row only together with its
+  // shard.
   virtual bool in_shards() const { return false; }
 
-  // Answers a batch, of one of the first five operations, which have methods of their own below.
-  // With a limit, a scan's matches->cursors says where to go on (RangeBatch::after).
+  // Executes a batch of one of the first five operations; each has a method of its own below.
+  // Results are in the order of the batch. Errors: InvalidArgument if the type of the keys or the
+  // size of an output does not match, for an unknown route or column, and for an invalid cursor;
+  // ResourceExhausted if memory runs out.
   virtual absl::Status Execute(const Batch& batch) const = 0;
 
-  // All rows of each key.
+  // Sets *matches to all rows of each key.
   absl::Status Find(KeyBatch keys, FindResult* matches, const QueryOptions& options = {}) const;
-  // The lowest row of each key, or kNoRow.
+  // Sets row_ids[i] to the lowest row of keys[i], or to kNoRow. InvalidArgument for a sharded
+  // index.
   absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids,
                          const QueryOptions& options = {}) const;
-  // The same as numbers of 64 bits, or kNoGlobalRow: of every index, and the one way that an index
-  // in shards (sharding.h) has besides Batch::shards. `explain` as Batch's.
+  // Sets rows[i] to the lowest row of keys[i], or to kNoGlobalRow, for any index. For a sharded
+  // index (sharding.h), the only alternative is Batch::shards. `explain`, if not null, is set as in
+  // Batch.
   absl::Status FindFirstGlobal(KeyBatch keys, absl::Span<GlobalRowId> rows,
                                const QueryOptions& options = {}, Explain* explain = nullptr) const;
-  // Whether any row has each key.
+  // Sets found[i] to whether any row has keys[i].
   absl::Status Contains(KeyBatch keys, absl::Span<bool> found,
                         const QueryOptions& options = {}) const;
-  // The number of entries in each range.
+  // Sets counts[i] to the number of entries in range i.
   absl::Status Count(const RangeBatch& ranges, absl::Span<uint64_t> counts,
                      const QueryOptions& options = {}) const;
-  // The rows of each range by (key, primary key), ascending or descending.
+  // Sets *matches to the rows of each range in (key, primary key) order, ascending or descending.
+  // With a limit, matches->cursors are the positions to continue after (RangeBatch::after).
   absl::Status Scan(const RangeBatch& ranges, FindResult* matches,
                     const QueryOptions& options = {}) const;
 
-  // The time that a batch of so many queries is predicted to take on the route that it would be
-  // given, and the least batch, in queries, whose predicted throughput is nine tenths of the
-  // highest: what a larger batch would gain is little. Zero and 1 under Calibration::kNone.
+  // Returns the predicted latency of a batch of `queries` queries on the route that the router
+  // would choose. 0 with Calibration::kNone.
   virtual absl::Duration PredictedTime(Operation operation, size_t queries) const = 0;
+  // Returns the smallest batch, in queries, whose predicted throughput is at least 90% of the
+  // maximum. Larger batches gain little. 1 with Calibration::kNone.
   virtual size_t BestBatch(Operation operation) const = 0;
 };
 

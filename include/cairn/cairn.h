@@ -1,6 +1,6 @@
 #pragma once
 
-// The whole public API in C++.
+// Includes the C++ API, except cairn/join.h and cairn/device/index_group.h.
 
 #include "cairn/aggregate.h"
 #include "cairn/batch_index.h"

@@ -13,40 +13,41 @@
 #include "cairn/sorted_run.h"
 #include "cairn/types.h"
 
-// The device API: indexes whose keys, queries and results are all in the memory of one GPU, for
-// pipelines that never leave it. Calls are stream-ordered, as CUDA's are: they enqueue their work
-// on the caller's stream and return, unless they say that they wait. No CUDA header is needed here.
+// The device API: indexes whose keys, queries and results are in the memory of one GPU. Calls are
+// stream-ordered like CUDA calls: they enqueue work on the caller's stream and return, unless their
+// comment says "Waits". This header needs no CUDA headers.
 
 struct CUstream_st;
 
 namespace cairn {
 
-// cudaStream_t; null is the default stream.
+// A cudaStream_t. Null: the default stream.
 using DeviceStream = CUstream_st*;
 
-// A CUDA device that this process may use.
+// A CUDA device.
 struct Device {
   int ordinal = 0;
   std::string name;
   size_t memory_bytes = 0;
 };
 
-// The usable devices, in CUDA's order: those that this build has code for. Unavailable, with the
-// reason, where there is none: a build without CUDA, no driver, or no such device.
+// Returns the devices that this process can use and this build has code for, in CUDA's order.
+// Errors: Unavailable, with the reason, if there is none: a build without CUDA, no driver, or no
+// such device.
 absl::StatusOr<std::vector<Device>> ListDevices();
 
-// A batch of keys in device memory: a typed view that owns nothing. Numbers are aligned to their
-// size.
+// A batch of keys in device memory: a typed view that owns nothing. Integers must be aligned to
+// their size.
 class DeviceKeys {
  public:
-  DeviceKeys() = default;  // no keys, of any kind
+  DeviceKeys() = default;  // no keys, of any type
   DeviceKeys(const uint32_t* keys, size_t size)
       : kind_(PhysicalType::kU32), size_(size), keys_(keys) {}
   DeviceKeys(const uint64_t* keys, size_t size)
       : kind_(PhysicalType::kU64), size_(size), keys_(keys) {}
-  // Byte strings, as Arrow has them: key i is bytes[offsets[i]] … bytes[offsets[i + 1] - 1], so
-  // there are size + 1 offsets, which ascend. The memory of the bytes must be readable in whole
-  // words of four, at addresses that are multiples of four.
+  // Byte strings in Arrow's layout: key i is bytes[offsets[i]] … bytes[offsets[i + 1] - 1]. There
+  // are size + 1 ascending offsets. The memory of the bytes must be readable in aligned words of 4
+  // bytes.
   DeviceKeys(const char* bytes, const uint32_t* offsets, size_t size)
       : kind_(PhysicalType::kBytes), size_(size), keys_(bytes), offsets_(offsets) {}
 
@@ -54,11 +55,11 @@ class DeviceKeys {
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
   const void* data() const { return keys_; }
-  // Each requires that kind() be the one it names, or that there be no keys.
+  // Return the keys. Require kind() to match the method, or an empty batch.
   const uint32_t* u32() const { return static_cast<const uint32_t*>(keys_); }
   const uint64_t* u64() const { return static_cast<const uint64_t*>(keys_); }
   const char* bytes() const { return static_cast<const char*>(keys_); }
-  const uint32_t* offsets() const { return offsets_; }  // of bytes; else null
+  const uint32_t* offsets() const { return offsets_; }  // for byte strings; otherwise null
 
  private:
   PhysicalType kind_ = PhysicalType::kU32;
@@ -67,11 +68,11 @@ class DeviceKeys {
   const uint32_t* offsets_ = nullptr;
 };
 
-// Ranges from lower[i] to upper[i], with the same bounds for all.
+// Ranges from lower[i] to upper[i]. All ranges have the same bounds.
 struct DeviceRanges {
   DeviceKeys lower;
-  // As many keys as `lower`, of the same kind; for Bound::kPrefix, whose prefixes are in `lower`,
-  // only their number counts, and their memory may be null.
+  // Same size and type as `lower`. For Bound::kPrefix, the prefixes are in `lower`; only the size
+  // of `upper` is used, and its memory may be null.
   DeviceKeys upper;
   Bound lower_bound = Bound::kInclusive;
   Bound upper_bound = Bound::kExclusive;
@@ -79,16 +80,16 @@ struct DeviceRanges {
   size_t size() const { return lower.size(); }
 };
 
-// Batch (query.h) in device memory, but for rows, which a DeviceIndex finds in two steps. Owns
-// nothing.
+// The device-memory counterpart of Batch (query.h). Find and Scan are separate calls of
+// DeviceIndex: PlanScan, then CopyRows. Owns nothing.
 struct DeviceBatch {
   Operation operation = Operation::kFindFirst;
-  DeviceKeys keys = {};      // of all operations but those of ranges
+  DeviceKeys keys = {};      // for operations on keys
   DeviceRanges ranges = {};  // kCount, kPositions
 
-  // Answers: those of the operation are as long as the batch; others are not looked at.
-  uint32_t* values = nullptr;  // row ids (kFindFirst), positions (bounds), or where ranges begin
-  Position* ends = nullptr;    // where ranges end (kEqualRange, kPositions)
+  // Results. Those of the operation have size() elements; all others are ignored.
+  uint32_t* values = nullptr;  // row ids (kFindFirst), positions, or begin positions of ranges
+  Position* ends = nullptr;    // end positions (kEqualRange, kPositions)
   bool* found = nullptr;       // kContains
   uint64_t* counts = nullptr;  // kCount
 
@@ -117,22 +118,28 @@ struct DeviceBatch {
   size_t size() const { return TakesRanges(operation) ? ranges.size() : keys.size(); }
 };
 
-// An index in device memory. Immutable: every method is safe from any number
-// of host threads and streams; scratch memory is the stream's own.
+// An index in device memory.
 //
-// Scratch memory: none for points, but two words for the largest batches; 12 bytes a query for
-// bounds of gpu:partial_key, 8 for kCount, what PlanScan and Scan say of theirs.
+// Thread safety: immutable. Every method may be called from any number of host threads and streams;
+// scratch memory belongs to the stream.
 //
-// Pointers are to memory of the index's device, and valid until the stream has done the call's
-// work. Methods return InvalidArgument where a batch's kind is not the index's; ResourceExhausted
-// where scratch memory does not fit; Unavailable where the device is lost, for the rest of the
-// process; Internal where CUDA fails otherwise, naming the call. An empty batch is answered.
+// Scratch memory: operations on single keys need none, or 8 bytes for the largest batches. Bounds
+// of gpu:partial_key take 12 bytes per query, kCount 8 bytes. PlanScan takes 4 bytes per range and
+// Scan up to 16, both in addition to the temporary memory of a prefix sum.
 //
-// An index may be destroyed while its work is enqueued: its memory is freed behind that work, and
-// nobody waits. A stream may be captured (cudaStreamBeginCapture) while methods enqueue on it; the
-// index must then outlive the graph. An error that an earlier CUDA call of the caller's has left
-// behind in the thread stays there, and is no method's; PlanScan, Scan, building, and strategies
-// that sort, which could not tell it from their own, return Unavailable and name it.
+// Lifetime: pointers must refer to memory of the device of the index and stay valid until the
+// stream has completed the work of the call. The index may be destroyed while its work is enqueued:
+// its memory is freed after that work, and the destructor does not wait.
+//
+// Graph capture: methods may enqueue on a stream that is being captured (cudaStreamBeginCapture);
+// the index must then outlive the graph.
+//
+// Errors: InvalidArgument if the type of the keys is not that of the index; ResourceExhausted if
+// scratch memory runs out; Unavailable if the device is lost, for the rest of the process;
+// Internal, naming the CUDA call, for other CUDA errors. An empty batch succeeds. If an earlier
+// CUDA call of the caller has left an error in the thread, most methods ignore and keep it.
+// PlanScan, Scan, builds and strategies that sort cannot distinguish it from their own errors; they
+// return Unavailable and name it.
 class DeviceIndex {
  public:
   virtual ~DeviceIndex() = default;
@@ -142,62 +149,67 @@ class DeviceIndex {
   PhysicalType kind() const { return kind_; }
   size_t size() const { return size_; }
   int device() const { return device_; }
-  // The factory string that makes this structure, with every parameter that was chosen.
+  // Returns the factory string of this structure, with all chosen parameters.
   virtual std::string description() const = 0;
-  // Bytes of device memory, all told.
+  // Returns the total bytes of device memory.
   virtual uint64_t memory_bytes() const = 0;
-  // Whether a point query's result is written once and never again, so that whoever sees it in
-  // memory that the host shares need not wait for the stream.
+  // Whether each result of an operation on single keys is written exactly once. A host thread that
+  // polls memory shared with the device may then use a result as soon as it appears, before the
+  // stream is done.
   virtual bool writes_results_once() const { return false; }
 
-  // Answers a batch. InvalidArgument for kFind and kScan: see below.
+  // Executes a batch. InvalidArgument for kFind and kScan; use the methods below.
   absl::Status Execute(const DeviceBatch& batch, DeviceStream stream) const;
 
-  // All rows of a batch are found in two steps, between which the caller makes room. First the
-  // positions of each query, at most `limit` of them, and where its rows go: offsets[0] = 0, and
-  // offsets[size] is how many rows there are in all. A descending scan keeps a range's last ones.
+  // First of two steps to find all rows of a batch; the caller allocates memory between them. Sets
+  // begin[i] to the position of the first entry to return for range i, at most `limit` entries per
+  // range. Sets offsets[0] to 0 and offsets[i + 1] to the number of rows of ranges 0 … i, so that
+  // offsets[size] is the total. A descending scan keeps the last entries of a range. `limit` 0: no
+  // rows.
   absl::Status PlanScan(const DeviceRanges& ranges, uint64_t limit, Order order, Position* begin,
                         uint64_t* offsets, DeviceStream stream) const;
-  // Then the rows: those of query i to row_ids[offsets[i]] … row_ids[offsets[i + 1] - 1], in (key,
-  // row id) order or its reverse. `queries` is the batch's size, `rows` is offsets[queries].
+  // Second step: writes the rows of range i to row_ids[offsets[i]] … row_ids[offsets[i + 1] - 1],
+  // in (key, row id) order or its reverse. `queries` is the size of the batch and `rows` is
+  // offsets[queries].
   absl::Status CopyRows(const Position* begin, const uint64_t* offsets, size_t queries,
                         uint64_t rows, Order order, RowId* row_ids, DeviceStream stream) const;
 
-  // Both steps in one, for callers who have room for `capacity` rows and need not know first how
-  // many there are. Offsets are as PlanScan's, of all rows; rows are as CopyRows', but those that
-  // would go to row_ids[capacity] or behind are left out: where offsets[size] is more than the
-  // capacity, some are missing. The rows of single keys (`lower` and `upper` are the same keys,
-  // both inclusive) take one search of the first rows if no key has several (has_distinct_keys).
+  // Both steps in one call, for a buffer of `capacity` rows. Offsets are those of PlanScan, for all
+  // rows. Rows are those of CopyRows, but rows that belong at row_ids[capacity] or later are
+  // omitted: if offsets[size] > capacity, rows are missing. If has_distinct_keys() and each range
+  // is a single key (the same memory as `lower` and `upper`, both inclusive), one search of the
+  // first rows is enough.
   absl::Status Scan(const DeviceRanges& ranges, uint64_t limit, Order order, uint64_t* offsets,
                     RowId* row_ids, uint64_t capacity, DeviceStream stream) const;
-  // Whether the structure knows that no key has several entries.
+  // Whether the structure knows that no key has more than one entry.
   virtual bool has_distinct_keys() const { return false; }
 
  protected:
   DeviceIndex(PhysicalType kind, size_t size, int device)
       : kind_(kind), size_(size), device_(device) {}
-  // For structures that can be updated, and say what an update excludes.
+  // For structures that can be updated; an update excludes all other calls.
   void SetSize(size_t size) { size_ = size; }
 
  private:
-  // Answers a batch of kFindFirst, kContains (bools), kLowerBound or kUpperBound, of the index's
-  // kind and not empty, on the index's device.
+  // Executes a batch of kFindFirst, kContains (bools), kLowerBound or kUpperBound. The batch is not
+  // empty and has the key type of the index; the device of the index is current.
   virtual absl::Status Search(Operation operation, DeviceKeys keys, void* results,
                               DeviceStream stream) const = 0;
-  // Where the entries of each key begin and end; likewise. Two searches, unless a structure needs
-  // but one.
+  // Finds the begin and end positions of each key, under the same conditions. Makes two searches
+  // unless overridden.
   virtual absl::Status FindEqualRanges(DeviceKeys keys, Position* begin, Position* end,
                                        DeviceStream stream) const;
-  // Where the keys end that start with each prefix: of an index of bytes, not empty, on its device.
+  // Finds the end position of the keys that start with each prefix. The index has byte-string keys;
+  // the batch is not empty, and the device of the index is current.
   virtual absl::Status FindPrefixEnds(DeviceKeys prefixes, Position* ends,
                                       DeviceStream stream) const;
-  // Of ranges of the index's kind, not empty.
+  // Requires ranges of the key type of the index, not empty.
   absl::Status FindPositions(const DeviceRanges& ranges, Position* begin, Position* end,
                              DeviceStream stream) const;
-  // Scan of one key each, where keys are distinct, of the index's kind and not empty.
+  // Scan of single keys for has_distinct_keys(). Requires keys of the type of the index, not empty.
   absl::Status FindOnlyRows(DeviceKeys keys, uint64_t* offsets, RowId* row_ids, uint64_t capacity,
                             DeviceStream stream) const;
-  // CopyRows where there are rows; there may be less than `rows`: offsets[queries] of them.
+  // CopyRows for a positive `rows`. There may be fewer rows: offsets[queries].
   virtual absl::Status GatherRows(const Position* begin, const uint64_t* offsets, size_t queries,
                                   uint64_t rows, Order order, RowId* row_ids,
                                   DeviceStream stream) const = 0;
@@ -207,87 +219,88 @@ class DeviceIndex {
   int device_;
 };
 
-// How a batch is put to a device index.
+// How a batch is executed on a device index.
 struct DeviceStrategyOptions {
   Strategy strategy = Strategy::kUnbuffered;
-  // kKey, which does not go with kUnbuffered, leaves out the way back to the caller's order: random
-  // writes, which for most structures take longer than the search.
+  // kKey skips restoring the caller's order, which takes random writes and for most structures
+  // longer than the search. Not supported with kUnbuffered.
   ResultOrder order = ResultOrder::kCaller;
-  // Buffered: queries are gathered by so many leading bits of their keys, 1 to 16.
+  // kBuffered: the number of leading key bits that partition the queries, 1 to 16.
   int part_bits = 8;
 };
 
-// index.Execute(batch) by a strategy; exact for every batch. Batches of ranges are answered as they
-// are. With ResultOrder::kKey answer i is of keys[query_of[i]]; `query_of` is for that, and as
-// large as the batch, else null. Besides DeviceIndex's errors: InvalidArgument for options that do
-// not go together or are out of range, and for a batch of more than kMaxEntries. Scratch takes up
-// to 24 bytes a query of 32 bits, and 36 of one of 64; for kEqualRange four more.
+// Executes a batch with a strategy; results are exact. Batches of ranges are executed as they are.
+// With ResultOrder::kKey, result i is of keys[query_of[i]]; `query_of` then has one element per
+// query and must otherwise be null. Errors: those of DeviceIndex; InvalidArgument for options that
+// conflict or are out of range, and for a batch of more than kMaxEntries queries; Unimplemented for
+// byte-string keys with a strategy other than kUnbuffered. Scratch memory is up to 24 bytes per
+// 32-bit key and 36 bytes per 64-bit key, plus 4 bytes for kEqualRange.
 absl::Status Execute(const DeviceIndex& index, const DeviceBatch& batch,
                      const DeviceStrategyOptions& options, uint32_t* query_of, DeviceStream stream);
 
-// Builds the structure that a factory string names ("gpu:auto"; README.md lists them) over entries
-// in host memory on device `device` (an ordinal). Waits. Errors as MakeOrderedIndex's; DataLoss
-// where the entries are not in order.
+// Builds the structure named by a factory string ("gpu:auto"; docs/ordered-indexes.md lists them)
+// over entries in host memory, on the device with ordinal `device`. Waits. Errors: those of
+// MakeOrderedIndex; DataLoss if the entries are not in order.
 absl::StatusOr<std::unique_ptr<DeviceIndex>> MakeDeviceIndex(std::string_view factory,
                                                              const SortedRun& run, int device = 0);
 
-// Builds it over entries in the memory of the stream's device, in any order; `row_ids` has as many
-// elements as `keys`, which are numbers, and both are left as they are. Entries that are there
-// twice stay so. Waits for the stream, whichever device is current. Besides MakeOrderedIndex's
-// errors: InvalidArgument for a row id of kNoRow, FailedPrecondition where the stream is being
-// captured.
+// Builds the structure over entries in the memory of the stream's device, in any order. `keys` are
+// integers, and `row_ids` has one element per key; both are left unchanged. Duplicate entries are
+// kept. Waits for the stream, whichever device is current. Errors: those of MakeOrderedIndex;
+// InvalidArgument for a row id of kNoRow; Unimplemented for byte-string keys; FailedPrecondition if
+// the stream is being captured.
 absl::StatusOr<std::unique_ptr<DeviceIndex>> MakeDeviceIndex(std::string_view factory,
                                                              DeviceKeys keys, const RowId* row_ids,
                                                              DeviceStream stream);
 
-// The same without a wait, of structures whose size follows from the number of entries: gpu:fast,
-// gpu:btree, gpu:pivot, gpu:eytzinger and gpu:sorted_array. All that is done is enqueued on
-// `stream`: what is enqueued there afterwards may use the index at once, what is on other streams
-// once these have waited for `stream`; keys and row ids stay as they are until the stream has read
-// them. The index may be destroyed at any time. What gpu:packed takes, and so gpu:auto, follows
-// from the keys, of which the host must know before it takes memory: Unimplemented, as for keys of
-// bytes.
+// Builds the structure without waiting. Supports structures whose size follows from the number of
+// entries: gpu:fast, gpu:btree, gpu:pivot, gpu:eytzinger and gpu:sorted_array. All work is enqueued
+// on `stream`. Work enqueued later on that stream may use the index at once; other streams must
+// first wait for `stream`. Keys and row ids must stay unchanged until the stream has read them. The
+// index may be destroyed at any time. The call blocks only if CUDA blocks to allocate memory.
 //
-// Nobody looks at the entries first. So they are sorted by row id, then by key, in twice the time,
-// unless `rows_ascend` promises that those of each key have ascending row ids as they are given;
-// and an entry with a row id of kNoRow is not refused: the index has its key, at which there is no
-// row. Waits for nothing, unless CUDA itself must for memory. Else errors as MakeDeviceIndex's.
+// The entries are not inspected first. They are therefore sorted by row id and then by key, which
+// takes twice the time. To avoid this, pass `rows_ascend` if the entries of each key have ascending
+// row ids. An entry with row id kNoRow is not an error: the index then contains its key without a
+// row. Errors: those of MakeDeviceIndex; Unimplemented for gpu:packed and gpu:auto, whose size
+// depends on the keys, and for byte-string keys.
 absl::StatusOr<std::unique_ptr<DeviceIndex>> EnqueueDeviceIndex(std::string_view factory,
                                                                 DeviceKeys keys,
                                                                 const RowId* row_ids,
                                                                 bool rows_ascend,
                                                                 DeviceStream stream);
 
-// What becomes of equal keys on a bulk insertion.
+// How a bulk insertion treats equal keys.
 enum class EqualKeys : uint8_t {
-  kKeepRows,     // a key may have many rows; of equal (key, row id) pairs one is kept
-  kReplaceRows,  // a key has one row: the lowest that is inserted, else the lowest that it had
+  kKeepRows,     // a key may have several rows; one of several equal (key, row id) pairs is kept
+  kReplaceRows,  // a key has one row: the lowest inserted one, otherwise the lowest existing one
 };
 
-// An index in device memory that takes insertions: a B+-tree (gpu:btree).
+// An index in device memory that supports insertions: a B+-tree (gpu:btree).
 //
-// Between updates it is as any DeviceIndex. An update (Insert, BulkInsert) excludes all other
-// calls, from any thread, from its beginning until it returns. It is done behind all work that has
-// been enqueued on any stream and reads the index, and when it returns, all streams see it. A graph
-// that has captured a query must not be launched after an update.
+// Between updates it behaves like any DeviceIndex. An update (Insert, BulkInsert) excludes all
+// other calls from any thread until it returns. It runs after all work that is enqueued on any
+// stream and reads the index, and its result is visible to all streams when it returns. Do not
+// launch a graph that captured a query before an update.
 //
-// Entries are in the memory of the index's device, in any order, and stay as they are. Updates
-// leave the index unchanged where they fail: InvalidArgument for keys of another kind, a row id of
-// kNoRow, more than kMaxEntries in all, or a stream of another device; ResourceExhausted;
-// FailedPrecondition where the stream is being captured; Unavailable and Internal as DeviceIndex.
+// Entries are in the memory of the device of the index, in any order, and are left unchanged.
+// Errors: InvalidArgument for keys of another type, a row id of kNoRow, more than kMaxEntries
+// entries in total, or a stream of another device; ResourceExhausted; FailedPrecondition if the
+// stream is being captured; Unavailable and Internal as for DeviceIndex. On error the index is
+// unchanged.
 class UpdatableDeviceIndex : public DeviceIndex {
  public:
-  // Insert puts up to so many entries in one by one.
+  // The maximum number of entries that Insert inserts one by one.
   static constexpr size_t kMaxOneByOne = 64;
 
-  // Adds entries without moving others than those of the pages that they belong to; pairs of key
-  // and row id that are there already are left out. Returns how many were new. Up to kMaxOneByOne
-  // go one by one, in their order, in 3 to 6 microseconds each; more go all at once.
+  // Inserts entries, moving only entries of the affected pages. Existing (key, row id) pairs are
+  // skipped. Returns the number of new entries. Up to kMaxOneByOne entries are inserted one by one,
+  // in order, in 3 to 6 microseconds each; more are inserted together.
   absl::StatusOr<size_t> Insert(DeviceKeys keys, const RowId* row_ids, DeviceStream stream);
 
-  // Adds entries by merging all, and makes the index anew, with pages as full as it was first made
-  // with: sooner done than Insert where the entries are many. No equal pairs are left, not even
-  // such as were there before.
+  // Inserts entries by merging all entries and rebuilding the index, with the original fill of its
+  // pages. Faster than Insert for many entries. Afterwards the index has no equal (key, row id)
+  // pairs, even if it had some before.
   absl::Status BulkInsert(DeviceKeys keys, const RowId* row_ids, EqualKeys equal_keys,
                           DeviceStream stream);
 
@@ -295,50 +308,52 @@ class UpdatableDeviceIndex : public DeviceIndex {
   using DeviceIndex::DeviceIndex;
 
  private:
-  // Of entries of the index's kind, on its device, when nothing reads it.
+  // Requires entries of the key type of the index, on its device, and no concurrent readers.
   virtual absl::StatusOr<size_t> InsertEntries(DeviceKeys keys, const RowId* row_ids,
                                                DeviceStream stream) = 0;
   virtual absl::Status BulkInsertEntries(DeviceKeys keys, const RowId* row_ids,
                                          EqualKeys equal_keys, DeviceStream stream) = 0;
 };
 
-// MakeDeviceIndex of a structure that takes insertions: "gpu:btree", with its parameters; for
-// others Unimplemented. Waits.
+// MakeDeviceIndex for a structure that supports insertions: "gpu:btree" with its parameters. Waits.
+// Errors: those of MakeDeviceIndex; Unimplemented for any other structure.
 absl::StatusOr<std::unique_ptr<UpdatableDeviceIndex>> MakeUpdatableDeviceIndex(
     std::string_view factory, DeviceKeys keys, const RowId* row_ids, DeviceStream stream);
 absl::StatusOr<std::unique_ptr<UpdatableDeviceIndex>> MakeUpdatableDeviceIndex(
     std::string_view factory, const SortedRun& run, int device = 0);
 
-// Device memory comes from a stream-ordered pool of the library's for each device, which keeps some
-// of what was freed for the next allocation, or from a memory resource of the program's.
+// Device memory comes from a memory resource of the program, or by default from a stream-ordered
+// pool of the library, one per device. The pool keeps some freed memory for later allocations.
 
-// Gives the system back what the pool of a device (an ordinal) has kept of freed memory, but for
-// `keep_bytes` of it. What is freed by work that streams have yet to do stays. Waits for nothing;
-// thread-safe. Unavailable where there is no such device. A device with a resource of the program's
-// keeps nothing: OK.
+// Returns freed memory that the pool of a device (an ordinal) has kept to the system, except for
+// `keep_bytes` bytes. Memory whose release is still enqueued on a stream stays. Also succeeds for a
+// device with a memory resource of the program. Does not wait. Thread-safe. Errors: Unavailable if
+// there is no such device.
 absl::Status TrimDeviceMemory(int device, uint64_t keep_bytes = 0);
 
-// A memory resource of the program's. Called from any threads, as often as indexes are built and
-// batches take scratch memory, with the memory's device current.
+// A memory resource of the program. Called from any thread, when indexes are built and when batches
+// need scratch memory, with the device of the memory current.
 class DeviceMemoryResource {
  public:
   virtual ~DeviceMemoryResource() = default;
 
-  // Memory of the current device for `bytes` bytes, more than none, at a multiple of 256; for work
-  // enqueued on `stream` from now on, which may be being captured. Null where there is none. Must
-  // not throw.
+  // Returns memory of the current device for `bytes` > 0 bytes, aligned to 256, for work enqueued
+  // on `stream` from now on; null if there is none. The stream may be in capture mode. Must not
+  // throw.
   virtual void* Allocate(size_t bytes, DeviceStream stream) = 0;
-  // Takes back what Allocate gave for as many bytes, once the work enqueued on `stream` so far,
-  // which may be another stream than then, is done. Must not throw.
+  // Releases memory from Allocate, of the same number of bytes, after the work that is now enqueued
+  // on `stream`, which may differ from the stream of Allocate. Must not throw.
   virtual void Deallocate(void* memory, size_t bytes, DeviceStream stream) = 0;
-  // How many bytes Allocate may still give; builds that take more are refused before they begin.
+  // Returns the bytes that Allocate can still provide. Builds that need more fail before they
+  // begin.
   virtual size_t AvailableBytes() { return SIZE_MAX; }
 };
 
-// From now on the library's memory of a device (an ordinal) comes from a resource, which must
-// outlive all that is made with it; null: from the pool. FailedPrecondition, with how much it is,
-// while the library holds memory of the device: indexes, or the scratch of a call. Unavailable
-// where there is no such device. Not to be called while another thread uses the device.
+// Uses `resource` for all further device memory of the library on a device (an ordinal). The
+// resource must outlive everything created with it. Null: use the pool. Must not be called while
+// another thread uses the device. Errors: FailedPrecondition, with the number of bytes, while the
+// library holds memory of the device (indexes, or scratch memory of a call); Unavailable if there
+// is no such device.
 absl::Status SetDeviceMemoryResource(int device, DeviceMemoryResource* resource);
 
 }  // namespace cairn

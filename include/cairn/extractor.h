@@ -13,50 +13,52 @@
 
 namespace cairn {
 
-// A wide-column entity's column; a plain value is the one column with an empty name. Owns nothing.
+// A column of a wide-column entity. A plain value is the only column of its row and has an empty
+// name. Owns nothing.
 struct ColumnView {
   std::string_view name;
   std::string_view value;
 };
 
-// One row as an extractor sees it; valid during the call only.
+// One row as the argument of an extractor. Valid only during the call.
 struct RowView {
   std::string_view primary_key;
-  std::string_view value;                // of the default column where the row is an entity
+  std::string_view value;                // the default column if the row is a wide-column entity
   absl::Span<const ColumnView> columns;  // empty unless the row is a wide-column entity
 };
 
-// Takes the values of one part that an extractor finds in a row.
+// Receives the values that an extractor finds in a row for one key part or column.
 class KeySink {
  public:
   virtual ~KeySink() = default;
-  // Adds one value; std::monostate for null. Adding none at all is the same as one null. A
-  // string_view's bytes need to live only until Add returns.
+  // Adds one value; std::monostate is null. A row without any value is treated as if it had one
+  // null. The bytes of a string_view need to live only until Add returns.
   virtual void Add(const DataValue& value) = 0;
 };
 
-// User code that takes secondary-key values from rows, for what the built-in sources cannot
-// express. Named in a spec as custom('name'). Extract must be a pure function of the row, since
-// Fetch and Verify call it again, and safe to call from several threads at a time.
+// User code that extracts values from rows that the built-in sources cannot extract. A spec refers
+// to it as custom('name'). Extract must be a pure function of the row, because Fetch and Verify
+// call it again. It must be thread-safe.
 class KeyExtractor {
  public:
   virtual ~KeyExtractor() = default;
-  // Gives the sink the row's values: none, one, or several (the index is then multi-valued).
-  // A Status other than OK makes it a row that cannot be read (ErrorPolicy); its message is passed
-  // on.
+  // Adds the values of the row to `sink`: none, one or several. Several values make the index
+  // multi-valued. If the result is not OK, the row cannot be read and ErrorPolicy applies; the
+  // message is passed on.
   virtual absl::Status Extract(const RowView& row, KeySink* sink) const = 0;
 
-  // The version of what Extract does. An index stores the versions of its extractors when it is
-  // built, and refuses to catch up, until it is rebuilt, if one of them is another. A release in
-  // which Extract gives other values for the same row must return another number.
+  // The version of the behavior of Extract. A build stores the versions of its extractors in the
+  // index. If a version has changed, CatchUp fails until the index is rebuilt. Return another
+  // number in each release in which Extract returns different values for the same row.
   virtual uint64_t Version() const { return 0; }
 };
 
-// Registers an extractor under a name for the life of the process. AlreadyExists for a taken name,
-// InvalidArgument for an empty one. Thread-safe.
+// Registers an extractor under a name for the life of the process. Errors: AlreadyExists if the
+// name is taken; InvalidArgument if `name` is empty or `extractor` is null. Thread-safe.
 absl::Status RegisterExtractor(std::string name, std::shared_ptr<const KeyExtractor> extractor);
 
-// The extractor registered under `name`; NotFound, listing the names that are known. Thread-safe.
+// Returns the extractor registered under `name`. Errors: NotFound, listing the registered names.
+// Thread-safe.
 absl::StatusOr<std::shared_ptr<const KeyExtractor>> FindExtractor(std::string_view name);
 
 }  // namespace cairn

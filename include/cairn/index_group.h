@@ -23,188 +23,203 @@ namespace cairn {
 
 // How the rows of a predicate are found.
 enum class WhereStrategy : uint8_t {
-  kAuto,    // whichever is predicted to be the fastest
-  kGather,  // the rows of the most selective comparison, each tested for the others
-  kBitmap,  // a bitmap of rows a comparison, combined
-  kScan,    // all rows in their order, by where their entries are
-  kWalk,    // the entries of WhereOptions::order_by in their order, until the limit is reached
+  kAuto,    // the strategy with the lowest predicted time
+  kGather,  // reads the rows of the most selective comparison and tests each for the other
+            // comparisons
+  kBitmap,  // builds one bitmap of rows per comparison and combines them
+  kScan,    // tests all rows in row order, by the positions of their entries
+  kWalk,    // reads the entries of WhereOptions::order_by in order until the limit is reached
 };
-std::string_view WhereStrategyName(WhereStrategy strategy);  // "auto", "gather", …
+// Returns "auto", "gather", "bitmap", "scan" or "walk".
+std::string_view WhereStrategyName(WhereStrategy strategy);
 
 struct WhereOptions {
-  // The index in the order of whose keys rows come, by name; a row that has several comes where it
-  // comes first, and those that have none come last, whichever the order. Rows of equal keys are in
-  // the order of primary keys, or its reverse. Empty: all are.
+  // The name of the index whose key order the rows have. Empty: primary-key order. A row with
+  // several keys is listed at the first of them. Rows without a key are last in either order, in
+  // primary-key order. Rows with equal keys are in primary-key order, or in its reverse if `order`
+  // is descending.
   std::string order_by;
   Order order = Order::kAscending;
-  uint64_t limit = std::numeric_limits<uint64_t>::max();  // 0: no rows, and no cursor
-  // Continues after an earlier answer to the same predicate and order that reached its limit
-  // (WhereResult::cursor): InvalidArgument for the cursor of another. It stays good while the
-  // database is written to. Empty: from the first row on.
+  uint64_t limit = std::numeric_limits<uint64_t>::max();  // rows; 0: no rows and no cursor
+  // The WhereResult::cursor of an earlier call with the same predicate and order that reached its
+  // limit; the result continues after it. InvalidArgument for any other cursor. A cursor stays
+  // valid while the database changes. Empty: start at the first row.
   std::string after;
-  // Columns of the rows, by name: what an index of the group includes, "price", or "age.price"
-  // where several include one of that name; and keys, "age", or "place.part2" of an index of
-  // several parts. InvalidArgument for another, and for a row that has several keys there.
+  // Columns to return for each row, by name. An included column of an index is "price", or
+  // "age.price" if several indexes include that name. A key is "age", or "place.part2" for an index
+  // with several parts. InvalidArgument: there is no such column, or a row has several keys in it.
   std::vector<std::string> columns;
-  // InvalidArgument where it cannot answer the predicate: kWalk without order_by.
+  // InvalidArgument if the strategy does not support the predicate, for example kWalk without
+  // order_by.
   WhereStrategy strategy = WhereStrategy::kAuto;
-  // The call returns Cancelled some milliseconds after another thread sets this. Null: it cannot be
-  // cancelled. Steps that are done once and kept, such as the first use of an index in a group, and
-  // sorting the rows found are not interrupted.
+  // If not null, another thread may set this to true to cancel the call, which then returns
+  // Cancelled within some milliseconds. The final sort of the rows is not interrupted, nor is work
+  // that is done once and kept, such as the first use of an index in a group.
   const std::atomic<bool>* cancelled = nullptr;
 };
 
-// How a predicate is answered.
+// How a predicate is executed.
 struct WherePlan {
   struct Comparison {
-    std::string text;  // as Predicate says it, or as it was put together with its neighbours
+    std::string text;  // as Predicate::ToString, or a set of adjacent comparisons
     std::string index;
-    uint64_t rows = 0;  // entries that satisfy it, exactly
+    uint64_t rows = 0;  // exact number of entries that satisfy it
     std::string how;    // "listed", "tested", "bitmap", "scanned", "walked"
   };
   struct Candidate {
     WhereStrategy strategy;
-    double nanoseconds = 0;  // predicted
+    double nanoseconds = 0;  // predicted time
   };
-  WhereStrategy strategy = WhereStrategy::kAuto;  // that was taken
-  double expected_rows = 0;                       // taking comparisons to be independent
+  WhereStrategy strategy = WhereStrategy::kAuto;  // the chosen strategy
+  double expected_rows = 0;                       // assumes independent comparisons
   std::vector<Comparison> comparisons;
-  std::vector<Candidate> candidates;  // those that could answer, the fastest first
+  std::vector<Candidate> candidates;  // strategies that support the predicate, fastest first
 
-  std::string ToString() const;  // a line each
+  std::string ToString() const;  // several lines of text
 };
 
-// The rows that a predicate is true of.
+// The rows for which a predicate is true. A failed call leaves it in an unspecified valid state.
 struct WhereResult {
-  std::vector<RowId> rows;            // of the group, in the order asked for
-  std::vector<uint32_t> shards;       // of a group in shards: each row's; empty for any other
-  std::vector<ColumnValues> columns;  // one for each of WhereOptions::columns
-  std::string cursor;                 // for WhereOptions::after; empty where there is no more
+  std::vector<RowId> rows;            // row ids of the group, in the requested order
+  std::vector<uint32_t> shards;       // sharded group: the shard of each row; otherwise empty
+  std::vector<ColumnValues> columns;  // one per WhereOptions::columns; value j is of rows[j]
+  std::string cursor;                 // for WhereOptions::after; empty if there are no more rows
   WherePlan plan;
 
-  // Row j as one number, whatever the group.
+  // Returns row j as one number, for any group.
   GlobalRowId global_row(size_t j) const {
     return MakeGlobalRowId(shards.empty() ? 0 : shards[j], rows[j]);
   }
 };
 
-// What groups are ordered by: column number `column` of the answer, first those that rows are
-// grouped by, then the aggregates, from 0 on.
+// A column to sort groups by. Columns are numbered from 0: first the group_by columns, then the
+// aggregates.
 struct GroupOrder {
   size_t column = 0;
   Order order = Order::kAscending;
 };
 
-// The order that texts say: each a name of one of the columns, then asc or desc, in either case,
-// behind a blank. InvalidArgument for another name.
+// Parses a sort order. Each text is a column name, a blank, and "asc" or "desc" in either case.
+// `columns` are the names of all result columns. InvalidArgument for a malformed text or an unknown
+// name.
 absl::StatusOr<std::vector<GroupOrder>> ParseGroupOrder(absl::Span<const std::string> texts,
                                                         absl::Span<const std::string> columns);
 
 struct GroupByOptions {
-  // Columns, as WhereOptions::columns: rows with equal values in all of them are a group. Null is a
-  // value here; floats are equal as keys are, every NaN, but -0 and 0 not. Empty: all rows are one
-  // group, even if there are none.
+  // Columns, named as in WhereOptions::columns. Rows with equal values in all of them form a group.
+  // Null is a value here. Floating-point values are equal as in keys: all NaNs are equal, but -0
+  // and 0 differ. Empty: all rows form one group, even if there are no rows.
   std::vector<std::string> group_by = {};
-  // Groups that are equal in all of these come in the order of the values that they
-  // are grouped by, which alone orders them if this is empty. Null is less than all other values,
-  // and else they are ordered as keys are.
+  // The order of the groups. Groups that are equal in all of these columns are in the order of
+  // their group_by values, which is also the order if this is empty. Null is less than every other
+  // value; other values compare as keys do.
   std::vector<GroupOrder> order_by = {};
-  uint64_t limit = std::numeric_limits<uint64_t>::max();  // of groups; 0: none, and no cursor
-  // Continues after an earlier answer to the same predicate, aggregates, group_by and order_by that
-  // reached its limit (GroupByResult::cursor): InvalidArgument for the cursor of another. Empty:
-  // from the first group on.
+  uint64_t limit = std::numeric_limits<uint64_t>::max();  // groups; 0: no groups and no cursor
+  // The GroupByResult::cursor of an earlier call with the same predicate, aggregates, group_by and
+  // order_by that reached its limit; the result continues after it. InvalidArgument for any other
+  // cursor. Empty: start at the first group.
   std::string after = {};
   WhereStrategy strategy = WhereStrategy::kAuto;  // how rows are found; not kWalk
-  const std::atomic<bool>* cancelled = nullptr;   // as of WhereOptions
+  const std::atomic<bool>* cancelled = nullptr;   // see WhereOptions::cancelled
 };
 
-// Groups of rows and what they come to. Plain data; a call that fails leaves it in
-// an unspecified valid state.
+// The result of IndexGroup::GroupBy. Plain data. A failed call leaves it in an unspecified valid
+// state.
 struct GroupByResult {
-  size_t size = 0;                   // groups
-  std::vector<ColumnValues> keys;    // one a column to group by: value j is group j's
-  std::vector<ColumnValues> values;  // one an aggregate, likewise
-  std::string cursor;                // for GroupByOptions::after; empty where there is no more
-  uint64_t rows = 0;                 // that the predicate is true of
+  size_t size = 0;                   // number of groups
+  std::vector<ColumnValues> keys;    // one per group_by column; value j is of group j
+  std::vector<ColumnValues> values;  // one per aggregate; value j is of group j
+  std::string cursor;                // for GroupByOptions::after; empty if there are no more groups
+  uint64_t rows = 0;                 // number of rows for which the predicate is true
   WherePlan plan;
 };
 
-// Several indexes of one column family, of one state, that are asked together.
+// Several indexes of one column family, at one sequence number, that are queried together.
 //
-// A row has one id in the group. Indexes of one build (SecondaryIndex::BuildAll) share their rows,
-// and their ids are the group's; for others a translation is made once, in one pass over the
-// primary keys, which takes 8 bytes a row for each. Rows that came since have ids behind all these.
-// Ids hold for this group and no other.
+// A row has one id in the group. Indexes of one build (SecondaryIndex::BuildAll) share their row
+// ids, and the group uses the same ids. For other indexes, Create merges the primary keys once, in
+// linear time; each such index then takes 8 bytes of memory per row. Rows added since the bases
+// were built have higher ids. Ids are valid only for this group.
 //
-// Indexes in shards by key range are members as any are: the rows of all their shards are numbered
-// together. Indexes in several shards by source are members together, and make a group in shards:
-// shard s of each is of one database, which is asked as a group of its own, and rows are named with
-// their shards (WhereResult::shards), by which rows of one place in an order are ordered.
+// Members may be range-sharded: the rows of all their shards are numbered together. If a member is
+// sharded by database with several shards, all members must be, and the group is sharded: shard s
+// of each member is of the same database. Rows are then identified with their shards
+// (WhereResult::shards). Rows that are equal in the requested order are sorted by shard.
 //
-// Immutable and thread-safe. What is needed beside the indexes is made at its first use: 4 bytes a
-// row for each index that rows are tested in. No exception leaves.
+// Immutable and thread-safe. Auxiliary structures are built at their first use: 4 bytes per row for
+// each index in which rows are tested. No function throws.
 class IndexGroup {
  public:
   struct Member {
     std::shared_ptr<const SecondaryIndex> index;
-    std::string name = {};  // what predicates call it; empty: its spec's
+    std::string name = {};  // used in predicates; empty: the name in the spec
   };
 
-  // Each index at its present version. InvalidArgument without an index, for a name that is missing
-  // or there twice; FailedPrecondition, naming both, for indexes of different databases, column
-  // families or sequence numbers, or in shards by source with others that are not, or have other
-  // sources; and for one of IndexedDB::Index, of which IndexedDB::PinGroup gives the state.
-  // ResourceExhausted beyond 4,294,967,294 rows, in each shard of a group in shards. DataLoss.
+  // Creates a group of the current versions of the indexes. Errors: InvalidArgument if there is no
+  // index, if an index is null, or if a name is missing or used twice. FailedPrecondition, naming
+  // two indexes, if they differ in database, column family or sequence number. FailedPrecondition
+  // if an index sharded by database is combined with one that is not, or that has other databases.
+  // FailedPrecondition for an index from IndexedDB::Index; use IndexedDB::PinGroup.
+  // ResourceExhausted if there are more than 2^32 - 2 rows, per shard in a sharded group, or if
+  // memory runs out. DataLoss if an index file is corrupt.
   static absl::StatusOr<std::shared_ptr<const IndexGroup>> Create(std::vector<Member> members);
 
   virtual ~IndexGroup() = default;
 
   virtual const std::vector<Member>& members() const = 0;
-  // Whether rows are named with their shards.
+  // Whether the group is sharded, so that a row is identified with its shard.
   virtual bool in_shards() const { return false; }
-  // One more than the largest id of a row, in any shard.
+  // Returns the largest row id of any shard plus 1.
   virtual RowId end_row() const = 0;
 
-  // The rows of a predicate, counted or listed. InvalidArgument, naming the index and what was
-  // expected, for an index that there is not, a key of the wrong type or number of parts, and what
-  // an index cannot tell (docs/queries.md): IS NULL of nulls=skip indexes where no other index
-  // bounds it, and orders and negations over keys of several parts that may be null.
+  // Returns the number of rows for which `where` is true. Of `options`, only `strategy` and
+  // `cancelled` are used. If `plan` is not null, sets *plan. Errors: Cancelled; InvalidArgument,
+  // naming the index and the expected value, for an unknown index and for a key of the wrong type
+  // or number of parts. InvalidArgument for a condition that an index cannot decide
+  // (docs/queries.md): IS NULL in an index with nulls=skip, unless another index restricts the
+  // rows; and orders and negations over keys of several parts that may be null.
   virtual absl::StatusOr<uint64_t> Count(const Predicate& where, const WhereOptions& options = {},
                                          WherePlan* plan = nullptr) const = 0;
+  // Sets *matches to the rows for which `where` is true, with their columns, the plan and, if the
+  // limit was reached, a cursor. Errors: those of Count; InvalidArgument for an unknown column or
+  // order_by, a row with several keys in a column, and an invalid cursor.
   virtual absl::Status Find(const Predicate& where, const WhereOptions& options,
                             WhereResult* matches) const = 0;
-  // Groups the rows of a predicate by their values in columns, and computes
-  // aggregates of each group: of rows, each of which counts once. Columns are named as in
-  // WhereOptions::columns; kCountDistinct takes one, and counts its different values without null;
-  // else Aggregate says what is computed of which types. The rows' columns are read a few at a
-  // time; groups are in memory, all of them, whatever the limit is. InvalidArgument as Count and
-  // Columns, and for a column whose type a function does not take; OutOfRange, naming the group,
-  // for a sum of integers that does not fit 64 bits, whether the group is within the limit or not.
+  // Groups the rows of a predicate by their values in columns, and computes aggregates of each
+  // group. Each row counts once. Columns are named as in WhereOptions::columns. kCountDistinct
+  // takes a column and counts its distinct values that are not null; Aggregate defines the other
+  // functions. Rows are read a few at a time, but all groups are in memory, whatever the limit.
+  // Errors: those of Count and Columns; InvalidArgument for a column whose type a function does not
+  // support; OutOfRange, naming the group, if a sum of integers of any group, returned or not, does
+  // not fit in 64 bits; ResourceExhausted.
   virtual absl::Status GroupBy(const Predicate& where, absl::Span<const Aggregate> aggregates,
                                const GroupByOptions& options, GroupByResult* groups) const;
-  // How it would be answered.
+  // Returns the plan that Find would use, without executing it. Errors: those of Count.
   virtual absl::StatusOr<WherePlan> Explain(const Predicate& where,
                                             const WhereOptions& options = {}) const = 0;
 
-  // Appends the primary key of each row. OutOfRange for an id that is no row's. Of a group in
-  // shards this is InvalidArgument: the method below takes their shards, of any group, where these
-  // may be empty.
+  // Appends the primary key of each row. Errors: OutOfRange for an id that does not exist. In a
+  // sharded group, the overload without `shards` returns InvalidArgument if there are rows. The
+  // overload with `shards` works for any group; for an unsharded one, `shards` may be empty.
   virtual absl::Status PrimaryKeys(absl::Span<const RowId> rows,
                                    StringList* primary_keys) const = 0;
   virtual absl::Status PrimaryKeys(absl::Span<const uint32_t> shards, absl::Span<const RowId> rows,
                                    StringList* primary_keys) const;
-  // Sets *columns to the values that these rows have in the columns of these names
-  // (WhereOptions::columns); null for a row that the index does not know. Rows are named as above.
-  // Without rows they are empty columns of the types.
+  // Sets *columns to the values of the rows in the named columns (WhereOptions::columns), one
+  // ColumnValues per name. A value is null if the index has no entry of the row. Rows are
+  // identified as in PrimaryKeys. Without rows, the columns are empty and have their types. Errors:
+  // those of PrimaryKeys; InvalidArgument if there is no such column or a row has several keys in
+  // it.
   virtual absl::Status Columns(absl::Span<const RowId> rows, absl::Span<const std::string> names,
                                std::vector<ColumnValues>* columns) const = 0;
   virtual absl::Status Columns(absl::Span<const uint32_t> shards, absl::Span<const RowId> rows,
                                absl::Span<const std::string> names,
                                std::vector<ColumnValues>* columns) const;
-  // The rows' ids in a member, by its number; kNoRow for one that it does not know. InvalidArgument
-  // for a member in several shards, or of a group in shards: the method below names rows with their
-  // shards, in the group and in the member, whatever these are, and has kNoGlobalRow for kNoRow. A
-  // row that several shards of a member have is named in the first of these.
+  // Sets member_rows[i] to the id of rows[i] in member number `member`, or to kNoRow (kNoGlobalRow)
+  // if the member does not contain the row. The overload with RowId returns InvalidArgument for a
+  // sharded group or a member with several shards; the overload with GlobalRowId works for any. If
+  // several shards of a member contain a row, the first of them is used. Errors: InvalidArgument
+  // for an unknown member or different sizes; OutOfRange for an id that does not exist.
   virtual absl::Status RowsOf(size_t member, absl::Span<const RowId> rows,
                               absl::Span<RowId> member_rows) const = 0;
   virtual absl::Status RowsOf(size_t member, absl::Span<const GlobalRowId> rows,

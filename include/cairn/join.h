@@ -15,64 +15,68 @@
 #include "cairn/secondary_index.h"
 #include "cairn/types.h"
 
-// Joins on equal secondary keys: of two indexes, of the same database or of different ones, and of
-// an index with keys from elsewhere. As in SQL, a null equals nothing: a key with a null in any
-// part has no pairs.
+// Joins on equal secondary keys: of two indexes, of the same or different databases, or of an index
+// with other keys. As in SQL, null equals nothing: a key with a null in any part has no pairs.
 
 namespace cairn {
 
-// What a join returns, and how much of it.
+// Options of a join.
 struct JoinOptions {
-  uint64_t limit = std::numeric_limits<uint64_t>::max();  // of pairs; 0: none, and no cursor
-  // Goes on where a join of the same indexes reached its limit: JoinResult::cursor. Empty: begins.
+  uint64_t limit = std::numeric_limits<uint64_t>::max();  // pairs; 0: no pairs and no cursor
+  // The JoinResult::cursor of an earlier join of the same indexes that reached its limit; the join
+  // continues after it. Empty: start at the first pair.
   std::string after = {};
   bool with_keys = false;
-  // Included columns of the rows of either side, by name (IndexSpec::include).
+  // Included columns to return for the rows of each side, by name (IndexSpec::include).
   std::vector<std::string> left_columns = {};
   std::vector<std::string> right_columns = {};
-  // The join returns Cancelled some milliseconds after another thread sets this. Null: it cannot be
-  // cancelled.
+  // If not null, another thread may set this to true to cancel the join, which then returns
+  // Cancelled within some milliseconds.
   const std::atomic<bool>* cancelled = nullptr;
 };
 
-// Pairs of rows, as columns: pair j is of rows left[j] and right[j]. Plain data, to be reused; a
-// call that fails leaves it in an unspecified valid state.
+// Pairs of rows, as columns: pair j is (left[j], right[j]). Plain data that can be reused. A failed
+// call leaves it in an unspecified valid state.
 struct JoinResult {
-  std::vector<GlobalRowId> left;  // of an index that is not in shards: its row ids
+  std::vector<GlobalRowId> left;  // row ids if the index is not sharded
   std::vector<GlobalRowId> right;
-  EncodedKeys keys;                         // with_keys: the key of pair j, as `left` encodes it
-  std::vector<ColumnValues> left_columns;   // of which value j is that of left[j]
-  std::vector<ColumnValues> right_columns;  // and of right[j]
-  std::string cursor;                       // for JoinOptions::after; empty where all was returned
+  EncodedKeys keys;                         // with_keys: the key of pair j, as encoded by `left`
+  std::vector<ColumnValues> left_columns;   // value j is of left[j]
+  std::vector<ColumnValues> right_columns;  // value j is of right[j]
+  std::string cursor;  // for JoinOptions::after; empty if there are no more pairs
 
   size_t size() const { return left.size(); }
 };
 
-// Every pair of a row of `left` and a row of `right` that have the same key, many to many: SQL's
-// inner join. By key, then by the rows in the order that either index has them in. Each entry
-// counts: rows with several keys in common are several pairs.
+// Sets *rows to every pair of a row of `left` and a row of `right` with the same key, many to many:
+// SQL's inner join. Pairs are sorted by key, then by left row, then by right row, each in the order
+// of its index. Each entry counts: two rows with several common keys form several pairs.
 //
-// The index with fewer entries is scanned, and its keys, which ascend, are looked up in the other
-// by the batch; so a small one with a large one costs what the lookups cost. Besides the answer it
-// takes memory for a page of entries, and for the rows of the key at hand.
+// The index with fewer entries is scanned, and its keys, in ascending order, are looked up in the
+// other index in batches. Joining a small index with a large one thus costs little more than the
+// lookups. Apart from the result, the join uses memory for a page of entries and the rows of one
+// key.
 //
-// Each index is seen as it is when the call begins. Row ids are those of that state: pin an index
-// that changes (SecondaryIndex::Pin) to ask for more of its rows. With a cursor, a row that came or
-// went since is seen or not; none comes twice.
+// Each index is read at its version at the start of the call, and row ids are those of that
+// version. To query more about the rows of an index that changes, pin it first
+// (SecondaryIndex::Pin). A join that continues from a cursor may or may not include rows that
+// changed in between; it returns no pair twice.
 //
-// InvalidArgument where the types of their keys differ, for an unknown column, and for a cursor
-// that is none of such a join; else the errors of the indexes' queries. Thread-safe.
+// Errors: InvalidArgument if the types of the keys differ, for an unknown column, and for a cursor
+// of another join; Cancelled; those of the queries of the indexes. Thread-safe.
 absl::Status Join(const SecondaryIndex& left, const SecondaryIndex& right,
                   const JoinOptions& options, JoinResult* rows);
 
-// Returns the number of these pairs, without any of them. `cancelled` is as of JoinOptions. Errors:
-// those of Join; OutOfRange if the number needs more than 64 bits.
+// Returns the number of pairs that Join would return without a limit. `cancelled`: see JoinOptions.
+// Errors: those of Join; OutOfRange if there are more than 2^64 - 1 pairs.
 absl::StatusOr<uint64_t> CountJoin(const SecondaryIndex& left, const SecondaryIndex& right,
                                    const std::atomic<bool>* cancelled = nullptr);
 
-// Every pair of one of `keys`, in their order, and a row of `index` that has it: left[j] is the
-// position among `keys`. They are physical ones (SecondaryIndex::codec()). Of the options, `limit`
-// and `after` must be the default, `with_keys` and `left_columns`, too: the keys are the caller's.
+// Sets *rows to every pair of a key of `keys` and a row of `index` with that key, in the order of
+// `keys`; left[j] is the index of the key in `keys`. `keys` are physical keys
+// (SecondaryIndex::codec). Of `options`, only `right_columns` is used. InvalidArgument if `limit`,
+// `after`, `with_keys` or `left_columns` is set. Other errors: those of SecondaryIndex::Find.
+// Thread-safe.
 absl::Status JoinKeys(KeyBatch keys, const SecondaryIndex& index, const JoinOptions& options,
                       JoinResult* rows);
 

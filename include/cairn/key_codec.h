@@ -15,25 +15,26 @@
 
 namespace cairn {
 
-// Where a row without a value for a part is in the index.
+// The position of a row without a value for a key part.
 enum class NullPolicy : uint8_t {
-  kSkip,   // nowhere: the row gives no entry
-  kFirst,  // before every value of that part
-  kLast,   // after every value of that part
+  kSkip,   // not at all: the row has no entry
+  kFirst,  // before all values of the part
+  kLast,   // after all values of the part
 };
 
-// Maps logical keys of one or several typed parts to physical keys and back, order preserved:
-// a < b as tuples of values exactly when Encode(a) < Encode(b). Immutable and thread-safe.
+// Maps logical keys of one or more typed parts to physical keys and back. The order is preserved: a
+// < b as tuples of values if and only if Encode(a) < Encode(b). Immutable and thread-safe.
 //
-// The physical kind follows from the parts alone. Integers are big-endian inside a composite,
-// signed ones with the sign bit flipped; floats are in IEEE 754 total order (-0 before +0) with
-// every NaN equal and last; text and bytes are raw in the last part, and in earlier ones a zero
-// byte becomes 00 FF and 00 00 ends the part. Under kFirst or kLast each part is led by a byte that
-// says null or not. If all parts are fixed-width and together at most 4 (8) bytes the kind is u32
-// (u64), else bytes. Text and bytes differ only in name: both are compared as by memcmp.
+// The physical type follows from the parts and the null policy. If all parts have a fixed width,
+// the type is u32 for at most 4 bytes in total, u64 for at most 8 bytes, and otherwise bytes. With
+// kFirst or kLast, a byte before each part marks nulls. In a composite key, integers are
+// big-endian, with the sign bit of signed ones flipped. Floating-point numbers are in IEEE 754
+// total order (-0 before +0), with all NaNs equal and last. Text and bytes are stored as they are
+// in the last part. In earlier parts, a zero byte becomes 00 FF, and 00 00 ends the part. Text and
+// bytes differ only in name: both compare as with memcmp.
 class KeyCodec {
  public:
-  // InvalidArgument without a part or with more than 16.
+  // Creates a codec. InvalidArgument if there are no parts or more than 16.
   static absl::StatusOr<KeyCodec> Create(absl::Span<const DataType> parts,
                                          NullPolicy nulls = NullPolicy::kSkip);
 
@@ -41,46 +42,48 @@ class KeyCodec {
   absl::Span<const DataType> parts() const { return parts_; }
   NullPolicy nulls() const { return nulls_; }
 
-  // Appends the key of `values`, one value a part. InvalidArgument, naming the part, where a value
-  // does not fit its part's type (a number out of range, text for a number, null under kSkip) or
-  // the key would exceed kMaxKeyBytes. Integers are accepted for floats only if exact, and the
-  // reverse; a double for f32 is rounded to nearest. Nothing is appended on an error.
+  // Appends the key of `values`, one value per part. A float type accepts an integer only if it is
+  // exactly representable. An integer type accepts a float only if it is an integer in range. A
+  // double is rounded to the nearest f32. Errors: InvalidArgument, naming the part, if a value does
+  // not fit its type, for a null with kSkip, or if the key would exceed kMaxKeyBytes. On error
+  // nothing is appended.
   absl::Status Append(absl::Span<const DataValue> values, EncodedKeys* keys) const;
 
-  // Appends the keys of columns of values, one column a part, all of one size: key i is that of
-  // value i of each. What Append does key by key, many times as fast. A column has exactly its
-  // part's type; string_views are for text and bytes. InvalidArgument, naming the part and, where a
-  // value does not fit (null under kSkip, too long), its position. Nothing is appended then.
+  // Appends the keys of columns, one column per part, all of the same size: key i consists of value
+  // i of each column. Much faster than one Append per key. A column must have exactly the type of
+  // its part; text and bytes take string_views. Errors: InvalidArgument, naming the part, and the
+  // position if a value is the cause (null with kSkip, too long). On error nothing is appended.
   absl::Status AppendColumns(absl::Span<const ColumnSpan> columns, EncodedKeys* keys) const;
 
   // Appends to `lower` and `upper` the half-open physical range of all keys whose leading parts
-  // equal `values` (at least one, at most all), the last of them a prefix if `last_is_prefix` (text
-  // and bytes only). *upper_open is set where the range has no upper end (`upper` then gets a
-  // placeholder).
+  // equal `values`: at least one value, at most one per part. With `last_is_prefix`, the last value
+  // is a prefix of a text or bytes part. Sets *upper_open to true if the range has no upper end;
+  // `upper` then gets a placeholder. InvalidArgument, naming the part.
   absl::Status AppendPrefixRange(absl::Span<const DataValue> values, bool last_is_prefix,
                                  EncodedKeys* lower, EncodedKeys* upper, bool* upper_open) const;
 
-  // Reads a key as people write it, and appends it: parts separated by commas; numbers in decimal;
-  // in text and bytes \xHH for any byte, so \x2c for a comma inside a composite; \N for null.
+  // Parses a human-readable key and appends it. Parts are separated by commas; numbers are decimal.
+  // In text and bytes, \xHH is any byte, so \x2c is a comma in a composite key; \N is null. Errors:
   // InvalidArgument, naming the part and what was expected.
   absl::Status Parse(std::string_view text, EncodedKeys* keys) const;
-  // Likewise for a prefix: leading parts, the last of which may be a prefix of text or bytes. In a
-  // composite a comma at the end closes the last part, which is then no prefix: "de" stands for
-  // "de…,…", "de," for "de,…".
+  // Parses a prefix of a key and appends its range as AppendPrefixRange does: leading parts, of
+  // which the last may be a prefix of text or bytes. In a composite key, a trailing comma makes the
+  // last part complete: "de" matches "de…,…", "de," matches only "de,…".
   absl::Status ParsePrefix(std::string_view text, EncodedKeys* lower, EncodedKeys* upper,
                            bool* upper_open) const;
 
-  // Writes key i of `keys` so that Parse reads it back: numbers in decimal (shortest that
-  // round-trips; nan, inf, -inf), in text and bytes every byte outside '!' … '~', the backslash,
-  // and in a composite the comma, as lower-case \xHH. DataLoss where the bytes are no encoding of
-  // this codec's.
+  // Returns key i of `keys` as text that Parse accepts. Numbers are decimal, in the shortest form
+  // that round-trips, or nan, inf, -inf. In text and bytes, every byte outside '!' … '~', the
+  // backslash and, in a composite key, the comma are lowercase \xHH. Errors: DataLoss if the key is
+  // not an encoding of this codec; OutOfRange if i >= keys.size().
   absl::StatusOr<std::string> Format(const EncodedKeys& keys, size_t i) const;
 
-  // Keys as logical values again; string values are unescaped into *scratch, which they point to.
+  // Sets *values to the parts of key i. String values point into *scratch, which receives the
+  // unescaped bytes. Errors: those of Format.
   absl::Status Decode(const EncodedKeys& keys, size_t i, std::vector<DataValue>* values,
                       std::string* scratch) const;
 
-  // The longest physical key in bytes.
+  // The maximum size of a physical key in bytes.
   static constexpr size_t kMaxKeyBytes = size_t{1} << 24;
 
  private:
@@ -91,9 +94,9 @@ class KeyCodec {
   PhysicalType kind_ = PhysicalType::kU32;
 };
 
-// Order-preserving maps for callers who make physical keys of single-part indexes themselves:
-// a < b exactly when OrderPreserving(a) < OrderPreserving(b); floats in IEEE 754 total order, with
-// every NaN equal and last.
+// Order-preserving maps for callers that create the physical keys of single-part indexes
+// themselves: a < b if and only if OrderPreserving(a) < OrderPreserving(b). Floating-point numbers
+// are in IEEE 754 total order, with all NaNs equal and last.
 uint32_t OrderPreserving(int32_t value);
 uint64_t OrderPreserving(int64_t value);
 uint32_t OrderPreserving(float value);

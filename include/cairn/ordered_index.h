@@ -13,8 +13,7 @@
 
 namespace cairn {
 
-// A search structure over one sorted run. Immutable: every method is safe from any number of
-// threads.
+// A search structure over one sorted run. Immutable and thread-safe.
 class OrderedIndex {
  public:
   explicit OrderedIndex(SortedRun run) : run_(std::move(run)) {}
@@ -24,32 +23,33 @@ class OrderedIndex {
 
   const SortedRun& run() const { return run_; }
 
-  // The factory string that makes this structure, with every parameter that was chosen.
+  // Returns the factory string of this structure, with all chosen parameters.
   virtual std::string description() const = 0;
-  // Bytes of memory of its own that the structure takes beyond its run.
+  // Returns the bytes of memory of the structure, in addition to its run.
   virtual uint64_t memory_bytes() const = 0;
-  // How many of these the kernel keeps in huge pages, which make random reads faster. They are
-  // asked for (madvise) and may be refused: small pages serve as well. Takes milliseconds.
+  // Returns how many of these bytes are in huge pages, which make random reads faster. The
+  // structure requests huge pages (madvise), and the kernel may refuse them. Takes milliseconds.
   virtual uint64_t huge_page_bytes() const { return 0; }
-  // Bytes of the index's files that the structure is besides
-  // (BuildOptions::prebuild_search_structure): mapped, in the page cache as far as they are read.
+  // Returns the bytes of the index files that belong to the structure, in addition to
+  // memory_bytes() (BuildOptions::prebuild_search_structure). They are mapped and are in the page
+  // cache once read.
   virtual uint64_t mapped_bytes() const { return 0; }
 
-  // Answers a batch, in the caller's order: index.Execute(Batch::Find(keys, &matches)).
-  // InvalidArgument where the batch's kind is not the run's, or where an answer's size is not the
-  // batch's; an empty batch of any kind is answered. Neither RangeBatch::after is looked at, nor
-  // Batch::query_of and explain.
+  // Executes a batch, for example index.Execute(Batch::Find(keys, &matches)). Results are in the
+  // order of the batch. Ignores RangeBatch::after, Batch::query_of and Batch::explain. Errors:
+  // InvalidArgument if the type of the keys is not that of the run or if the size of an output is
+  // not that of the batch. An empty batch of any type succeeds.
   virtual absl::Status Execute(const Batch& batch) const = 0;
 
  private:
   SortedRun run_;
 };
 
-// Builds the structure that a factory string names over `run`. A factory string is a device, a
-// colon, a structure, then options: "cpu:sorted_array", "cpu:fast", "cpu:fast,page=2m"; "cpu:auto"
-// and "auto" choose. The strings, their options and their defaults are listed in README.md.
-// InvalidArgument for an unknown name or option; Unimplemented where the structure does not take
-// the run's kind of keys; ResourceExhausted where memory does not suffice; Unavailable without a
+// Builds the structure named by a factory string over `run`. A factory string is a device, a colon,
+// a structure and options: "cpu:sorted_array", "cpu:fast", "cpu:fast,page=2m". "cpu:auto" and
+// "auto" choose a structure. docs/ordered-indexes.md lists the strings and their options. Errors:
+// InvalidArgument for an unknown name or option; Unimplemented if the structure does not support
+// the type of the keys; ResourceExhausted if memory runs out; Unavailable if there is no such
 // device.
 absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOrderedIndex(std::string_view factory,
                                                                SortedRun run);

@@ -14,8 +14,8 @@
 
 namespace cairn {
 
-// A condition on the keys that rows have in several indexes: a value that owns its contents, cheap
-// to copy. Functions that make one throw std::bad_alloc as containers do, except Parse.
+// A condition on the keys of rows in several indexes. A Predicate owns its contents and is cheap to
+// copy. Functions that create one throw std::bad_alloc if memory runs out, except Parse.
 //
 //   const Predicate where = Predicate("city", {"Lisbon", "Oslo"}) &&
 //                           Predicate("age", KeyQuery::Range(18, 65)) &&
@@ -24,27 +24,28 @@ namespace cairn {
 //       "city IN ('Lisbon', 'Oslo') AND age >= 18 AND age < 65 AND NOT status = 'closed'");
 //   const auto safe = Predicate::Parse("city = ? AND age >= ?", {name, 18});
 //
-// As text (keywords in either case; AND binds closer than OR, NOT closest):
+// As text (keywords in either case; NOT binds closest, then AND, then OR):
 //   predicate:  NOT, AND, OR and parentheses of comparisons, TRUE and FALSE
 //   comparison: INDEX '=' key | INDEX ('<>' | '!=' | '<' | '<=' | '>' | '>=') key
 //               | INDEX [NOT] IN '(' key {',' key} ')' | INDEX [NOT] BETWEEN key AND key
 //               | INDEX [NOT] LIKE 'text%' | INDEX [NOT] STARTS WITH key
 //               | INDEX IS [NOT] NULL
-//   INDEX:      an index's name, of letters, digits, '_', '.' and '-', not starting with a digit or
-//               '-', or any name between double quotes
-//   key:        a value, or for an index of several parts '(' value {',' value} ')', of which the
-//               last ones may be missing: place = ('PT') is all of PT
-//   value:      a number, nan, inf or -inf, NULL, ? (a parameter), or text between single quotes,
-//               in which '' is a quote and \xHH a byte
-// LIKE takes a pattern whose only wildcard is a '%' at its end; '_' and other '%' are refused.
-// An integer is between -2^63 and 2^64 - 1; a larger number has a '.' or an exponent and is a
-// float.
+//   INDEX:      the name of an index: letters, digits, '_', '.' and '-', not starting with a digit
+//               or '-'; or any name in double quotes
+//   key:        a value, or for an index with several parts '(' value {',' value} ')'; the last
+//               values may be omitted: place = ('PT') matches every key that starts with 'PT'
+//   value:      a number, nan, inf or -inf, NULL, ? (a parameter), or text in single quotes,
+//               in which '' is a quote and \xHH is a byte
+// LIKE takes a pattern whose only wildcard is a '%' at its end; '_' and any other '%' are errors.
+// An integer is between -2^63 and 2^64 - 1; a number with a '.' or an exponent is a float and may
+// be larger.
 //
-// The logic is SQL's, of three values. Comparing with NULL, or the key of a row that has none in
-// the index, is unknown, and so is its negation; rows for which the whole is true are found. A row
-// with several keys in an index (an array) satisfies a comparison if one of its keys does, and its
-// negation if none does, and none is NULL; each comparison looks for a key of its own, so that
-// `a >= 5 AND a < 7` is another question than `a BETWEEN 5 AND 6` there.
+// The logic is SQL's three-valued logic. A comparison with NULL, or of a row without a key in the
+// index, is unknown, and so is its negation. A row matches if the whole predicate is true. If a row
+// has several keys in an index (an array), a comparison is true if it is true for one of the keys.
+// Its negation is true if the comparison is true for no key and no key is null. Each comparison is
+// tested separately, so `a >= 5 AND a < 7` may be satisfied by two keys, but `a BETWEEN 5 AND 6`
+// needs one.
 class Predicate {
  public:
   enum class Kind : uint8_t {
@@ -65,8 +66,8 @@ class Predicate {
     return Predicate(Kind::kOr, {a, b});
   }
   Predicate operator!() const { return Predicate(Kind::kNot, {*this}); }
-  // Of any number of predicates. All of none is true of every row that an index of the group has an
-  // entry of, any of none of no row.
+  // The conjunction or disjunction of any number of predicates. All of none is true for every row
+  // with an entry in an index of the group. Any of none is false for every row.
   static Predicate All(std::vector<Predicate> predicates) {
     return Predicate(Kind::kAnd, std::move(predicates));
   }
@@ -74,24 +75,25 @@ class Predicate {
     return Predicate(Kind::kOr, std::move(predicates));
   }
 
-  // Parses `text`. `parameters` are the values of its '?', in their order; the predicate copies
-  // them. A parameter is one value: a number, text or null, also an element of a list, a part of a
-  // key, the end of a range, a prefix or the pattern of LIKE. It is never parsed, so text from
-  // anywhere can be passed as it is; a null is NULL, and NaN and infinities are keys as any.
-  // Errors: InvalidArgument, with the offset in `text` and what was expected there, if the text is
-  // not a predicate or is nested deeper than 200 levels; InvalidArgument, with both numbers, if
-  // there are more or fewer parameters than '?'.
+  // Parses `text`. `parameters` are the values of its '?', in order; the predicate copies them. A
+  // parameter is one value: a number, text or null. It can be a key, an element of a list, a key
+  // part, an end of a range, a prefix or the pattern of LIKE. Parameters are not parsed, so
+  // untrusted text is safe. A null parameter is NULL. NaN and infinities are ordinary keys. Errors:
+  // InvalidArgument, with the offset in `text` and what was expected there, if the text is not a
+  // predicate or is nested deeper than 200 levels; InvalidArgument, with both numbers, if the
+  // number of parameters is not the number of '?'.
   static absl::StatusOr<Predicate> Parse(std::string_view text,
                                          absl::Span<const PartValue> parameters = {});
-  // A '?' of a predicate's text: it is compared with part `part` (from 0) of the keys of `index`.
+  // A '?' in the text of a predicate. It is compared with key part `part`, counted from 0, of
+  // `index`.
   struct Parameter {
     std::string index;
     size_t part = 0;
   };
-  // Returns the parameters of `text`, in their order, so that a caller can read values by the types
-  // of the indexes' parts. Errors: InvalidArgument as of Parse.
+  // Returns the parameters of `text`, in order. A caller can use them to convert values to the
+  // types of the key parts. Errors: those of Parse, except those about parameters.
   static absl::StatusOr<std::vector<Parameter>> ParametersOf(std::string_view text);
-  // Returns text that Parse reads.
+  // Returns the predicate as text for Parse.
   std::string ToString() const;
 
   Kind kind() const;

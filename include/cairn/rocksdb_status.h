@@ -7,13 +7,30 @@
 
 namespace cairn {
 
-// A RocksDB status as an absl one of the nearest code: Corruption is DataLoss, NotFound stays,
-// IOError and what has no counterpart are Internal. `doing` says what failed, and goes before the
-// message: "cannot open '/data/db'".
+// Converts a RocksDB status to the nearest absl::Status. `doing` is what failed, for example
+// "cannot open '/data/db'"; it precedes the message of `status`. Thread-safe.
+//
+//   OK                              OK
+//   NotFound, IOError PathNotFound  NotFound
+//   Corruption                      DataLoss
+//   NotSupported                    Unimplemented
+//   InvalidArgument                 InvalidArgument
+//   Busy, TryAgain                  Unavailable
+//   NoSpace, MemoryLimit            ResourceExhausted
+//   any other                       Internal
 absl::Status FromRocksDb(const rocksdb::Status& status, std::string_view doing) noexcept;
 
-// The other way round. AlreadyExists is InvalidArgument, as RocksDB has no such code. Where there
-// is no memory for the message, MemoryLimit.
+// Converts an absl::Status to the nearest RocksDB status. If memory for the message runs out,
+// returns Aborted with subcode MemoryLimit. Thread-safe.
+//
+//   OK                              OK
+//   NotFound                        NotFound
+//   DataLoss                        Corruption
+//   Unimplemented                   NotSupported
+//   InvalidArgument, AlreadyExists  InvalidArgument
+//   Unavailable                     Busy
+//   ResourceExhausted, Internal     IOError
+//   any other                       Aborted
 rocksdb::Status ToRocksDb(const absl::Status& status) noexcept;
 
 }  // namespace cairn

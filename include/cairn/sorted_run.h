@@ -12,12 +12,12 @@
 
 namespace cairn {
 
-// A column of byte strings: one heap and size() + 1 ascending offsets into it, of 4 bytes each
-// where the heap allows it, else 8. A view that owns nothing.
+// A column of byte strings: one data buffer and size() + 1 ascending offsets into it, of 4 bytes
+// each if the size of the buffer allows it, otherwise 8 bytes. A view that owns nothing.
 class BytesColumn {
  public:
   BytesColumn() = default;
-  // Requires offsets[0] = 0, ascending, and offsets.back() at most the heap's size.
+  // Requires offsets[0] = 0, ascending offsets, and offsets.back() <= the size of the buffer.
   BytesColumn(const char* heap, absl::Span<const uint32_t> offsets)
       : heap_(heap), offsets32_(offsets.data()), size_(offsets.size() - 1) {}
   BytesColumn(const char* heap, absl::Span<const uint64_t> offsets)
@@ -28,10 +28,10 @@ class BytesColumn {
     return {heap_ + offset(i), static_cast<size_t>(offset(i + 1) - offset(i))};
   }
 
-  // Offset in heap() of string i; offset(size()) is the end of the last one.
+  // Returns the offset of string i in heap(); offset(size()) is the end of the last string.
   uint64_t offset(size_t i) const { return offsets32_ != nullptr ? offsets32_[i] : offsets64_[i]; }
   const char* heap() const { return heap_; }
-  // The offsets; the one that is not in use is null.
+  // The offsets. The unused one of the two is null.
   const uint32_t* offsets32() const { return offsets32_; }
   const uint64_t* offsets64() const { return offsets64_; }
 
@@ -42,20 +42,21 @@ class BytesColumn {
   size_t size_ = 0;
 };
 
-// Entries (key, row id) in ascending (key, row id) order, columns apart: the unit that is
-// bulk-loaded, stored and merged. Immutable; safe from any number of threads. A copy shares the
-// memory, which a run keeps alive: heap arrays or a mapped file.
+// Entries (key, row id) in ascending (key, row id) order, stored as separate columns. A sorted run
+// is the unit of bulk load, storage and compaction. Immutable and thread-safe. Copies share the
+// memory, heap arrays or a mapped file, and keep it alive.
 //
-// Invariants: at most kMaxEntries entries; entries ascend strictly. The columns of fixed-width keys
-// and of row ids start at a multiple of 64 bytes and are readable up to the next one behind their
-// end, so that a search may load whole cache lines; what stands behind the end is unspecified.
+// Invariants: there are at most kMaxEntries entries, and they are strictly ascending. The columns
+// of fixed-width keys and of row ids start at a multiple of 64 bytes. They are readable up to the
+// next multiple of 64 bytes after their end, so that a search can load whole cache lines; those
+// bytes are unspecified.
 class SortedRun {
  public:
   SortedRun() = default;  // no entries, 32-bit keys
 
-  // Copies entries that are already in order. InvalidArgument, naming the position, where they are
-  // not strictly ascending by (key, row id), where the columns' sizes differ, or beyond
-  // kMaxEntries.
+  // Copies sorted entries. Errors: InvalidArgument, naming the position, if the entries are not
+  // strictly ascending by (key, row id), if the sizes of the columns differ, or if there are more
+  // than kMaxEntries entries; ResourceExhausted if memory runs out.
   static absl::StatusOr<SortedRun> FromSorted(absl::Span<const uint32_t> keys,
                                               absl::Span<const RowId> row_ids);
   static absl::StatusOr<SortedRun> FromSorted(absl::Span<const uint64_t> keys,
@@ -63,10 +64,12 @@ class SortedRun {
   static absl::StatusOr<SortedRun> FromSorted(absl::Span<const std::string_view> keys,
                                               absl::Span<const RowId> row_ids);
 
-  // Copies entries that are in any order, and sorts them on `threads` threads (0: one per core that
-  // this process may use). Where there are no row ids, keys[i] is of row i. Errors as FromSorted's:
-  // InvalidArgument where an entry is there twice; and ResourceExhausted where memory does not
-  // suffice for the sort, which takes 40 bytes an entry and keys of bytes once more.
+  // Copies entries in any order and sorts them on `threads` threads (0: one per core available to
+  // this process). Empty `row_ids`: keys[i] is of row i. Errors: InvalidArgument if the sizes of
+  // the columns differ, if an entry occurs twice, or if there are more than kMaxEntries entries.
+  // InvalidArgument for a row id of kNoRow and for a key longer than KeyCodec::kMaxKeyBytes.
+  // ResourceExhausted if memory runs out. Sorting takes 40 bytes per entry, and another copy of
+  // byte-string keys.
   static absl::StatusOr<SortedRun> FromUnsorted(absl::Span<const uint32_t> keys,
                                                 absl::Span<const RowId> row_ids = {},
                                                 int threads = 0);
@@ -77,7 +80,8 @@ class SortedRun {
                                                 absl::Span<const RowId> row_ids = {},
                                                 int threads = 0);
 
-  // Wraps columns that satisfy the invariants, which are not checked; `owner` keeps them alive.
+  // Refers to columns without a copy. The columns must satisfy the invariants, which are not
+  // checked. `owner` keeps them alive.
   static SortedRun Wrap(absl::Span<const uint32_t> keys, absl::Span<const RowId> row_ids,
                         std::shared_ptr<const void> owner);
   static SortedRun Wrap(absl::Span<const uint64_t> keys, absl::Span<const RowId> row_ids,
@@ -85,14 +89,15 @@ class SortedRun {
   static SortedRun Wrap(const BytesColumn& keys, absl::Span<const RowId> row_ids,
                         std::shared_ptr<const void> owner);
 
-  // InvalidArgument, naming the position, unless the entries ascend strictly. Reads everything.
+  // Checks that the entries are strictly ascending; reads all of them. InvalidArgument, naming the
+  // position, if they are not.
   absl::Status CheckOrder() const;
 
   PhysicalType kind() const { return kind_; }
   size_t size() const { return row_ids_.size(); }
   bool empty() const { return row_ids_.empty(); }
 
-  // The columns; a key column requires that kind() be its keys'. Key is uint32_t or uint64_t.
+  // The columns. Requires kind() to match the method. Key is uint32_t or uint64_t.
   template <typename Key>
   absl::Span<const Key> keys() const {
     return {static_cast<const Key*>(keys_), size()};
@@ -102,7 +107,7 @@ class SortedRun {
   const BytesColumn& bytes() const { return bytes_; }
   absl::Span<const RowId> row_ids() const { return row_ids_; }
 
-  // Bytes of all columns.
+  // Returns the bytes of all columns.
   uint64_t memory_bytes() const;
 
  private:

@@ -4,15 +4,15 @@
 
 namespace cairn {
 
-// The rank of a row's primary key among all rows of an index's base, in primary-key order.
+// The id of a row in an index: its rank among the rows of the index's base, in primary-key order.
 using RowId = uint32_t;
 
-// Where a query found no row. Never a row's id: an index holds at most kMaxEntries rows and
-// entries.
+// Returned if a query found no row. Never the id of a row: an index has at most kMaxEntries rows
+// and kMaxEntries entries.
 inline constexpr RowId kNoRow = UINT32_MAX;
 
-// A row of an index in shards (sharding.h): its shard's number above, its RowId in that shard
-// below. A row of any other index is of shard 0, so that it is its RowId.
+// A row of any index: the shard number in the high 32 bits, the RowId within that shard in the low
+// 32 bits. In an unsharded index the shard is 0, so a GlobalRowId equals its RowId. See sharding.h.
 using GlobalRowId = uint64_t;
 
 constexpr GlobalRowId MakeGlobalRowId(uint32_t shard, RowId row_id) {
@@ -24,35 +24,38 @@ constexpr uint32_t ShardOf(GlobalRowId row) {
 constexpr RowId RowInShard(GlobalRowId row) {
   return static_cast<RowId>(row);
 }
-// Where a query found no row: never a row's, whatever its shard.
+// Returned if a query found no row. Never the id of a row in any shard.
 inline constexpr GlobalRowId kNoGlobalRow = UINT64_MAX;
 
-// The rank of an entry in its sorted run, in [0, run.size()].
+// A position in a sorted run: the number of entries before it, in [0, run.size()]. run.size() is
+// the position past the last entry.
 using Position = uint32_t;
 
-// The most entries in a run, and the most rows in an index that is not in shards, or in a shard.
+// The maximum number of entries in a sorted run, and of rows and entries in an unsharded index or
+// in one shard.
 inline constexpr uint64_t kMaxEntries = uint64_t{UINT32_MAX} - 1;
 
-// RocksDB's sequence number: an index answers for the state of its database at one of these.
+// A RocksDB sequence number. An index describes the state of its database at one sequence number.
 using SequenceNumber = uint64_t;
 
-// The three physical forms of a key. Every logical key type maps to one of them, order preserved
-// (key_codec.h), so that a search structure compares unsigned integers or byte strings only.
+// The three physical forms of a key. Each logical key type maps to one of them and keeps its order
+// (key_codec.h), so a search structure compares only unsigned integers or byte strings.
 enum class PhysicalType : uint8_t {
   kU32 = 1,    // unsigned 32-bit integer
   kU64 = 2,    // unsigned 64-bit integer
-  kBytes = 3,  // byte string, compared as by memcmp, a prefix before its extensions
+  kBytes = 3,  // byte string, in memcmp order; a prefix sorts before its extensions
 };
 
-// The name used in messages: "u32", "u64" or "bytes".
+// Returns the name used in messages: "u32", "u64" or "bytes".
 const char* PhysicalTypeName(PhysicalType kind);
 
-// How closely a file is looked at before it is used.
+// How thoroughly a file is verified before use.
 enum class VerifyLevel : uint8_t {
-  // Headers, sizes, manifest, and that keys ascend: nothing reaches out of a file. Keys are left
-  // unread where stored leaves are all that is searched (BuildOptions::prebuild_search_structure).
+  // Checks headers, sizes, the manifest and that keys ascend; nothing can read past the end of a
+  // file. Keys are not read if the index searches only a prebuilt search structure
+  // (BuildOptions::prebuild_search_structure).
   kMetadata,
-  kFull,  // and every section's checksum
+  kFull,  // also checks the checksum of every section
 };
 
 }  // namespace cairn

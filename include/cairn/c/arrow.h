@@ -3,8 +3,8 @@
 #include <stdint.h>
 
 // The structures of Arrow's C data interface and C stream interface, which are a stable ABI
-// (https://arrow.apache.org/docs/format/CDataInterface.html). Other headers declare them under the
-// same guards.
+// (https://arrow.apache.org/docs/format/CDataInterface.html). Other headers may define them under
+// the same guards.
 
 #ifdef __cplusplus
 extern "C" {
@@ -24,16 +24,16 @@ struct ArrowSchema {
   int64_t flags;
   int64_t n_children;
   struct ArrowSchema** children;
-  struct ArrowSchema* dictionary;  // of a dictionary-encoded array; else null
+  struct ArrowSchema* dictionary;  // of a dictionary-encoded array; otherwise null
 
-  void (*release)(struct ArrowSchema*);  // null: released, or moved away
+  void (*release)(struct ArrowSchema*);  // null: released or moved
   void* private_data;
 };
 
 struct ArrowArray {
   int64_t length;
-  int64_t null_count;  // -1: not known
-  int64_t offset;      // values before the first one, in all buffers
+  int64_t null_count;  // -1: unknown
+  int64_t offset;      // number of values to skip in all buffers
   int64_t n_buffers;
   int64_t n_children;
   const void** buffers;
@@ -50,7 +50,7 @@ struct ArrowArray {
 #define ARROW_C_STREAM_INTERFACE
 
 struct ArrowArrayStream {
-  // Each returns 0 or an errno; an array that is released marks the end.
+  // Each returns 0 or an errno. A released array marks the end.
   int (*get_schema)(struct ArrowArrayStream*, struct ArrowSchema* out);
   int (*get_next)(struct ArrowArrayStream*, struct ArrowArray* out);
   const char* (*get_last_error)(struct ArrowArrayStream*);

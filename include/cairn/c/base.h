@@ -7,7 +7,8 @@
 #include "cairn/c/arrow.h"
 #include "cairn/version.h"
 
-// What the headers of the C API (cairn/c.h) have in common: Arrow's structures, errors, progress.
+// Common parts of the headers of the C API (cairn/c.h): Arrow's structures, errors, cancellation
+// and progress.
 
 #ifdef __cplusplus
 extern "C" {
@@ -21,7 +22,7 @@ extern "C" {
 #define CAIRN_C_MUST_USE
 #endif
 
-// Makes `type`_init(), which gives options that are the defaults.
+// Defines `type`_init(), which returns default options.
 #define CAIRN_C_INIT(type)               \
   static inline type type##_init(void) { \
     type options;                        \
@@ -30,7 +31,7 @@ extern "C" {
     return options;                      \
   }
 
-// The version of the library that the program runs with: "0.1.0".
+// Returns the version of the library at run time, for example "0.1.0".
 CAIRN_C_API const char* cairn_version(void);
 
 // Errors.
@@ -55,7 +56,7 @@ enum {
   CAIRN_UNAUTHENTICATED = 16
 };
 
-typedef struct cairn_error cairn_error;  // Immutable: any number of threads may read one.
+typedef struct cairn_error cairn_error;  // immutable and thread-safe
 
 CAIRN_C_API int32_t cairn_error_code(const cairn_error* error);         // CAIRN_OK for NULL
 CAIRN_C_API const char* cairn_error_message(const cairn_error* error);  // "" for NULL
@@ -63,16 +64,16 @@ CAIRN_C_API void cairn_error_free(cairn_error* error);
 
 CAIRN_C_API void cairn_text_free(char* text);
 
-// A flag that stops what was given it, which then returns CAIRN_CANCELLED. Any thread, and a
-// handler of a signal, may set it; it must outlive what it was given to.
+// A flag that cancels the calls that it is passed to, which then return CAIRN_CANCELLED. Any thread
+// or signal handler may set it. It must outlive those calls.
 typedef struct cairn_cancel cairn_cancel;
 
 CAIRN_C_MUST_USE cairn_error* cairn_cancel_new(cairn_cancel** cancel);
 CAIRN_C_API void cairn_cancel_set(cairn_cancel* cancel);
 CAIRN_C_API void cairn_cancel_free(cairn_cancel* cancel);
 
-// How far a build or a compaction has come. `done` and `total` count rows while scanning, then
-// entries; during a scan the total is an estimate.
+// The progress of a build or a compaction. `done` and `total` count rows while scanning, and
+// entries afterwards. During a scan, `total` is an estimate.
 enum { CAIRN_PHASE_SCAN = 0, CAIRN_PHASE_SORT = 1, CAIRN_PHASE_WRITE = 2 };
 typedef struct cairn_progress {
   size_t size;
@@ -80,7 +81,7 @@ typedef struct cairn_progress {
   uint64_t done;
   uint64_t total;
 } cairn_progress;
-// Called from one thread at a time, about ten times a second; returns normally.
+// Called about ten times per second, never by two threads at the same time. Must return normally.
 typedef void (*cairn_on_progress)(void* context, const cairn_progress* progress);
 
 #ifdef __cplusplus

@@ -13,13 +13,13 @@
 #include "cairn/sorted_run.h"
 #include "cairn/types.h"
 
-// Aggregates of ranges in the memory of one GPU, at a cost that does not depend on how long the
-// ranges are. Calls are stream-ordered, as those of cairn/device.h.
+// Aggregates of ranges in the memory of one GPU, at a cost that does not depend on the lengths of
+// the ranges. Calls are stream-ordered, as in cairn/device.h.
 
 namespace cairn {
 
-// A column of numbers in device memory: a typed view that owns nothing. There are no nulls: entries
-// without a value are left out of what the aggregates are built from.
+// A column of numbers in device memory: a typed view that owns nothing. It has no nulls; omit
+// entries without a value when building the aggregates.
 class DeviceColumn {
  public:
   DeviceColumn() = default;  // no values
@@ -43,9 +43,9 @@ class DeviceColumn {
   const void* values_ = nullptr;
 };
 
-// A function of the entries of a range, and a column's number among those that aggregates are built
-// from; kCount and kCountDistinct have none. Results have the types that Aggregate
-// (aggregate.h) lists, and mean the same.
+// An aggregate function of the entries of a range, and the index of its column among the columns
+// that the aggregates are built from. kCount and kCountDistinct have no column. Aggregate
+// (aggregate.h) defines the functions and the types of their results.
 struct DeviceAggregate {
   AggregateFunction function = AggregateFunction::kCount;
   size_t column = 0;
@@ -58,34 +58,34 @@ struct DeviceAggregate {
   static DeviceAggregate Max(size_t column) { return {AggregateFunction::kMax, column}; }
 };
 
-// What a range's value is.
+// The kind of result for a range.
 enum class DeviceResult : uint8_t {
   kValue,
-  kNull,        // the range has no entries
-  kOutOfRange,  // an exact sum of integers that does not fit its 64 bits
+  kNull,        // the range is empty
+  kOutOfRange,  // the exact sum of integers does not fit in 64 bits
 };
 
-// Where answers go, in device memory: one of each a range. Null: not wanted.
+// Pointers to the results in device memory, one element per range. Null: not needed.
 struct DeviceAggregateResults {
-  uint64_t* counts = nullptr;  // entries, whatever the function
-  // Of the function's type; 0 where `results` says that there is none. kCount: the counts.
+  uint64_t* counts = nullptr;  // numbers of entries, for any function
+  // Values of the type of the function; 0 if `results` is not kValue. For kCount: the counts.
   void* values = nullptr;
   DeviceResult* results = nullptr;
 };
 
-// Aggregates of the ranges of one set of entries. Immutable; thread-safe, streams and lifetime as a
-// DeviceIndex's, and so are errors.
+// Aggregates of ranges over one set of entries. Immutable and thread-safe. Streams, lifetime and
+// errors: see DeviceIndex.
 //
-// A range costs two reads of 64 bytes for a count, a sum of integers, or the least or greatest
-// value, besides a directory that mostly stays in the second-level cache: beside the keys of a leaf
-// stand their position, the sum of all before it, or the extremes of those before and behind it in
-// its group of 256 leaves, and its values; a table over groups has the extremes of powers of two of
-// them. Where keys repeat, counts and sums are read from a record a key, one read more for either
-// end.
+// A count, a sum of integers, a minimum or a maximum of a range costs two reads of 64 bytes. The
+// directory is mostly in the second-level cache. A leaf stores its keys, their position and their
+// values. It also stores the sum of all earlier values, or the minima and maxima before and after
+// it in its group of 256 leaves. A table of groups stores the minima and maxima of power-of-two
+// numbers of groups. If keys repeat, counts and sums are read from one record per key, with one
+// more read for each end.
 //
-// Integers are added exactly, and whether a sum fits is said of the range's own. Floats are added
-// in double, never subtracted: those before, behind, and in tables over groups. So a NaN or an
-// infinity outside of a range does not matter.
+// Integers are added exactly, and kOutOfRange refers to the sum of the range itself. Floating-point
+// numbers are added as double and never subtracted, so a NaN or infinity outside a range does not
+// affect it.
 class DeviceAggregates {
  public:
   virtual ~DeviceAggregates() = default;
@@ -93,14 +93,14 @@ class DeviceAggregates {
   DeviceAggregates& operator=(const DeviceAggregates&) = delete;
 
   PhysicalType kind() const { return kind_; }
-  size_t size() const { return size_; }  // entries
+  size_t size() const { return size_; }  // number of entries
   int device() const { return device_; }
-  // Bytes of device memory, all told.
+  // Returns the total bytes of device memory.
   virtual uint64_t memory_bytes() const = 0;
 
-  // Answers one aggregate of each range. A range whose ends have crossed is empty. InvalidArgument
-  // for keys of another kind, for a prefix, and for an aggregate that this was not built for. No
-  // scratch memory. May be captured.
+  // Computes one aggregate of each range. A range whose lower end is above its upper end is empty.
+  // Uses no scratch memory and may be captured. Errors: those of DeviceIndex; InvalidArgument for
+  // keys of another type, Bound::kPrefix, and an aggregate that was not built.
   absl::Status Execute(const DeviceRanges& ranges, const DeviceAggregate& aggregate,
                        const DeviceAggregateResults& results, DeviceStream stream) const;
 
@@ -109,7 +109,7 @@ class DeviceAggregates {
       : kind_(kind), size_(size), device_(device) {}
 
  private:
-  // Of ranges of the kind, not empty, on the device.
+  // Requires ranges of the key type, not empty; the device is current.
   virtual absl::Status AnswerRanges(const DeviceRanges& ranges, const DeviceAggregate& aggregate,
                                     const DeviceAggregateResults& results,
                                     DeviceStream stream) const = 0;
@@ -119,24 +119,26 @@ class DeviceAggregates {
   int device_;
 };
 
-// Builds what answers `aggregates`, and counts besides, over entries in the memory of the stream's
-// device: entry i has keys[i], a number, in any order, and of each column the value at row_ids[i],
-// or at i where `row_ids` is null. All is left as it is, and may be freed afterwards. A sum serves
-// as a mean too. Waits for the stream.
+// Builds `aggregates`, and counts, over entries in the memory of the stream's device. Entry i is
+// key keys[i], an integer, in any order; its value in a column is at index row_ids[i], or at index
+// i if `row_ids` is null. The inputs are left unchanged and may be freed afterwards. A sum also
+// provides the average. Waits for the stream.
 //
-// Takes, for 2^28 distinct keys spread over their type, in bytes an entry for each column and each
-// of sum, least and greatest: 9 to 10 for a column whose values span less than 2^32 (20 to 22 by
-// 64-bit keys), else, and for sums of floats, 23 (41). 2.5 (11) where there are counts alone.
+// Memory for 2^28 distinct keys spread over their type, in bytes per entry for each column and each
+// of sum, minimum and maximum: 9 to 10 for a column whose values span less than 2^32 (20 to 22 with
+// 64-bit keys); otherwise, and for sums of floating-point numbers, 23 (41). Counts alone take 2.5
+// (11).
 //
-// InvalidArgument for a column that is not there, and for a row id that is none of its values';
-// Unimplemented for keys of bytes; ResourceExhausted; FailedPrecondition where the stream is being
-// captured; Unavailable and Internal as a DeviceIndex.
+// Errors: InvalidArgument for a column that does not exist and for a row id without a value;
+// Unimplemented for byte-string keys; ResourceExhausted; FailedPrecondition if the stream is being
+// captured; Unavailable and Internal as for DeviceIndex.
 absl::StatusOr<std::unique_ptr<DeviceAggregates>> MakeDeviceAggregates(
     DeviceKeys keys, const RowId* row_ids, absl::Span<const DeviceColumn> columns,
     absl::Span<const DeviceAggregate> aggregates, DeviceStream stream);
 
-// The same over the entries of a run in host memory; columns are in the memory of `device`, whose
-// work on them must be done. DataLoss where the entries are not in order.
+// Builds aggregates over the entries of a run in host memory. The columns are in the memory of
+// `device` (an ordinal), and the work that writes them must be complete. Waits. Errors: those of
+// the overload above; DataLoss if the entries are not in order.
 absl::StatusOr<std::unique_ptr<DeviceAggregates>> MakeDeviceAggregates(
     const SortedRun& run, absl::Span<const DeviceColumn> columns,
     absl::Span<const DeviceAggregate> aggregates, int device = 0);

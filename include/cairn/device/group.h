@@ -17,7 +17,7 @@
 #include "cairn/sorted_run.h"
 #include "cairn/types.h"
 
-// One index over several devices of this host (docs/multi-gpu.md).
+// A multi-GPU index: one index over several devices of this machine (docs/multi-gpu.md).
 
 namespace cairn {
 
@@ -25,43 +25,43 @@ namespace gpu {
 class GroupState;
 }  // namespace gpu
 
-// The most members of a group.
+// The maximum number of members of a group.
 inline constexpr size_t kMaxGroupMembers = 64;
 
-// How queries and answers go between a batch's device and the others.
+// How queries and results are transferred between the device of a batch and the other devices.
 enum class PeerExchange : uint8_t {
-  // By kernels that reach the peer's memory where the devices can, else by copies; and not at all
-  // where a member is on the batch's own device.
+  // Kernels that access peer memory if the devices support it, otherwise copies. No transfer takes
+  // place if the member is on the batch's own device.
   kAuto,
-  kKernels,  // by kernels: Unimplemented where a pair of devices cannot. For tests.
-  kCopies,   // by copies, of one device too. For tests.
+  kKernels,  // kernels; Unimplemented if two devices cannot access each other. For tests.
+  kCopies,   // copies, even within one device. For tests.
 };
 
 struct DeviceGroupOptions {
   PeerExchange exchange = PeerExchange::kAuto;
-  // A batch goes in chunks of so many queries, two under way at a time: up to 2^30; 0 is 2^25 for
-  // shards and 2^23 for replicas. What a call takes of each device's memory follows from it
+  // The maximum number of queries per chunk of a batch; two chunks are in progress at a time. At
+  // most 2^30; 0: 2^25 for shards and 2^23 for replicas. The scratch memory of a call depends on it
   // (docs/multi-gpu.md).
   size_t chunk_queries = 0;
-  // Replicas: smaller batches are not split, but answered by one device. Batches of the host: the
-  // same.
+  // The minimum number of queries of a batch that is split over replicas, and of a host-memory
+  // batch that is split over devices. One device executes a smaller batch.
   size_t min_split = size_t{1} << 18;
-  // Makes what answers on the CPU for a member whose device is lost, over its entries:
-  // [](SortedRun run) { return MakeOrderedIndex("cpu:auto", std::move(run)); }. Called once a
-  // member, when it is first needed, from any thread. Null: a shard without its device is
-  // Unavailable. For groups that are built from runs.
+  // Creates the fallback on the CPU for a member whose device is lost, from its entries:
+  // [](SortedRun run) { return MakeOrderedIndex("cpu:auto", std::move(run)); }. Called once per
+  // member, from any thread, when it is first needed. Null: no fallback, so that a shard whose
+  // device is lost returns Unavailable. Used only by groups that are built from runs.
   std::function<absl::StatusOr<std::unique_ptr<OrderedIndex>>(SortedRun)> make_fallback;
 };
 
-// A batch in the memory of one of a group's devices, with answers of 64 bits. Owns nothing.
+// A batch in the memory of one of the devices of a group, with 64-bit results. Owns nothing.
 struct WideDeviceBatch {
   Operation operation = Operation::kFindFirst;
-  DeviceKeys keys = {};      // of all operations but those of ranges; of numbers
+  DeviceKeys keys = {};      // integers, for operations on keys
   DeviceRanges ranges = {};  // kCount, kPositions
 
-  // Answers: those of the operation are as long as the batch; others are not looked at.
-  uint64_t* values = nullptr;  // wide rows (kFindFirst), positions, where ranges begin, counts
-  uint64_t* ends = nullptr;    // kEqualRange, kPositions
+  // Results. Those of the operation have size() elements; all others are ignored.
+  uint64_t* values = nullptr;  // global row ids (kFindFirst), positions, begin positions, or counts
+  uint64_t* ends = nullptr;    // end positions (kEqualRange, kPositions)
   bool* found = nullptr;       // kContains
 
   static WideDeviceBatch FindFirst(DeviceKeys keys, GlobalRowId* rows) {
@@ -89,43 +89,49 @@ struct WideDeviceBatch {
   size_t size() const { return TakesRanges(operation) ? ranges.size() : keys.size(); }
 };
 
-// An index over the devices of a list, its members, of which several may be one device. Replicated:
-// each member has all entries. Sharded: each has a range of the entries in (key, row) order, so
-// that a key with many rows may span members; answers are exact all the same.
+// An index over a list of devices. Each list element is a member; several members may use the same
+// device. In a replicated group, each member has all entries. In a sharded group, each member has a
+// range of the entries in (key, row) order. A key with many rows may then span several members; the
+// results are exact all the same.
 //
-// A position is an entry's rank among all of the group. Rows are those of the run where there is
-// one run, else (shard, row) as one number (MakeGlobalRowId). Each member has up to kMaxEntries
-// entries, the group as many as all of them.
+// A position is the rank of an entry among all entries of the group. Row ids are those of the run
+// if the group is built from one run, otherwise GlobalRowIds (MakeGlobalRowId). Each member has at
+// most kMaxEntries entries; a sharded group has the sum of its members.
 //
-// Immutable; every method is safe from any number of threads. Calls that answer wait until the
-// answers are there. Errors are as DeviceIndex's. A member whose device is lost is not asked again:
-// what it would have answered, and the batch in which it was lost, is answered by the other
-// replicas, or by its fallback on the CPU. Unavailable where there is neither, or where the lost
-// device is the batch's own. lost_members() says how many there are.
+// Immutable and thread-safe. Execute waits until the results are complete. Errors: those of
+// DeviceIndex. A member whose device is lost is not used again: the other replicas, or its fallback
+// on the CPU, take over its queries, including those of the batch in which it was lost. Unavailable
+// if there is neither, or if the lost device is that of the batch.
 class DeviceGroup {
  public:
-  // The same entries on each device. Keys of bytes too.
+  // Creates a group with the same entries on each device. Supports every key type. Errors here and
+  // below: those of MakeDeviceIndex; InvalidArgument for invalid options, or if there are no
+  // members or more than kMaxGroupMembers.
   static absl::StatusOr<std::unique_ptr<DeviceGroup>> Replicate(
       std::string_view factory, SortedRun run, absl::Span<const int> devices,
       const DeviceGroupOptions& options = {});
-  // Entries in shards of equal sizes, to 16 entries; one a device, in key order. Of numbers:
-  // Unimplemented for keys of bytes.
+  // Creates one shard per device, in key order. Shard sizes are equal, rounded to 16 entries.
+  // Unimplemented for byte-string keys.
   static absl::StatusOr<std::unique_ptr<DeviceGroup>> Shard(std::string_view factory, SortedRun run,
                                                             absl::Span<const int> devices,
                                                             const DeviceGroupOptions& options = {});
-  // Shards that are there already, run i on devices[i]: the keys of each are at least those of the
-  // one before, else InvalidArgument. Rows are (shard, row).
+  // Creates a group from existing shards: run i on devices[i]. Rows are GlobalRowIds.
+  // InvalidArgument if a key of a run is less than a key of the run before it, if the key types
+  // differ, or if there is not one device per run; Unimplemented for byte-string keys.
   static absl::StatusOr<std::unique_ptr<DeviceGroup>> OfShards(
       std::string_view factory, std::vector<SortedRun> shards, absl::Span<const int> devices,
       const DeviceGroupOptions& options = {});
 
-  // Of indexes that are on their devices, built from entries there (MakeDeviceIndex), say: of
-  // numbers, without a fallback, and without Find and Scan for batches of the host. Replicas must
-  // have the same entries, of which kinds and numbers are checked.
+  // Creates a group from indexes that are on their devices, for example built there by
+  // MakeDeviceIndex. It has no fallback and supports neither byte-string keys nor Find and Scan of
+  // host-memory batches. Replicas must have the same entries; only their key types and sizes are
+  // checked.
   static absl::StatusOr<std::unique_ptr<DeviceGroup>> OfReplicas(
       std::vector<std::unique_ptr<const DeviceIndex>> replicas,
       const DeviceGroupOptions& options = {});
-  // `first_keys` and `last_keys` are of each shard (of empty ones not looked at), and checked.
+  // Creates a group from shards that are on their devices. `first_keys` and `last_keys` are the
+  // minimum and maximum key of each shard; they are checked, and ignored for empty shards. Rows are
+  // GlobalRowIds.
   static absl::StatusOr<std::unique_ptr<DeviceGroup>> OfShards(
       std::vector<std::unique_ptr<const DeviceIndex>> shards, absl::Span<const uint64_t> first_keys,
       absl::Span<const uint64_t> last_keys, const DeviceGroupOptions& options = {});
@@ -135,37 +141,39 @@ class DeviceGroup {
   DeviceGroup& operator=(const DeviceGroup&) = delete;
 
   PhysicalType kind() const;
-  // Entries of all shards, or of a replica.
+  // Returns the number of entries of all shards, or of one replica.
   uint64_t size() const;
   bool replicated() const;
-  // Whether rows are (shard, row).
+  // Whether rows are GlobalRowIds.
   bool has_global_rows() const;
   size_t members() const;
   const DeviceIndex& member(size_t i) const;
   size_t lost_members() const;
-  // "replicated 4 x gpu:packed,… on devices 0, 1, 2, 3".
+  // Returns, for example, "replicated 4 x gpu:packed,… on devices 0, 1, 2, 3".
   std::string description() const;
-  // Bytes of device memory, all told.
+  // Returns the total bytes of device memory.
   uint64_t memory_bytes() const;
 
-  // Answers a batch in the memory of `stream`'s device, which is one of the group's
-  // (InvalidArgument), behind the work that `stream` has now. Of keys of bytes: Unimplemented.
-  // FailedPrecondition where the stream is being captured.
+  // Executes a batch in the memory of the device of `stream`, after the work that is now enqueued
+  // on `stream`. Errors: those of the class; InvalidArgument if the device is not in the group;
+  // Unimplemented for byte-string keys; FailedPrecondition if the stream is being captured.
   absl::Status Execute(const WideDeviceBatch& batch, DeviceStream stream) const;
 
-  // The group as an index of one device (an ordinal of the group's), for batches in that device's
-  // memory with answers of 32 bits: everything that takes a DeviceIndex takes it, but for the rows
-  // of ranges (CopyRows, Scan: Unimplemented; PlanScan is answered). Its calls wait, and what is
-  // asked of keys of bytes is answered by the replica on that device alone. Valid as long as the
-  // group. InvalidArgument for another device; FailedPrecondition where rows are wide or the group
-  // has more than kMaxEntries entries.
+  // Returns the group as an index of one device (an ordinal), for batches in the memory of that
+  // device with 32-bit results. It can be used like any DeviceIndex, with three differences: its
+  // calls wait; CopyRows and Scan return Unimplemented for a sharded group, and replicated groups
+  // execute them on the replica of that device; and batches of byte-string keys run only on the
+  // replica of that device. Valid as long as the group. Errors: InvalidArgument if the device is
+  // not in the group; FailedPrecondition if has_global_rows() or if the group has more than
+  // kMaxEntries entries.
   absl::StatusOr<const DeviceIndex*> On(int device) const;
 
-  // Answers a batch of the host, split over the devices. With one run everything that an
-  // OrderedIndex answers. Else kFind and kScan are Unimplemented; where rows are wide kFindFirst
-  // wants Batch::shards; and positions are FailedPrecondition beyond kMaxEntries entries, kCount
-  // then Unimplemented with a bound for each range. Where no device is left, the fallback over the
-  // whole run answers; Unavailable where there is none.
+  // Executes a host-memory batch, split over the devices. A group built from one run supports all
+  // operations of an OrderedIndex. Otherwise kFind and kScan return Unimplemented. If
+  // has_global_rows(), kFindFirst requires Batch::shards. With more than kMaxEntries entries,
+  // operations on positions return FailedPrecondition, and kCount with a bound for each range
+  // returns Unimplemented. If no device is left, the fallback over the whole run executes the
+  // batch; Unavailable if there is none.
   absl::Status Execute(const Batch& batch) const;
 
  private:

@@ -15,13 +15,13 @@
 #include "cairn/sorted_run.h"
 #include "cairn/types.h"
 
-// Predicates over several columns in the memory of one GPU: how many rows satisfy AND, OR and NOT
-// of ranges and lists of keys, and which. Counts and rows stay on the device, and calls are
-// stream-ordered, as those of device.h. docs/queries.md says how it is done.
+// Predicates over several columns in the memory of one GPU: AND, OR and NOT of ranges and lists of
+// keys. They count or list the rows that match. Counts and rows stay on the device, and calls are
+// stream-ordered, as in device.h. docs/queries.md describes the implementation.
 
 namespace cairn {
 
-// Keys from `first` to `last`, both of them included; none where `first` is greater.
+// The keys from `first` to `last`, both inclusive; empty if first > last.
 struct DeviceKeyRange {
   uint64_t first = 0;
   uint64_t last = UINT64_MAX;
@@ -30,37 +30,38 @@ struct DeviceKeyRange {
   }
 };
 
-// Which rows are asked for: a value that owns all it says, cheap to copy. Columns go by their
-// number in the group, keys are numbers as the columns hold them (key_codec.h makes them of logical
-// ones, in their order), whatever the column's width. What makes one throws std::bad_alloc as
-// containers do.
+// A condition on rows. A DevicePredicate owns its contents and is cheap to copy. Columns are
+// identified by their index in the group. Keys are physical keys of the column, whatever their
+// width; KeyCodec (key_codec.h) encodes logical keys. Functions that create a predicate throw
+// std::bad_alloc if memory runs out.
 //
 //   const DevicePredicate closed = DevicePredicate::Range(2, 7, 7);
 //   const DevicePredicate where =
 //       DevicePredicate::In(0, {3, 5, 8}) && DevicePredicate::Range(1, 18, 64) && !closed;
 //
-// The logic is SQL's, of three values: comparing the key of a row that has none in the column is
-// unknown, and so is its negation; rows for which the whole is true are found. So it is a Predicate
-// (predicate.h) with names and logical keys resolved: `=`, `<` and BETWEEN are Range, IN is
-// In, a prefix of a key of several parts is the Range of its first to its last key.
+// The logic is SQL's three-valued logic. A comparison of a row without a key in the column is
+// unknown, and so is its negation. A row matches if the whole predicate is true. A DevicePredicate
+// is thus a Predicate (predicate.h) with resolved names and keys: `=`, `<` and BETWEEN are Range,
+// IN is In, and a prefix of a key of several parts is the Range from its first to its last key.
 class DevicePredicate {
  public:
   enum class Kind : uint8_t {
-    kKeys,    // the row's key in column() lies in one of ranges()
+    kKeys,    // the key of the row in column() is in one of ranges()
     kIsNull,  // the row has no key in column()
-    kAnd,     // all of, any of, or not: children()
+    kAnd,     // of children(): all, any, or not
     kOr,
     kNot,
   };
 
-  // The key is from `first` to `last`, both included.
+  // Matches keys from `first` to `last`, both inclusive.
   static DevicePredicate Range(size_t column, uint64_t first, uint64_t last);
-  // The key is one of these, in any order; of none, true of no row.
+  // Matches the given keys, in any order. Matches no row if `keys` is empty.
   static DevicePredicate In(size_t column, absl::Span<const uint64_t> keys);
-  // It is in one of these, which may overlap.
+  // Matches keys in one of the ranges, which may overlap.
   static DevicePredicate InRanges(size_t column, std::vector<DeviceKeyRange> ranges);
   static DevicePredicate IsNull(size_t column);
-  // Of any number of predicates; of none, InvalidArgument when it is asked.
+  // The conjunction or disjunction of any number of predicates. If there is none, Count, Find and
+  // Explain return InvalidArgument.
   static DevicePredicate All(std::vector<DevicePredicate> predicates);
   static DevicePredicate Any(std::vector<DevicePredicate> predicates);
   friend DevicePredicate operator&&(const DevicePredicate& a, const DevicePredicate& b) {
@@ -73,7 +74,7 @@ class DevicePredicate {
 
   Kind kind() const;
   size_t column() const;                                 // kKeys, kIsNull
-  const std::vector<DeviceKeyRange>& ranges() const;     // kKeys, as they were given
+  const std::vector<DeviceKeyRange>& ranges() const;     // kKeys, as given
   const std::vector<DevicePredicate>& children() const;  // kAnd, kOr, kNot
   size_t depth() const;                                  // 1 for a comparison
 
@@ -85,70 +86,74 @@ class DevicePredicate {
   std::shared_ptr<const Node> node_;
 };
 
-// How a predicate's rows are found.
+// How the rows of a predicate are found.
 enum class DeviceWhereStrategy : uint8_t {
-  kAuto,    // what is predicted to take the least time
-  kGather,  // rows of one comparison's entries, each tested for the others; where all must hold
-  kBitmap,  // comparisons' entries as bitmaps, a part of the rows at a time in shared memory
-  kScan,    // a byte a row and comparison, in the order of rows; where that does not tell, four
+  kAuto,    // the strategy with the lowest predicted time
+  kGather,  // reads the rows of one comparison and tests each for the others; for conjunctions
+  kBitmap,  // builds bitmaps from the entries of the comparisons, in shared memory, for one part of
+            // the rows at a time
+  kScan,  // reads one byte per row and comparison in row order, or four bytes if one byte does not
+          // decide
 };
-// "auto", "gather", "bitmap" or "scan".
+// Returns "auto", "gather", "bitmap" or "scan".
 std::string_view DeviceWhereStrategyName(DeviceWhereStrategy strategy);
 
-// What is done for a predicate, and why.
+// How a predicate is executed, and why.
 struct DeviceWherePlan {
   struct Comparison {
     size_t column = 0;
-    size_t ranges = 0;  // of keys, after those of one column side by side have become one
-    bool null = false;  // whether rows without a key are among what it asks for
-    double rows = 0;    // expected, from a sample of the column's keys
+    size_t ranges = 0;  // of keys, after adjacent comparisons of a column are combined
+    bool null = false;  // whether it matches rows without a key
+    double rows = 0;    // expected number, from a sample of the keys
   };
   struct Candidate {
     DeviceWhereStrategy strategy = DeviceWhereStrategy::kAuto;
-    double microseconds = 0;  // predicted: to be right about which is faster, not how fast
+    // Predicted time. Accurate enough to compare strategies, not as an absolute time.
+    double microseconds = 0;
   };
 
   DeviceWhereStrategy strategy = DeviceWhereStrategy::kAuto;
   double expected_rows = 0;
   std::vector<Comparison> comparisons;
-  std::vector<Candidate> candidates;  // those that can answer, the fastest first
+  std::vector<Candidate> candidates;  // strategies that support the predicate, fastest first
 
-  // Some lines to read.
+  // Returns several lines of text.
   std::string ToString() const;
 };
 
 // Columns over the same rows, 0 … rows() - 1, in the memory of one device. A row has at most one
-// key in a column; without one it is NULL there. Immutable: every method is safe from any number of
-// host threads and streams; scratch memory is the stream's own.
+// key per column, and is NULL in a column in which it has none. Immutable. Every method may be
+// called from any number of host threads and streams; scratch memory belongs to the stream.
 //
-// A column takes 13 bytes a row of device memory where keys are of 32 bits, and 17 where they are
-// of 64: sorted keys and their rows (of NULL rows 4 bytes less, or 8), the position of each row's
-// key among them (4 bytes), and a code of one byte.
+// A column takes 13 bytes of device memory per row with 32-bit keys and 17 bytes with 64-bit keys:
+// sorted keys and their rows (4 or 8 bytes less for a NULL row), the position of each row's key (4
+// bytes), and a code of one byte.
 class DeviceIndexGroup {
  public:
-  // A column's entries in device memory, in any order: numbers, keys[i] of row row_ids[i], or of
-  // row i where there are no row ids.
+  // The entries of a column in device memory, in any order: integers, keys[i] of row row_ids[i], or
+  // of row i if `row_ids` is null.
   struct Column {
     DeviceKeys keys;
     const RowId* row_ids = nullptr;
   };
 
   static constexpr size_t kMaxColumns = 64;
-  // Comparisons of a predicate, once those of one column side by side have become one.
+  // The maximum number of comparisons of a predicate, after adjacent comparisons of a column are
+  // combined.
   static constexpr size_t kMaxComparisons = 64;
   static constexpr size_t kMaxDepth = 200;
 
-  // Over entries in the memory of the stream's device, which are left as they are. Waits for the
-  // stream. InvalidArgument, naming the column, for a row id of `rows` or more, for a row with
-  // several keys, and for more than kMaxEntries rows or kMaxColumns columns; Unimplemented for
-  // keys of bytes; FailedPrecondition where the stream is being captured; ResourceExhausted where
-  // memory does not suffice: building takes up to 24 bytes an entry of one column besides the
-  // group; Unavailable where there is no device, or it is lost.
+  // Creates a group from entries in the memory of the stream's device, which are left unchanged.
+  // Waits for the stream. Building takes up to 24 bytes per entry of one column in addition to the
+  // group. Errors: InvalidArgument, naming the column, for a row id of `rows` or more and for a row
+  // with several keys; InvalidArgument for more than kMaxEntries rows or kMaxColumns columns;
+  // Unimplemented for byte-string keys; FailedPrecondition if the stream is being captured;
+  // ResourceExhausted if memory runs out; Unavailable if there is no device or it is lost.
   static absl::StatusOr<std::unique_ptr<DeviceIndexGroup>> Create(uint64_t rows,
                                                                   absl::Span<const Column> columns,
                                                                   DeviceStream stream);
-  // Over runs in host memory, on device `device` (an ordinal). Likewise; DataLoss where a run is
-  // not in order.
+  // Creates a group from runs in host memory, on the device with ordinal `device`. Waits. Errors:
+  // those of the overload above; DataLoss if a run is not in order.
   static absl::StatusOr<std::unique_ptr<DeviceIndexGroup>> Create(
       uint64_t rows, absl::Span<const SortedRun> columns, int device = 0);
 
@@ -158,33 +163,33 @@ class DeviceIndexGroup {
 
   uint64_t rows() const;
   size_t columns() const;
-  // Rows with a key in the column.
+  // Returns the number of rows with a key in the column.
   uint64_t entries(size_t column) const;
   int device() const;
-  // Bytes of device memory, all told.
+  // Returns the total bytes of device memory.
   uint64_t memory_bytes() const;
 
-  // What Count or Find would do. On the host alone. InvalidArgument: a column that is not there, a
-  // list of no predicates, more than kMaxComparisons or kMaxDepth, or a strategy that cannot
-  // answer this.
+  // Returns the plan of Count (if `only_count`) or Find. Runs only on the host. Errors:
+  // InvalidArgument for a column that does not exist, an empty All or Any, more than
+  // kMaxComparisons or kMaxDepth, and a strategy that does not support the predicate.
   absl::StatusOr<DeviceWherePlan> Explain(
       const DevicePredicate& where, bool only_count = false,
       DeviceWhereStrategy strategy = DeviceWhereStrategy::kAuto) const;
 
-  // Enqueues: *count, in device memory, becomes the number of rows for which `where` is true. The
-  // stream is of the group's device, and may be being captured; the group must then outlive the
-  // graph. The group may be destroyed while its work is enqueued.
+  // Enqueues work that sets *count, in device memory, to the number of rows for which `where` is
+  // true. `stream` must be of the device of the group. It may be in capture mode; the group must
+  // then outlive the graph. The group may be destroyed while its work is enqueued.
   //
-  // Scratch: 12 bytes a range of keys and 80 a comparison; for kBitmap 4 bytes an entry of its
-  // comparisons, too. Errors as Explain's, and DeviceIndex's.
+  // Scratch memory: 12 bytes per range of keys and 80 per comparison; for kBitmap, also 4 bytes per
+  // entry of its comparisons. Errors: those of Explain and of DeviceIndex.
   absl::Status Count(const DevicePredicate& where, uint64_t* count, DeviceStream stream,
                      DeviceWhereStrategy strategy = DeviceWhereStrategy::kAuto) const;
 
-  // Enqueues: the rows for which `where` is true, ascending, and in *total how many they are. Those
-  // that would go to row_ids[capacity] or behind are left out. All memory is the device's;
-  // `row_ids` may be null where the capacity is 0. Errors and scratch as Count's, with a bit a row
-  // of scratch more. Find, and Count by kBitmap, return Unavailable where an earlier CUDA call of
-  // the caller's has left an error behind in the thread, and name it.
+  // Enqueues work that writes the rows for which `where` is true to `row_ids`, in ascending order,
+  // and their number to *total. Rows that belong at row_ids[capacity] or later are omitted. All
+  // memory is the device's; `row_ids` may be null if `capacity` is 0. Scratch memory: that of Count
+  // and one bit per row. Errors: those of Count. If an earlier CUDA call of the caller has left an
+  // error in the thread, Find, and Count with kBitmap, return Unavailable and name it.
   absl::Status Find(const DevicePredicate& where, RowId* row_ids, uint64_t capacity,
                     uint64_t* total, DeviceStream stream,
                     DeviceWhereStrategy strategy = DeviceWhereStrategy::kAuto) const;
