@@ -23,11 +23,11 @@ namespace cairn {
 class BatcherCore;
 class BatchIndex;
 
-// The clock that deadlines are read on. A monotonic one: on a clock that is set while requests wait
-// they would be late, or hurried, by as much.
+// A time of the clock for deadlines, which is monotonic: setting the system time does not affect
+// requests that wait.
 using BatcherTime = std::chrono::steady_clock::time_point;
 
-// Where a Batcher reads the time, for tests that decide what time it is. Thread-safe.
+// The source of the time for a Batcher, for tests that control it. Thread-safe.
 class BatcherClock {
  public:
   virtual ~BatcherClock() = default;
@@ -35,106 +35,113 @@ class BatcherClock {
 };
 
 struct BatcherOptions {
-  // Requests that name no deadline are answered within this time.
+  // The time within which requests without a deadline of their own are executed.
   std::chrono::nanoseconds default_deadline = std::chrono::milliseconds(1);
 
-  // Queries that may wait at a time, of all threads; and what becomes of a request for which there
-  // is no room.
+  // `max_waiting`: the maximum number of queries, of all threads, that wait at a time. `when_full`:
+  // the treatment of a request for which there is no room.
   enum class WhenFull : uint8_t {
-    kBlock,   // its thread helps to answer others (Callers::kHelp) or sleeps until there is room
-    kReject,  // ResourceExhausted
+    kBlock,  // the calling thread executes other requests (Callers::kHelp) or sleeps until there is
+             // room
+    kReject,  // returns ResourceExhausted
   };
   size_t max_waiting = 1 << 17;
   WhenFull when_full = WhenFull::kBlock;
 
-  // Who runs batches, and so calls receivers, beside the batcher's own threads.
+  // Which threads execute batches, and thus call receivers, in addition to the batcher's own
+  // threads.
   enum class Callers : uint8_t {
-    kHelp,   // and the thread whose request completes a batch, comes too late to wait, or finds
-             // no room, and one that waits (Group::Wait): no other thread need wake up for them
-    kNever,  // nobody
+    kHelp,   // calling threads: if a request completes a batch, is too late to wait or finds no
+             // room, and in Group::Wait. No other thread has to wake up for such a batch.
+    kNever,  // no other threads
   };
   Callers callers = Callers::kHelp;
-  // The batcher's own threads, which see to deadlines. 0: none; someone calls Poll.
+  // The number of the batcher's own threads, which execute batches in time for their deadlines. 0:
+  // none; the program calls Poll.
   int threads = 1;
 
-  // Queries at which a batch is sent off before any deadline asks for it, unless it would take
-  // longer than max_batch_time. 0: what the index's cost model says, the batcher's own cost
-  // counted: the least batch whose throughput is nine tenths of the highest; 1,024 where there is
-  // no model.
+  // The number of queries at which a batch is executed without waiting for a deadline, unless it
+  // would take longer than max_batch_time. 0: the smallest batch with at least 90% of the maximum
+  // throughput, according to the cost model of the index and the overhead of the batcher; 1,024 if
+  // there is no model.
   size_t best_batch = 0;
-  // The longest that a batch is predicted to take, unless it is a single query: as long at most
-  // another operation waits for its turn. 0: a sixteenth of default_deadline.
+  // The maximum predicted time of a batch of more than one query. It limits how long another
+  // operation waits for its turn. 0: a sixteenth of default_deadline.
   std::chrono::nanoseconds max_batch_time = std::chrono::nanoseconds(0);
 
-  // Places to submit to, so that threads seldom meet. 0: one for each hardware thread, 64 at most.
+  // The number of submission queues. More queues reduce contention between threads. Not related to
+  // shards of an index. 0: one per hardware thread, at most 64.
   int shards = 0;
-  // Null: std::chrono::steady_clock. Another one needs `threads` to be 0. Outlives the batcher.
+  // Null: std::chrono::steady_clock. Any other clock requires `threads` to be 0, and must outlive
+  // the batcher.
   const BatcherClock* clock = nullptr;
 };
 
-// Counters of a Batcher since it was made.
+// Counters of a Batcher since its creation.
 struct BatcherStats {
-  // Bucket b counts batches whose oldest query had waited less than 2^b microseconds and that fit
-  // no lower bucket; the last one takes all longer ones, too.
+  // Bucket b counts batches whose oldest query waited less than 2^b microseconds and that belong to
+  // no lower bucket. The last bucket also counts all longer waits.
   static constexpr size_t kBuckets = RouteStats::kBuckets;
 
   struct Requests {  // of one operation
     uint64_t batches = 0;
-    uint64_t queries = 0;  // in them
-    uint64_t late = 0;     // queries answered after their deadline
-    uint64_t failed = 0;   // queries answered by an error
-    // Batches by what sent them off: best size, a deadline, a caller that waited while nobody else
-    // submitted (or found no room), Flush or Shutdown.
+    uint64_t queries = 0;  // in these batches
+    uint64_t late = 0;     // executed after their deadline
+    uint64_t failed = 0;   // that returned an error
+    // Batches by the reason for executing them: best size; a deadline; a caller that waited while
+    // no other thread submitted requests, or that found no room; Flush or Shutdown.
     uint64_t full = 0;
     uint64_t due = 0;
     uint64_t idle = 0;
     uint64_t flushed = 0;
-    std::chrono::nanoseconds busy{0};  // in the index, added up
+    std::chrono::nanoseconds busy{0};  // sum of the times in the index
     std::array<uint64_t, kBuckets> waiting_times = {};
 
     double mean_batch() const {
       return batches == 0 ? 0 : static_cast<double>(queries) / static_cast<double>(batches);
     }
   };
-  std::array<Requests, kIndexOperations> operations;  // by Operation
-  uint64_t rejected = 0;                              // queries refused for want of room
+  std::array<Requests, kIndexOperations> operations;  // indexed by Operation
+  uint64_t rejected = 0;                              // queries rejected because there was no room
   size_t waiting = 0;                                 // queries that wait now
-  // What a batch takes beyond its time in the index, as measured, 99 times of 100: the batcher's
-  // thread wakes up late, keys are gathered, answers are handed out. Deadlines are served by so
-  // much earlier, or by half of default_deadline if that is less.
+  // The measured overhead of a batch in addition to its time in the index, as 99th percentile: late
+  // wakeup of the batcher's thread, gathering keys, and distributing results. Batches are executed
+  // earlier by this time, or by half of default_deadline if that is less.
   std::chrono::nanoseconds dispatch_overhead{0};
 };
 
-// Many threads ask, each for a little; an index answers best in batches. A Batcher takes their
-// requests, single keys or small batches, each with a deadline, and puts many at a time to a
-// SecondaryIndex: a batch goes when it has reached the size that the index's cost model calls best,
-// or when its earliest deadline, less the batch's predicted time and the batcher's own measured
-// overhead, has come. What is left until that deadline is the batch's
-// QueryOptions::latency_target. The index's router decides by the batch's size whether it is
-// searched as it is, through buffers for each part of the key range, or sorted (Kim et al., FAST,
-// SIGMOD 2010, section 7). So a request goes through the paper's buffers where that pays, and waits
-// in them no longer than its batch runs.
+// Combines small requests of many threads into batches, because an index is fastest in batches. A
+// request is a single key or a small batch, with a deadline. A Batcher collects requests and
+// executes many at a time on a SecondaryIndex. It executes a batch when the batch has the best size
+// according to the cost model of the index. It also does so at the earliest deadline, less the
+// predicted time of the batch and the measured overhead of the batcher.
+// QueryOptions::latency_target of the batch is the remaining time until that deadline. The router
+// of the index chooses a strategy by the size of the batch (Kim et al., FAST, SIGMOD 2010, section
+// 7).
 //
-// There are three ways to get an answer. Futures are the simplest and cost a microsecond or two,
-// most of it the asker's sleep. A Group is for a thread that asks for many things one at a time
-// and waits for them once. A Receiver is called with the answers; it costs nanoseconds.
+// There are three ways to get results. Futures are the simplest; a request costs one or two
+// microseconds, most of it the sleep of the calling thread. A Group is for a thread that submits
+// many requests one at a time and waits for them once. A Receiver is a function that is called with
+// the results; it costs nanoseconds.
 //
-// Every request that is accepted is answered exactly once, with an answer or an error; one that is
-// not accepted leaves no trace but its status: InvalidArgument (a key of the wrong kind, an
-// operation that does not take such queries, more queries than max_waiting), ResourceExhausted (no
-// room, no memory), FailedPrecondition (after Shutdown). An error of the index reaches each request
-// of its batch. Requests of one operation share batches; scans do if their options are equal.
-// Operations take turns by the time that they take, so that a flood of one starves no other.
+// Every accepted request gets exactly one result or error. A request that is not accepted has no
+// effect except its status: InvalidArgument for a key of the wrong type, an operation that does not
+// support such queries, or more queries than max_waiting; ResourceExhausted if there is no room or
+// memory runs out; FailedPrecondition after Shutdown. If the index returns an error, each request
+// of the batch gets it. Requests of one operation share batches, scans only if their options are
+// equal. Operations take turns according to the time that they use, so that none starves.
+//
+// On a sharded index, only Contains and Count are supported.
 //
 // Thread-safe.
 class Batcher {
  public:
-  // What a request without a deadline of its own says: BatcherOptions::default_deadline from now
-  // on.
+  // The deadline of a request without a deadline of its own: BatcherOptions::default_deadline after
+  // the request.
   static constexpr BatcherTime kNoDeadline = BatcherTime::max();
 
-  // One physical key, not owned; implicit, so that calls take a number or a string. Requests copy
-  // what they are given.
+  // One physical key, not owned. Conversions are implicit, so that calls can use a number or a
+  // string. Requests copy the key.
   class Key {
    public:
     Key(uint32_t key) : kind_(PhysicalType::kU32), u32_(key) {}                       // NOLINT
@@ -142,7 +149,7 @@ class Batcher {
     Key(std::string_view key) : kind_(PhysicalType::kBytes), u64_(0), bytes_(key) {}  // NOLINT
     Key(const std::string& key) : Key(std::string_view(key)) {}                       // NOLINT
     Key(const char* key) : Key(std::string_view(key)) {}                              // NOLINT
-    // A batch of this key, as long as this object lives.
+    // Returns a batch of this key, valid as long as this object.
     KeyBatch batch() const;
 
    private:
@@ -154,43 +161,44 @@ class Batcher {
     std::string_view bytes_;
   };
 
-  // What a scan finds in one range.
+  // The result of a scan of one range.
   struct Entries {
     std::vector<RowId> row_ids;
     EncodedKeys keys;    // with QueryOptions::with_keys
-    std::string cursor;  // as in FindResult::cursors
+    std::string cursor;  // see FindResult::cursors
   };
 
-  // InvalidArgument for options that make no sense; ResourceExhausted where threads cannot be
-  // started. The index must outlive the batcher.
+  // Creates a batcher. The index must outlive it. Errors: InvalidArgument for invalid options;
+  // ResourceExhausted if threads cannot be started.
   static absl::StatusOr<std::unique_ptr<Batcher>> Make(const BatchIndex* index,
                                                        const BatcherOptions& options = {});
-  // Shutdown().
+  // Calls Shutdown.
   ~Batcher();
   Batcher(const Batcher&) = delete;
   Batcher& operator=(const Batcher&) = delete;
 
-  // ---- Futures. A request that is not accepted has its status there at once. ----
+  // ---- Futures. If a request is not accepted, its future contains the status at once. ----
 
   template <typename Answer>
   using Future = std::future<absl::StatusOr<Answer>>;
 
-  // The lowest row of the key, or kNoRow.
+  // Returns the lowest row of the key, or kNoRow.
   Future<RowId> FindFirst(const Key& key, BatcherTime deadline = kNoDeadline);
   Future<bool> Contains(const Key& key, BatcherTime deadline = kNoDeadline);
-  // All rows of the key.
+  // Returns all rows of the key.
   Future<std::vector<RowId>> Find(const Key& key, BatcherTime deadline = kNoDeadline);
-  // Of one range; InvalidArgument for more or none. Of the options `order`, `limit` and `with_keys`
-  // are heeded, and `columns` are InvalidArgument.
+  // Counts or scans one range; InvalidArgument for any other number of ranges. Of the options,
+  // `order`, `limit` and `with_keys` are used; InvalidArgument if `columns` is not empty.
   Future<uint64_t> Count(const RangeBatch& range, BatcherTime deadline = kNoDeadline);
   Future<Entries> Scan(const RangeBatch& range, const QueryOptions& options = {},
                        BatcherTime deadline = kNoDeadline);
 
-  // ---- Callbacks: called once with the answer, or why there is none. ----
+  // ---- Callbacks: called exactly once, with the result or the error. ----
   //
-  // Also if a request is not accepted, before the method returns. A callback runs on a thread that
-  // runs batches: it should be short, must not throw, and must not wait for other answers. What it
-  // submits itself is never made to wait for room, but refused.
+  // If a request is not accepted, the callback is called before the method returns. A callback runs
+  // on a thread that executes batches: it should be short, must not throw, and must not wait for
+  // other results. Requests that it submits do not wait for room; they are rejected if there is
+  // none.
 
   template <typename Answer>
   using Callback = absl::AnyInvocable<void(absl::StatusOr<Answer>) &&>;
@@ -202,39 +210,38 @@ class Batcher {
   void Scan(const RangeBatch& range, const QueryOptions& options, BatcherTime deadline,
             Callback<Entries> done);
 
-  // ---- Receivers: what the other ways are made of. ----
+  // ---- Receivers: the basis of the other ways. ----
 
-  // Answers to queries that were submitted one after the other for one receiver. Valid during the
+  // Results of queries that were submitted one after the other for one receiver. Valid during the
   // call.
   struct Answers {
     Operation operation;
-    const absl::Status& status;          // of all of them; if it is not OK there is nothing below
-    absl::Span<const uint64_t> cookies;  // which queries these are
-    absl::Span<const RowId> row_ids;     // FindFirst: one a query
-    absl::Span<const bool> found;        // Contains: one a query
-    absl::Span<const uint64_t> counts;   // Count: one a query
-    const FindResult* matches;           // Find, Scan: query i's are (*matches)[first + i], and
-    size_t first;                        // so are the keys and cursors of a scan
+    const absl::Status& status;          // of all queries; if not OK, there are no results
+    absl::Span<const uint64_t> cookies;  // identify the queries
+    absl::Span<const RowId> row_ids;     // FindFirst: one per query
+    absl::Span<const bool> found;        // Contains: one per query
+    absl::Span<const uint64_t> counts;   // Count: one per query
+    const FindResult* matches;  // Find, Scan: the rows of query i are (*matches)[first + i]
+    size_t first;               // also the index of its keys and cursors in a scan
   };
 
-  // A function that is called with answers, and what it needs to know. Held to the same as a
-  // callback. Trivially copyable: nothing is allocated for it. The context must live until all
-  // answers are there.
+  // A function to call with results, and its context. The rules for callbacks apply. Trivially
+  // copyable and without allocations. The context must live until all results have been received.
   struct Receiver {
     void (*receive)(void* context, const Answers& answers) = nullptr;
     void* context = nullptr;
   };
 
-  // How a request is to be answered. Query i of its batch has the cookie `cookie` + i.
+  // How to execute a request. Query i of its batch has the cookie `cookie` + i.
   struct Request {
     Receiver receiver;
     uint64_t cookie = 0;
     BatcherTime deadline = kNoDeadline;
   };
 
-  // FindFirst, Contains or Find of each key. Nothing to answer in an empty batch.
+  // Submits FindFirst, Contains or Find of each key. An empty batch gets no result.
   absl::Status Submit(Operation operation, const KeyBatch& keys, const Request& request);
-  // Count or Scan of each range, with the options that Scan heeds.
+  // Submits Count or Scan of each range, with the options that Scan uses.
   absl::Status Submit(Operation operation, const RangeBatch& ranges, const QueryOptions& options,
                       const Request& request);
 
@@ -243,15 +250,15 @@ class Batcher {
 
   // ---- ----
 
-  // Sends off all that waits, and returns when everything that was accepted before is answered.
-  // Not from a receiver or callback.
+  // Executes all waiting requests, and returns when every request accepted before has its result.
+  // Must not be called from a receiver or callback.
   void Flush();
-  // Flush, and everything from then on is refused. Threads that wait for room return.
+  // Flushes and rejects all later requests. Threads that wait for room return.
   void Shutdown();
 
-  // Runs, on the calling thread, the batches whose time has come. Returns when the next one will
-  // come: BatcherTime::max() if nothing waits. For those who have a loop of their own; more threads
-  // may do so at a time.
+  // Executes, on the calling thread, the batches that are due. Returns the time at which the next
+  // batch is due: BatcherTime::max() if no request waits. For programs with an event loop; several
+  // threads may call it at the same time.
   BatcherTime Poll();
 
   BatcherStats Stats() const;
@@ -263,17 +270,17 @@ class Batcher {
   std::unique_ptr<BatcherCore> core_;
 };
 
-// What the groups of all operations share: requests on their way, and the wait for their answers.
-// Not thread-safe.
+// The common part of all groups: pending requests, and waiting for their results. Not thread-safe.
 class BatcherGroup {
  public:
   BatcherGroup(const BatcherGroup&) = delete;
   BatcherGroup& operator=(const BatcherGroup&) = delete;
 
-  // Adds requests; see Batcher::Submit. ResourceExhausted beyond the group's capacity. Nothing is
-  // added on an error. The first two are for FindFirst, Contains and Find, and the keys of several
-  // calls go to the batcher together, under the earliest of their deadlines: what keeps it from
-  // taking them is then what Wait returns. The third is for Count and Scan.
+  // Adds requests; see Batcher::Submit. The first two overloads are for FindFirst, Contains and
+  // Find. The group passes the keys of several calls to the batcher together, with the earliest of
+  // their deadlines; if the batcher rejects them, Wait returns the error. The third overload is for
+  // Count and Scan. Errors: those of Batcher::Submit; ResourceExhausted if the group would exceed
+  // its capacity. On error nothing is added.
   absl::Status Add(const Batcher::Key& key, BatcherTime deadline = Batcher::kNoDeadline) {
     return Add(key.batch(), deadline);
   }
@@ -281,21 +288,21 @@ class BatcherGroup {
   absl::Status Add(const RangeBatch& ranges, const QueryOptions& options = {},
                    BatcherTime deadline = Batcher::kNoDeadline);
 
-  // Returns when all requests are answered: OK, or the first error that one was answered with since
-  // the last Wait. The caller has nothing else to ask meanwhile: if nobody else has either, what
-  // waits in the batcher is sent off at once (unless by Callers::kNever it may not be).
+  // Waits until all requests have results. Returns OK, or the first error of a request since the
+  // last Wait. If no other thread is submitting requests, waiting requests are executed at once,
+  // unless Callers::kNever prevents that.
   absl::Status Wait();
 
-  // Queries since the last Clear.
+  // Returns the number of queries since the last Clear.
   size_t size() const { return size_; }
-  // Forgets the answers. Requires that Wait was called since the last Add.
+  // Discards the results. Requires a call of Wait since the last Add.
   void Clear() { size_ = 0; }
 
  protected:
   BatcherGroup(Batcher* batcher, Operation operation, Batcher::Receiver receiver, size_t capacity);
   ~BatcherGroup();
 
-  // For the receiver: what went wrong; then the number of queries that have been answered.
+  // For the receiver: Fail reports an error, NoteAnswers the number of queries with results.
   void Fail(const absl::Status& error);
   void NoteAnswers(size_t queries);
 
@@ -310,17 +317,17 @@ class BatcherGroup {
   const size_t capacity_;
   size_t size_ = 0;
 
-  // Keys that the batcher has not been given yet: the last ones of size_.
+  // Keys that have not been passed to the batcher: the last ones of size_.
   EncodedKeys keys_;
   size_t key_count_ = 0;
   BatcherTime deadline_ = Batcher::kNoDeadline;
 
   int32_t submitted_ = 0;  // since the last Wait
   struct Answered;
-  const std::unique_ptr<Answered> answered_;  // what those who answer change
+  const std::unique_ptr<Answered> answered_;  // changed by the threads that provide results
 };
 
-// What one query of an operation is answered with.
+// Result type of one query, by operation.
 template <Operation>
 struct BatcherAnswer;
 template <>
@@ -344,26 +351,26 @@ struct BatcherAnswer<Operation::kScan> {
   using Type = Batcher::Entries;
 };
 
-// Requests of one thread for one operation, one wait for all of them, and their answers in the
-// order of submission:
+// A set of requests of one thread for one operation, with one wait for all of them, and their
+// results in the order of submission:
 //
 //   Batcher::Group<Operation::kFindFirst> group(&batcher, keys.size());
 //   for (uint64_t key : keys) group.Add(key).IgnoreError();
 //   if (absl::Status s = group.Wait(); !s.ok()) return s;
 //   use(group.answers());
 //
-// Not thread-safe; must not be destroyed by a receiver.
+// Not thread-safe. A receiver must not destroy it.
 template <Operation kOperation>
 class Batcher::Group : public BatcherGroup {
  public:
   using Answer = typename BatcherAnswer<kOperation>::Type;
 
-  // For at most `capacity` queries between two calls of Clear.
+  // `capacity`: the maximum number of queries between two calls of Clear.
   Group(Batcher* batcher, size_t capacity);
-  // Waits.
+  // Calls Wait.
   ~Group();
 
-  // One a query, in the order of Add. Valid between Wait and the next Add or Clear.
+  // Returns one result per query, in the order of Add. Valid from Wait until the next Add or Clear.
   absl::Span<const Answer> answers() const {
     return absl::Span<const Answer>(answers_.get(), size());
   }

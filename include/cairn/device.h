@@ -238,7 +238,7 @@ struct DeviceStrategyOptions {
 absl::Status Execute(const DeviceIndex& index, const DeviceBatch& batch,
                      const DeviceStrategyOptions& options, uint32_t* query_of, DeviceStream stream);
 
-// Builds the structure named by a factory string ("gpu:auto"; docs/ordered-indexes.md lists them)
+// Builds the structure named by a factory string ("gpu:auto"; docs/tuning.md lists them)
 // over entries in host memory, on the device with ordinal `device`. Waits. Errors: those of
 // MakeOrderedIndex; DataLoss if the entries are not in order.
 absl::StatusOr<std::unique_ptr<DeviceIndex>> MakeDeviceIndex(std::string_view factory,

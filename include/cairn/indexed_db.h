@@ -27,10 +27,10 @@
 
 namespace cairn {
 
-// What happens to an index that can no longer follow its database.
+// The treatment of an index that can no longer follow its database.
 enum class OnStale : uint8_t {
-  kRebuild,    // it is rebuilt in the background
-  kKeepStale,  // it stays as it is until RebuildIndex
+  kRebuild,    // rebuild it in the background
+  kKeepStale,  // keep it stale until RebuildIndex is called
 };
 
 enum class IndexState : uint8_t {
@@ -82,8 +82,8 @@ class IndexListener {
 };
 
 struct IndexedDBOptions {
-  // Holds one directory per index, named after it. Empty: the database's path followed by
-  // ".indexes". Created if missing; its parent must exist.
+  // The directory that contains one directory per index, named after it. Empty: the path of the
+  // database followed by ".indexes". Created if missing; its parent must exist.
   std::string index_directory;
   // For every index. If open.file_system is null, indexes are in the database's file system. The
   // memory budgets are per index. Results of calibrations are stored in the indexes' directories,
@@ -95,40 +95,42 @@ struct IndexedDBOptions {
   // DropIndex cancels, and the file system is that of `open`.
   BuildOptions build;
   OnStale on_stale = OnStale::kRebuild;
-  // Attach: the caller vouches that all layers between the database that Attach is given and the
-  // stored one (DB::GetRootDB) return values as they are stored. Rows are then read from the stored
-  // database. Without it, a layer that makes its own iterators, to count reads for example, is
-  // refused: such layers, as DBWithTTL, may change values. Writes go through all layers either way.
+  // For Attach: states that all layers between the attached database and the stored one
+  // (DB::GetRootDB) return values as they are stored. Rows are then read from the stored database.
+  // If false, a layer that creates its own iterators, for example to count reads, is rejected,
+  // because such layers may change values (DBWithTTL). Writes pass through all layers in either
+  // case.
   bool layers_keep_values = false;
 
-  // How often the log is read in the background. Zero: never, or every half a minute if the
-  // database does not archive its log. A query reads what is missing itself. So this bounds how
-  // much that is, not how old an answer may be.
+  // The interval at which a background thread reads the log. Zero: never, or every half minute if
+  // the database does not archive its log. A query reads the rest of the log itself, so this limits
+  // how much it has to read, not how old its result may be.
   absl::Duration follow_interval = absl::Milliseconds(10);
-  // Writes through this object wait while the indexes would need longer than this, at their recent
-  // speed, to catch up with the database. So this bounds how long a query waits, and how much
-  // memory a burst of writes takes. A write with WriteOptions::no_slowdown returns
-  // Status::Incomplete instead of waiting, and writes nothing. Zero: writes never wait.
+  // Writes through this object wait while the indexes need longer than this, at their recent speed,
+  // to catch up with the database. This limits how long a query waits, and how much memory a burst
+  // of writes takes. A write with WriteOptions::no_slowdown does not wait; it writes nothing and
+  // returns Status::Incomplete. Zero: writes never wait.
   absl::Duration max_backlog = absl::Milliseconds(200);
-  // How often changes are written to the indexes' directories. The next Open reads the rest from
-  // the log. Zero: at Close only.
+  // The interval at which changes are written to the index directories. The next Open reads later
+  // changes from the log. Zero: only at Close.
   absl::Duration flush_interval = absl::Seconds(60);
-  // How often indexes are checked for a compaction that pays. Zero: never. One index at a time is
-  // compacted.
+  // The interval at which indexes are checked for a worthwhile compaction
+  // (SecondaryIndex::ShouldCompact). Zero: never. One index at a time is compacted.
   absl::Duration compact_interval = absl::Seconds(1);
-  uint64_t compact_bytes_per_second = 0;  // written, on average; 0: no limit
-  // 0: one for every two cores that this process may use, which leaves the others to queries.
+  uint64_t compact_bytes_per_second = 0;  // average rate of writes; 0: no limit
+  // 0: one per two cores available to this process, which leaves the others to queries.
   int compact_threads = 0;
 
   // Megabytes of log to keep. Open sets DBOptions::WAL_size_limit_MB to this if neither that nor
-  // WAL_ttl_seconds is set. After a crash, or a time when nothing followed, an index catches up
-  // from this log, and is rebuilt if it does not reach back far enough. The log takes this much
-  // disk, plus what is written in ten minutes, as RocksDB checks no more often.
+  // WAL_ttl_seconds is set. After a crash, or after a time without Cairn, an index catches up from
+  // this log; if the log does not reach back far enough, the index is rebuilt. The log uses this
+  // much disk space, plus what is written in ten minutes, because RocksDB does not check more
+  // often.
   uint64_t log_retention_megabytes = 1024;
-  // Megabytes of log that may be written while an index is built; 0: no limit. The log from the
-  // start of a build on is kept until the build ends, by delaying the removal of all obsolete files
-  // of the database, table files among them. A build during which more is written ends: the index
-  // has failed with ResourceExhausted, and is built when the database is opened again.
+  // Megabytes of log that may be written during the build of an index; 0: no limit. The log from
+  // the start of a build is kept until the build ends. For that, the removal of all obsolete files
+  // of the database is delayed, including table files. If more is written, the build ends, the
+  // index fails with ResourceExhausted, and it is built when the database is opened again.
   uint64_t build_log_megabytes = 0;
 
   // Are told states of indexes and the ends of work in the background. Not null.
@@ -141,24 +143,24 @@ struct CreateIndexOptions {
   bool if_not_exists = false;
 };
 
-// An index of an IndexedDB, as it is at one moment.
+// The state of an index of an IndexedDB at one moment.
 struct IndexInfo {
   IndexSpec spec;
   std::string directory;
   IndexState state = IndexState::kBuilding;
-  // Why it is stale or failed. While it is built or catches up: why it is built again.
+  // Why the index is stale or failed. While it is built or catches up: why it is rebuilt.
   absl::Status status;
-  double progress = 0;              // kBuilding: the share that is done, from 0 to 1
-  SequenceNumber sequence = 0;      // the last one that the index has applied
-  SequenceNumber sequence_lag = 0;  // the database's sequence number minus that
-  // Of a ready index: time since the lag was last zero; zero while it is. Zero for all others.
+  double progress = 0;              // kBuilding: the completed share, from 0 to 1
+  SequenceNumber sequence = 0;      // the last sequence number that the index has applied
+  SequenceNumber sequence_lag = 0;  // the sequence number of the database minus `sequence`
+  // Time since the index last had zero lag. Zero if it is current or not kReady.
   absl::Duration time_lag;
   uint64_t builds = 0;  // all counts: since the database was opened
   uint64_t compactions = 0;
   uint64_t flushes = 0;
-  // How the last attempts to flush the index's changes and to compact it ended. After an error, a
-  // full disk for example, queries stay correct and the work is retried; until it succeeds, the
-  // next Open has more of the log to read.
+  // Results of the last attempts to flush the changes of the index and to compact it. After an
+  // error, for example a full disk, queries stay correct and the work is retried. Until it
+  // succeeds, the next Open has to read more of the log.
   absl::Status flush_status;
   absl::Status compact_status;
   // Attempts that failed, except those that were cancelled.
@@ -174,8 +176,8 @@ struct BacklogStats {
   absl::Duration wait_time;
 };
 
-// A database whose secondary indexes are always current: a query sees every write that had returned
-// when it began, whichever way that was made.
+// A database whose secondary indexes are always current: a query sees every write that returned
+// before it began, whichever object made the write.
 //
 //   auto db = cairn::IndexedDB::Open(options, "people.db");
 //   (*db)->CreateIndex("city = value.field('|', 2):text");
@@ -184,91 +186,100 @@ struct BacklogStats {
 //   auto people = (*db)->LookupRows("city", {"Lisbon", "Oslo"});
 //   for (const cairn::FoundRow& person : *people) ... person.primary_key, person.value ...
 //
-// Errors: what rocksdb::DB declares returns rocksdb::Status, and everything else absl::Status;
-// rocksdb_status.h converts each to the other.
+// Thread safety: thread-safe, like any DB, also during Close. After Close, queries and other index
+// calls return FailedPrecondition.
 //
-// Writes are not intercepted: the write-ahead log is followed. So writers pay nothing on their own
-// threads, and every commit is seen, in commit order: through this object, through a TransactionDB
-// or OptimisticTransactionDB underneath, two-phase commits included, or through any other layer.
-// The log is read once for all indexes. A query first waits until what is new has been applied, or
-// applies it itself. That is little, as a background thread does so all the time.
+// Errors: methods of rocksdb::DB return rocksdb::Status, all others absl::Status; rocksdb_status.h
+// converts between them. No method throws.
 //
-// Two kinds of writes wait for indexes: those to a column family with a unique index, which are
-// checked before they commit; and, briefly, those that cannot be followed.
+// How it works: the indexes follow the write-ahead log. Every commit is seen, in commit order,
+// whether it was made through this object, through a TransactionDB or OptimisticTransactionDB
+// underneath (including two-phase commits), or through another layer. The log is read once for all
+// indexes, by a background thread. A query first waits for the changes that are not applied yet, or
+// applies them itself.
+//
+// Writes wait for indexes in three cases: if the indexes are more than
+// IndexedDBOptions::max_backlog behind; if the column family has a unique index, because such
+// writes are checked before they commit; and, briefly, if the write cannot be followed.
 //
 // Unique indexes (IndexSpec::unique):
-// - The constraint holds from the first moment that the index is ready until it is dropped, also
-//   after a reopening. A write that would give a key to two rows is InvalidArgument.
-// - During the first build after CreateIndex nothing is checked: rows with one key fail the build.
-//   So do those of writes that began before CreateIndex returned.
+// - The constraint holds from the first moment at which the index is ready until it is dropped,
+//   also after the database is reopened. A write that would give a key to two rows returns
+//   InvalidArgument.
+// - During the first build after CreateIndex nothing is checked: rows with the same key fail the
+//   build, including rows of writes that began before CreateIndex returned.
 // - While the index is rebuilt, catches up, is stale or has failed, a write that puts rows into its
-//   column family is TryAgain, as they cannot be checked. Deletions are accepted. DropIndex ends
-//   the constraint.
-// - Writes of one key wait for each other, also while one waits for a lock of a TransactionDB
-//   underneath. All others run side by side. With WriteOptions::no_slowdown they are Incomplete
-//   instead of waiting.
+//   column family returns TryAgain, because the rows cannot be checked. Deletions are accepted.
+//   DropIndex ends the constraint.
+// - Writes of the same key wait for each other, also while one of them waits for a lock of a
+//   TransactionDB underneath. Other writes run in parallel. With WriteOptions::no_slowdown, a write
+//   that would wait returns Incomplete.
 // - A row that a compaction filter has removed or changed no longer holds its key.
 //
-// What cannot be followed:
+// Changes that cannot be followed:
 // - Writes with WriteOptions::disableWAL, to any column family, make every index stale. Such a
-//   write through this object first marks the indexes on disk, so that a crash cannot lose that.
-// - Ingested files make the column family's indexes stale. In an attached database they make all
-//   indexes stale if RocksDB assigns the files sequence numbers (it does if their keys overlap
-//   existing ones, or a snapshot is held). So does CreateColumnFamilyWithImport, in any database,
-//   if the files have larger sequence numbers than it. So do ClipColumnFamily and DeleteFile. An
-//   ingestion, a DeleteFile or a DropColumnFamily that fails before it changes anything leaves the
-//   indexes as they are.
-// - A log that expired before it was read makes indexes stale. If only Attach could keep it, the
-//   removal of obsolete files is delayed until they have been read: about a second longer, and half
-//   a minute at most.
+//   write through this object first marks the indexes on disk, so that a crash cannot lose that
+//   fact.
+// - Ingested files make the indexes of the column family stale. In an attached database they make
+//   all indexes stale if RocksDB assigns sequence numbers to the files, which it does if their keys
+//   overlap existing ones or if a snapshot is held. CreateColumnFamilyWithImport makes all indexes
+//   stale, in any database, if the files have larger sequence numbers than it. ClipColumnFamily and
+//   DeleteFile make indexes stale, too. An ingestion, DeleteFile or DropColumnFamily that fails
+//   before it changes anything leaves the indexes as they are.
+// - A log file that expired before it was read makes indexes stale. If the database does not
+//   archive its log, Attach delays the removal of obsolete files until they have been read: for
+//   about a second longer, and at most half a minute.
 // - With enable_pipelined_write or two_write_queues, a write that fails with an I/O error makes
-//   every index stale, as the log may have its record. Open adds a listener to the database for
-//   that; a database with these options cannot be attached.
-// - A unique index fails if a write that bypasses this object gives it a key twice.
-// - An index fails if a row is written that cannot be read as its spec says, unless that has
-//   on_error=skip: the write succeeds, queries are FailedPrecondition. Mend or delete the row, then
-//   RebuildIndex. With on_error=skip the row has no entry.
-// - A column family that is dropped past this object (an attached database's own DropColumnFamily):
-//   its indexes fail, and are rebuilt when the database is attached or opened again with a handle
-//   of the new one. RocksDB reports a drop to no one, so the MANIFEST is checked every 10 ms: until
-//   the next check, or the first write to a column family that was created since, queries still
-//   answer with the dropped one's entries, as its old handle still reads its rows. A drop through
-//   this object is seen at once.
-// - Column families whose compactions drop or change rows (compaction filters, FIFO compaction)
-//   are refused, unless the spec says dropped_rows=ignore: DroppedRows in index_spec.h.
-// Not seen at all: rows that DeleteFilesInRange removes, and files ingested past this object into
-// an attached database. Column families with user-defined
-// timestamps or their own comparators cannot be indexed, nor can databases with unordered_write,
-// WritePrepared or WriteUnprepared transactions. Indexes of a database that is open with
-// paranoid_checks=false, a wal_filter or best_efforts_recovery have failed (FailedPrecondition,
-// naming the option), and the next opening without it rebuilds them.
+//   every index stale, because the log may contain its record. Open adds a listener to the database
+//   to detect this; a database with these options cannot be attached.
+// - A unique index fails if a write that bypasses this object gives a key to two rows.
+// - A row that cannot be read as its spec requires fails the index, unless the spec has
+//   on_error=skip: the write succeeds, and queries return FailedPrecondition. Fix or delete the
+//   row, then call RebuildIndex. With on_error=skip, the row has no entry.
+// - If a column family is dropped by DropColumnFamily of the attached database, its indexes fail.
+//   They are rebuilt when the database is attached or opened again with a handle of the new column
+//   family. RocksDB does not report such a drop, so the MANIFEST is checked every 10 ms. Until the
+//   next check, or the first write to a column family created since, queries still return entries
+//   of the dropped column family, as its old handle still reads its rows. A drop through this
+//   object takes effect at once.
+// - A column family whose compactions drop or change rows (compaction filters, FIFO compaction) is
+//   rejected, unless the spec has dropped_rows=ignore (DroppedRows in index_spec.h).
 //
-// An index that cannot be built or followed for a reason that may pass (a full disk, an I/O error)
-// is retried, at first after half a second, later every minute. States of indexes, with reasons,
-// are written to the database's info log (DBOptions::info_log), in lines that begin with "[cairn]";
-// so are failures to flush or compact, and writes that waited. Neither these lines nor statuses of
-// this object name keys or values of rows, unless DBOptions::allow_data_in_errors is set. While the
-// database is open, each index's directory is locked: others that would write there get
+// Changes that are not detected: rows removed by DeleteFilesInRange, and files ingested into an
+// attached database other than through this object.
+//
+// Unsupported: column families with user-defined timestamps or a custom comparator, and databases
+// with unordered_write, or with WritePrepared or WriteUnprepared transactions. If a database is
+// open with paranoid_checks=false, a wal_filter or best_efforts_recovery, its indexes fail with
+// FailedPrecondition, naming the option; they are rebuilt when it is opened without that option.
+//
+// Retries and logs: work that fails for a temporary reason, such as a full disk or an I/O error, is
+// retried, first after half a second, later every minute. The info log of the database
+// (DBOptions::info_log) contains state changes with reasons, failures to flush or compact, and
+// writes that waited, in lines that begin with "[cairn]". Neither these lines nor statuses of this
+// object contain keys or values of rows, unless DBOptions::allow_data_in_errors is set. While the
+// database is open, the directory of each index is locked; other writers of that directory get
 // Unavailable.
 //
-// An index proves that a database which is opened again continues the state that it has, and is
-// rebuilt otherwise (docs/operations.md). If the database does not archive its log, Close
-// flushes the indexed column families, as their files then prove it; after a crash the indexes are
+// Reopening: an index verifies that the opened database continues its state, and is rebuilt if it
+// does not (docs/operations.md). If the database does not archive its log, Close flushes the
+// indexed column families, because their files then prove the state; after a crash the indexes are
 // rebuilt.
 //
-// Closing and destroying this object, destroying handles and closing the database may come in any
-// order that RocksDB allows, if a handle of an indexed column family is destroyed through this
-// object, or after Close. Close ends all work on indexes. It then closes the database if Open
-// opened it, as soon as its last handle is destroyed; an attached one is its owner's to close,
-// after that. A process may exit() with all of it open: the threads are ended first.
-//
-// Thread-safe, as any DB is, also beside Close, as far as indexes are concerned: then, and after
-// the object's end, queries and calls are FailedPrecondition. No exception leaves.
+// Shutdown: destroy each handle of an indexed column family through this object
+// (DestroyColumnFamilyHandle), or call Close first. Otherwise, this object, the handles and the
+// database may be closed and destroyed in any order that RocksDB allows. RocksDB requires that
+// handles are destroyed before their database; Open creates a database that is destroyed with this
+// object. Close ends all work on indexes. It closes a database from Open as soon as the last handle
+// is destroyed; the owner of an attached database closes that database afterwards. A process may
+// call exit() while it is open: the background threads are ended first.
 class IndexedDB : public rocksdb::StackableDB {
  public:
-  // Opens a database and its indexes. Each index catches up from where it is, or is rebuilt as
-  // `options.on_stale` says. A failing index is not an error here: see ListIndexes. `handles` are
-  // the caller's, to be destroyed before this object.
+  // Opens a database and its indexes. Each index catches up from its last state, or is rebuilt
+  // according to `options.on_stale`. A failed index is not an error of Open: see ListIndexes. Sets
+  // *handles to the handles of the column families, which the caller destroys (see Shutdown above).
+  // Errors: those of rocksdb::DB::Open and of reading the index directory, whose parent must exist;
+  // InvalidArgument for invalid OpenOptions::devices.
   static absl::StatusOr<std::unique_ptr<IndexedDB>> Open(
       const rocksdb::DBOptions& db_options, const std::string& path,
       const std::vector<rocksdb::ColumnFamilyDescriptor>& column_families,
@@ -276,8 +287,9 @@ class IndexedDB : public rocksdb::StackableDB {
   static absl::StatusOr<std::unique_ptr<IndexedDB>> Open(const rocksdb::Options& db_options,
                                                          const std::string& path,
                                                          const IndexedDBOptions& options = {});
-  // The same for a database that is open: a DB, TransactionDB or OptimisticTransactionDB. An index
-  // of a column family that is neither the default one nor among `handles` fails.
+  // Adds indexes to an open database: a DB, TransactionDB or OptimisticTransactionDB. An index
+  // fails if its column family is neither the default one nor in `handles`. Errors: InvalidArgument
+  // if `db` is null; those of Open about indexes.
   static absl::StatusOr<std::unique_ptr<IndexedDB>> Attach(
       std::shared_ptr<rocksdb::DB> db, absl::Span<rocksdb::ColumnFamilyHandle* const> handles = {},
       const IndexedDBOptions& options = {});
@@ -320,31 +332,35 @@ class IndexedDB : public rocksdb::StackableDB {
                                      const CreateIndexOptions& options = {}) = 0;
   // Rebuilds an index in the background, also a failed one. NotFound.
   virtual absl::Status RebuildIndex(const std::string& name) = 0;
-  // Ends all work on an index, and removes it and its directory. Pinned versions stay usable.
-  // NotFound. If its files cannot be removed, the index has failed and may be dropped again.
+  // Ends all work on an index and removes it and its directory. Pinned versions stay usable.
+  // Errors: NotFound if there is no such index. If its files cannot be removed, returns that error;
+  // the index has then failed and can be dropped again.
   virtual absl::Status DropIndex(const std::string& name) = 0;
-  // SecondaryIndex::Compact, whether it pays or not. Unavailable while the index is not ready.
+  // Compacts an index (SecondaryIndex::Compact), whether worthwhile or not, and waits for it.
+  // Errors: NotFound if there is no such index; Unavailable while it is built or catches up;
+  // FailedPrecondition if it is stale or failed; those of Compact.
   virtual absl::Status CompactIndex(const std::string& name) = 0;
-  // Waits while an index is being built or scheduled to be. OK once it is ready; its status if it
-  // is stale for good or has failed; DeadlineExceeded; NotFound, also if it is dropped meanwhile.
+  // Waits until an index is ready, while it is being built or scheduled to be built. Errors: the
+  // status of an index that is stale without a rebuild or has failed; DeadlineExceeded after
+  // `timeout`; NotFound if there is no such index, also if it is dropped during the call.
   virtual absl::Status WaitUntilReady(const std::string& name,
                                       absl::Duration timeout = absl::InfiniteDuration()) = 0;
 
-  // Results of Lookup and LookupRows take memory for all rows found, which for
-  // KeyQuery::Everything() is all rows of the index: set LookupOptions::limit, and go on with the
-  // cursor.
-  //
-  // The primary keys of the rows with these keys, or with keys in this range: see lookup.h. One
-  // state of the index answers, with all writes that had returned when the call began, included
-  // columns among it if LookupOptions::columns asks for them.
-  // InvalidArgument for keys of the wrong kind or number of parts, naming the index, the key and
-  // what was expected; otherwise errors as of Index and its queries.
+  // Returns the primary keys of the rows with these keys, or with keys in this range: see lookup.h.
+  // The result, including the columns of LookupOptions::columns, is from one state of the index,
+  // with all writes that returned before the call. The call waits until these writes are applied to
+  // the index. The result takes memory for all rows found; for KeyQuery::Everything() these are all
+  // rows of the index: set LookupOptions::limit, and continue with the cursor. Errors:
+  // InvalidArgument, naming the index, the key and what was expected, for keys of the wrong type or
+  // number of parts; those of Index and its queries.
   virtual absl::StatusOr<FoundKeys> Lookup(const std::string& index, const KeyQuery& keys,
                                            const LookupOptions& options = {}) const = 0;
-  // The rows themselves. One state of the database answers, index and rows, with all writes that
-  // had returned when the call began. The index is brought to exactly the state of a snapshot, so
-  // that next to a writer this takes some microseconds more than Lookup. With dropped_rows=ignore,
-  // rows that compactions dropped or changed are left out if they no longer have such a key.
+  // Returns the rows with these keys. The result is from one state of the database, for the index
+  // and the rows, with all writes that returned before the call. The index is brought to exactly
+  // the state of a snapshot, so during writes this takes some microseconds longer than Lookup. With
+  // dropped_rows=ignore, rows that compactions dropped or changed are omitted if they no longer
+  // have such a key. Errors: those of Lookup; InvalidArgument if LookupOptions::columns is not
+  // empty; those of reading the rows.
   virtual absl::StatusOr<FoundRows> LookupRows(const std::string& index, const KeyQuery& keys,
                                                const LookupOptions& options = {}) const = 0;
   // SecondaryIndex::Count and Contains of the state that Lookup would use. Errors: those of Lookup.
@@ -360,21 +376,20 @@ class IndexedDB : public rocksdb::StackableDB {
   }
   using StackableDB::NewIterator;
 
-  // The index by this name, for batches of physical keys. Each query sees all writes that had
-  // returned when it began. Two queries may see two states, in which a row may have two row
-  // ids: use Pin if row ids are to be passed from one call to another. Queries are Unavailable
-  // while the index is built for the first time, and FailedPrecondition, saying why, while it is
-  // stale or has failed, once it is dropped, and after Close. NotFound if there is none by that
-  // name.
+  // Returns the index of this name, for batches of physical keys. Each query sees all writes that
+  // returned before it began. Two queries may see different states, in which a row may have
+  // different ids: use Pin if row ids are passed from one call to another. Errors: NotFound if
+  // there is no such index. Errors of queries: Unavailable while the index is built or rebuilt, or
+  // catches up when the database is opened; FailedPrecondition, with the reason, if it is stale,
+  // failed or dropped, and after Close.
   virtual absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Index(
       const std::string& name) const = 0;
-  // The state of the index that has all writes that have returned by now. It never changes, row ids
-  // included, and may outlive the database. Errors as of Index and its queries.
+  // Returns the current state of the index, with all writes that have returned. It never changes,
+  // including its row ids, and may outlive the database. Errors: those of Index and its queries.
   virtual absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin(
       const std::string& name) const = 0;
-  // Several indexes at one state, which has all writes that have returned by now: what predicates
-  // over them are asked of. Writers do not wait. Errors as of Pin, and of IndexGroup::Create: the
-  // indexes are of one column family.
+  // Returns several indexes of one column family at one state, with all writes that have returned,
+  // for predicates over them. Writes do not wait. Errors: those of Pin and of IndexGroup::Create.
   //
   //   auto people = db->PinGroup({"city", "age"});
   //   (*people)->Count(Predicate("city", "Lisbon") && Predicate("age", KeyQuery::AtLeast(18)));
@@ -384,18 +399,20 @@ class IndexedDB : public rocksdb::StackableDB {
       std::initializer_list<std::string> names) const {
     return PinGroup(absl::MakeConstSpan(names.begin(), names.size()));
   }
-  // The state that the index has without waiting or reading the log: for a stale index, also while
-  // it is rebuilt, the state that it had last. SecondaryIndex::sequence() says how old it is.
-  // Unavailable if there is none.
+  // Returns the state that the index has now, without waiting and without reading the log. For a
+  // stale index, also while it is rebuilt, this is its last state; SecondaryIndex::sequence() is
+  // its sequence number. Errors: NotFound if there is no such index; Unavailable if it has not been
+  // built yet.
   virtual absl::StatusOr<std::shared_ptr<const SecondaryIndex>> PinStale(
       const std::string& name) const = 0;
 
-  // In the order of their names. If memory runs out, the end of the list is missing. PrometheusText
-  // (prometheus.h) has the same as metrics.
+  // Returns all indexes, sorted by name. If memory runs out, the end of the list is missing.
+  // PrometheusText (prometheus.h) has the same as metrics.
   virtual std::vector<IndexInfo> ListIndexes() const = 0;
   virtual BacklogStats Backlog() const = 0;
 
-  // Writes the indexes' changes to their directories, as Close does.
+  // Writes the changes of all indexes to their directories, as Close does. Errors:
+  // FailedPrecondition after Close; those of writing the files, after which the work is retried.
   virtual absl::Status FlushIndexes() = 0;
 
  protected:
@@ -405,13 +422,12 @@ class IndexedDB : public rocksdb::StackableDB {
   IndexIterator NewIndexIterator(const std::string& index, const IteratorOptions& options) const;
 };
 
-// Removes all indexes of the database at `path` and the directory that holds them, as
-// rocksdb::DestroyDB, which leaves them, removes the database: the two may be called in either
-// order. `options` are those of IndexedDB::Open; only index_directory and open.file_system are
-// used. OK if there are no indexes.
-// Errors: Unavailable if the database or one of the indexes is open; FailedPrecondition if the
-// directory holds anything other than indexes. Nothing is removed then. After an I/O error the call
-// may be repeated.
+// Removes all indexes of the database at `path` and the directory that contains them. It is the
+// counterpart of rocksdb::DestroyDB, which does not remove indexes; call them in either order.
+// `options` are those of IndexedDB::Open; only index_directory and open.file_system are used. OK if
+// there are no indexes. Errors: Unavailable if the database or one of its indexes is open;
+// FailedPrecondition if the directory contains anything other than indexes. In both cases nothing
+// is removed. After an I/O error, repeat the call.
 absl::Status DestroyIndexes(const std::string& path, const IndexedDBOptions& options = {});
 
 }  // namespace cairn

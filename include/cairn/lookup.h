@@ -16,12 +16,12 @@
 #include "cairn/key_codec.h"
 #include "cairn/query.h"
 
-// What IndexedDB::Lookup and LookupRows are asked, and what they answer.
+// Queries and results of IndexedDB::Lookup and LookupRows.
 
 namespace cairn {
 
-// The value of one part of a key: a number, text or bytes, or null. Implicit, so that calls take
-// literals. Owns no bytes: text must live until the call that it is given to returns.
+// The value of one key part: a number, text or bytes, or null. Conversions are implicit, so that
+// calls can use literals. Does not own bytes: text must live until the call that uses it returns.
 class PartValue {
  public:
   template <typename T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
@@ -48,8 +48,8 @@ class PartValue {
   DataValue value_;
 };
 
-// A secondary key by the values of its parts: 42, "Lisbon", or {"PT", 42} for an index of two
-// parts. Values are encoded by the index's codec, which refuses those of the wrong kind.
+// A secondary key, by the values of its parts: 42, "Lisbon", or {"PT", 42} for an index with two
+// parts. The codec of the index encodes the values; values of another type are an error.
 class LogicalKey {
  public:
   template <typename T, std::enable_if_t<std::is_constructible_v<PartValue, const T&>, int> = 0>
@@ -57,7 +57,7 @@ class LogicalKey {
   LogicalKey(std::initializer_list<PartValue> parts)
       : LogicalKey(parts.begin(), parts.end(), [](const PartValue& part) { return part.value(); }) {
   }
-  // For keys whose number of parts is known at run time.
+  // For keys whose number of parts is known only at run time.
   static LogicalKey OfParts(absl::Span<const DataValue> parts) {
     return LogicalKey(parts.begin(), parts.end(), [](const DataValue& part) { return part; });
   }
@@ -78,24 +78,24 @@ class LogicalKey {
   }
 
   size_t size_ = 1;
-  DataValue first_;              // a key of one part is here, and allocates nothing
-  std::vector<DataValue> more_;  // all parts of a longer one
+  DataValue first_;              // a key with one part is stored here, without allocations
+  std::vector<DataValue> more_;  // all parts of a key with several
 };
 
-// The keys that a lookup is for: a batch of keys, or one range of keys. Implicit from a key, from
-// keys in braces and from containers of values:
+// The query of a lookup: a batch of keys, or one range of keys. Implicitly constructible from a
+// key, from keys in braces and from containers of values:
 //
 //   db->Lookup("age", 42);
 //   db->Lookup("city", {"Lisbon", "Oslo"});
-//   db->Lookup("place", {{"PT", "Lisbon"}, {"NO", "Oslo"}});   // an index of two parts
+//   db->Lookup("place", {{"PT", "Lisbon"}, {"NO", "Oslo"}});   // an index with two parts
 //   db->Lookup("city", std::vector<std::string>(...));
 //   db->Lookup("age", KeyQuery::Between(18, 65));
 //   db->Lookup("place", KeyQuery::Prefix("PT"));               // {"PT", anything}
 //   db->Lookup("city", KeyQuery::BytePrefix("Lis"), options);  // with options.limit, in pages
 //
-// A batch is answered much faster than its keys one by one. Owns no bytes, as PartValue. The keys
-// of a batch have a value for each part of the index. The ends of a range may have fewer: such an
-// end is that of all keys that begin with these parts, which the range has either all or none of.
+// A batch is much faster than one lookup per key. Does not own bytes, like PartValue. Keys of a
+// batch must have a value for each part of the index. An end of a range may have fewer values: the
+// range then has all keys that start with these values, or none of them.
 class KeyQuery {
  public:
   enum class Kind : uint8_t { kKeys, kPrefix, kBytePrefix, kRange };
@@ -142,7 +142,7 @@ class KeyQuery {
   static KeyQuery LessThan(LogicalKey upper) {
     return KeyQuery(LogicalKey({}), Bound::kOpen, std::move(upper), Bound::kExclusive);
   }
-  // Every key of the index.
+  // Matches every key.
   static KeyQuery Everything() {
     return KeyQuery(LogicalKey({}), Bound::kOpen, LogicalKey({}), Bound::kOpen);
   }
@@ -172,14 +172,15 @@ class KeyQuery {
 };
 
 struct LookupOptions {
-  // Rows for each key of a batch, or of the range: a row that has several keys in the range counts
-  // once, over all pages, where it comes first. 0: no rows, and no cursor.
+  // The maximum number of rows for each key of a batch, or for the range. A row with several keys
+  // in the range counts once, over all pages, at the first of them. 0: no rows and no cursor.
   uint64_t limit = std::numeric_limits<uint64_t>::max();
   Order order = Order::kAscending;
-  // Goes on where an earlier lookup reached its limit: LookupResult::cursor of the same index,
-  // order, and single key, prefix or range. Empty: begins. A cursor stays good while
-  // the database is written to, and after it is opened again; a row with several keys that is
-  // written to between two pages may come twice or not at all, as its first key moves.
+  // The LookupResult::cursor of an earlier lookup that reached its limit, in the same index and
+  // order, and for the same single key, prefix or range; the result continues after
+  // it. Empty: start at the beginning. InvalidArgument for a batch of several keys and for an
+  // invalid cursor. A cursor stays valid while the database changes and after it is reopened. If a
+  // row with several keys changes between two pages, it may be returned twice or not at all.
   //
   //   do {
   //     rows = db->LookupRows(index, query, page);
@@ -187,25 +188,30 @@ struct LookupOptions {
   //     page.after = rows->cursor();
   //   } while (!page.after.empty());
   std::string after;
-  // Lookup also returns these columns of each row, by name, of those that the index includes
-  // (IndexSpec::include), and the database is not asked: LookupResult::columns. InvalidArgument,
-  // naming those that there are, for another.
+  // Included columns (IndexSpec::include) that Lookup returns for each row, by name, without
+  // reading the database: LookupResult::columns. InvalidArgument, listing the included columns, for
+  // an unknown name, and for any name in LookupRows.
   std::vector<std::string> columns = {};
 };
 
-// What a lookup found: results in the order of the keys asked for, those of one key or range by
-// (secondary key, primary key). A row that has several keys in one range is there once, where it
-// comes first. A value that is cheap to copy and move; stays as it is whatever the database does.
-// What it holds are views, which live as long as this or a copy of it. So keep it in a variable:
-// `for (auto& row : *db->LookupRows(...))` is valid only from C++23 on.
+// The result of a lookup. Results are in the order of the keys of the query; those of one key or
+// range are in (secondary key, primary key) order. A row with several keys in one range is listed
+// once, at the first of them. Cheap to copy and move. Not affected by later changes of the
+// database.
+//
+// WARNING: the results are views that live as long as this object or a copy of it. Keep it in a
+// variable. Before C++23, `for (auto& row : *db->LookupRows(...))` reads freed memory; write
+//
+//   const auto rows = db->LookupRows(...);
+//   for (auto& row : *rows) ...
 template <typename Result>
 class LookupResult {
  public:
   using value_type = Result;
 
   LookupResult() = default;
-  // `offsets`, `cursors`, `columns`: as FindResult has them, over `results`, which point into what
-  // `bytes` keeps.
+  // `offsets`, `cursors` and `columns` are as in FindResult. `results` refer to memory that `bytes`
+  // owns.
   LookupResult(std::vector<Result> results, std::vector<uint64_t> offsets,
                std::vector<std::string> cursors, std::shared_ptr<const void> bytes,
                std::vector<ColumnValues> columns = {})
@@ -213,7 +219,7 @@ class LookupResult {
                                                             std::move(cursors), std::move(bytes),
                                                             std::move(columns)})) {}
 
-  // The results of all keys together.
+  // Returns the results of all keys.
   absl::Span<const Result> all() const {
     return contents_ == nullptr ? absl::Span<const Result>() : contents_->results;
   }
@@ -223,18 +229,19 @@ class LookupResult {
   const Result* begin() const { return all().data(); }
   const Result* end() const { return all().data() + size(); }
 
-  // The keys that were asked for, or 1 for a range.
+  // Returns the number of keys in the query; 1 for a range.
   size_t queries() const { return contents_ == nullptr ? 0 : contents_->offsets.size() - 1; }
-  // The results of the i-th of them. Requires query < queries().
+  // Returns the results of one key. Requires query < queries().
   absl::Span<const Result> of(size_t query) const {
     const std::vector<uint64_t>& offsets = contents_->offsets;
     return all().subspan(offsets[query], offsets[query + 1] - offsets[query]);
   }
-  // LookupOptions::columns, one of these a column: value i of each is of (*this)[i].
+  // Returns the values of LookupOptions::columns, one element per column; value i is of (*this)[i].
   absl::Span<const ColumnValues> columns() const {
     return contents_ == nullptr ? absl::Span<const ColumnValues>() : contents_->columns;
   }
-  // Where the i-th goes on, for LookupOptions::after; empty where there is no more, or no limit.
+  // Returns the cursor of a key or range for LookupOptions::after; empty if there are no more
+  // results or there was no limit.
   std::string_view cursor(size_t query = 0) const {
     return contents_ != nullptr && query < contents_->cursors.size()
                ? std::string_view(contents_->cursors[query])
@@ -252,10 +259,10 @@ class LookupResult {
   std::shared_ptr<const Contents> contents_;
 };
 
-// A row as it is in the database; views into the FoundRows that has it.
+// A row of the database; views that live as long as the FoundRows that contains it.
 struct FoundRow {
   std::string_view primary_key;
-  std::string_view value;  // of the default column where the row is an entity
+  std::string_view value;  // the default column if the row is a wide-column entity
 };
 
 using FoundKeys = LookupResult<std::string_view>;  // primary keys

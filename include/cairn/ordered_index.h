@@ -47,7 +47,7 @@ class OrderedIndex {
 
 // Builds the structure named by a factory string over `run`. A factory string is a device, a colon,
 // a structure and options: "cpu:sorted_array", "cpu:fast", "cpu:fast,page=2m". "cpu:auto" and
-// "auto" choose a structure. docs/ordered-indexes.md lists the strings and their options. Errors:
+// "auto" choose a structure. docs/tuning.md lists the strings and their options. Errors:
 // InvalidArgument for an unknown name or option; Unimplemented if the structure does not support
 // the type of the keys; ResourceExhausted if memory runs out; Unavailable if there is no such
 // device.

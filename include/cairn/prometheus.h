@@ -15,9 +15,10 @@ struct NamedStats {
   std::string_view database = {};  // the value of the label `database`; empty: no such label
 };
 
-// Statistics of indexes in the text format that Prometheus scrapes (version 0.0.4): counters and a
-// histogram of response times per route, gauges of the index. Each sample has the label `index`,
-// and those of routes the label `route`. Quotes, backslashes and line feeds in labels are escaped.
+// Returns statistics of indexes in the Prometheus text format (version 0.0.4): counters and a
+// latency histogram per route, and gauges per index. Each sample has the label `index`, and samples
+// of routes have the label `route`. Quotes, backslashes and line feeds in labels are escaped.
+// Throws std::bad_alloc if memory runs out.
 std::string PrometheusText(absl::Span<const NamedStats> indexes);
 
 // Metrics of all indexes of open databases, for one page of a process: the statistics above of

@@ -24,35 +24,36 @@
 
 namespace cairn {
 
-// Bytes, counts and structure of an open index.
+// Sizes, counters and structures of an open index.
 struct IndexStats {
   uint64_t rows = 0;
   uint64_t entries = 0;
-  uint64_t distinct_keys = 0;  // of the base
+  uint64_t distinct_keys = 0;  // in the base
   SequenceNumber sequence = 0;
   uint64_t version = 0;  // 1 for the first build into the directory, then counting
   std::string database_id;
   struct OrderedIndex {
     std::string description;
-    uint64_t bytes;            // of memory, beyond the run
-    uint64_t huge_page_bytes;  // of these
-    uint64_t mapped_bytes;     // of the files, besides: stored leaves that are searched there
+    uint64_t bytes;            // of memory, in addition to the run
+    uint64_t huge_page_bytes;  // part of `bytes`
+    uint64_t mapped_bytes;     // of the files: a prebuilt search structure that is used in place
   };
   std::vector<OrderedIndex> ordered_indexes;
-  std::string fallback;  // why no GPU searches where one was asked for (SearchDevice::kAuto)
+  std::string fallback;  // why no GPU is used although one was requested (SearchDevice::kAuto);
+                         // otherwise empty
   std::vector<RouteStats> routes;
-  // What CatchUp has added to the base since it was built, and is not merged into it yet. `rows`
-  // and `entries` above are of both together.
+  // The delta: changes that CatchUp has applied since the base was built and that are not compacted
+  // yet. `rows` and `entries` above include it.
   struct Delta {
-    uint64_t new_rows = 0;         // that the base lacks
-    uint64_t added_entries = 0;    // that the base lacks
-    uint64_t removed_entries = 0;  // of the base's
+    uint64_t new_rows = 0;         // not in the base
+    uint64_t added_entries = 0;    // not in the base
+    uint64_t removed_entries = 0;  // of the base
     uint64_t segments = 0;         // sorted runs
     uint64_t bytes = 0;            // of memory
   };
   Delta delta;
-  // What aggregates (AggregateRanges) of each column that was asked for take in memory; under an
-  // empty name, what counts of keys take and what changes since the base was built take for all.
+  // Memory of the aggregates (AggregateRanges) of each column that was used. The entry with an
+  // empty name is the memory for counts of keys and for all changes since the base was built.
   struct Aggregates {
     std::string column;
     uint64_t bytes = 0;
@@ -62,13 +63,13 @@ struct IndexStats {
     std::string file, name;
     uint64_t bytes;
   };
-  std::vector<Section> sections;  // of every live file
-  // Of an index in shards (sharding.h), in their order; empty for any other. What stands above is
-  // of all of them together, `version` its generation, and `sequence` the least of theirs. A row is
-  // counted in each shard that has a key of it.
+  std::vector<Section> sections;  // of all live files
+  // Sharded index (sharding.h): one element per shard, in shard order. Otherwise empty. For a
+  // sharded index, the fields above are totals, except that `version` is its generation and
+  // `sequence` is the minimum of its shards. A row counts in each shard that contains a key of it.
   struct Shard {
-    std::string directory;  // within the index's own
-    std::string bounds;     // for people: the key range, or which source it is of
+    std::string directory;  // relative to the index directory
+    std::string bounds;     // human-readable: the key range, or the database
     uint64_t rows = 0;
     uint64_t entries = 0;
     SequenceNumber sequence = 0;
@@ -77,86 +78,107 @@ struct IndexStats {
   std::vector<Shard> shards;
 };
 
-// Rows read from the database for a batch of queries: query i's are [offsets[i], offsets[i + 1]).
+// Rows read from the database for a batch of ranges. The rows of range i are those from offsets[i]
+// up to, but not including, offsets[i + 1].
 struct FetchResult {
-  std::vector<uint64_t> offsets;  // [batch + 1], offsets[0] = 0
+  std::vector<uint64_t> offsets;  // [ranges + 1], offsets[0] = 0
   std::vector<RowId> row_ids;
-  std::vector<uint32_t> shards;  // as FindResult::shards
+  std::vector<uint32_t> shards;  // see FindResult::shards
   StringList primary_keys;
-  StringList values;  // of the default column where a row is an entity
-  // With a limit: where range i goes on, as FindResult::cursors.
+  StringList values;  // the default column if the row is a wide-column entity
+  // With a limit: the cursor of each range; see FindResult::cursors.
   std::vector<std::string> cursors;
-  uint64_t stale = 0;  // entries dropped: the row is gone or no longer matches its query
+  uint64_t stale = 0;  // dropped entries: the row is gone or no longer matches its range
 };
 
-// A secondary index over one column family: a directory of immutable files that is mapped, the
-// search structures over it, and what CatchUp added since; or many such directories as one, its
-// shards (sharding.h). Thread-safe: every const method may be
-// called from any number of threads, and none of them waits for CatchUp or Compact, of which one
-// works at a time. A query sees one version, from its beginning to its end.
+// A secondary index over one column family: a directory of immutable files, which are mapped,
+// search structures over them, and the changes that CatchUp has applied. It may also be a sharded
+// index (sharding.h).
 //
-// Lookup, LookupRows, Count and Contains of a KeyQuery take keys by their values, as IndexedDB. All
-// else takes physical keys (key_codec.h), which codec() encodes and decodes, in batches: for
-// callers that have many, or that route them. Entries are in the order of their keys, those of one
-// key in the order of primary keys. A row has one id from a build or compaction to the next. No
-// exception leaves; errors are InvalidArgument (a batch of the wrong kind), DataLoss (a damaged
-// file), FailedPrecondition (another database), NotFound (no index there).
+// Thread-safe. Const methods do not wait for CatchUp or Compact; one of these runs at a time. A
+// query sees one version of the index from beginning to end.
+//
+// Lookup, LookupRows, Count and Contains of a KeyQuery take keys by their values, like IndexedDB.
+// All other methods take batches of physical keys (key_codec.h), which codec() encodes and decodes:
+// for callers that have many keys, or that route them. Entries are ordered by key, and entries of
+// one key by primary key. A row keeps its id until the next build or compaction.
+//
+// No function throws. Common errors: InvalidArgument for a batch with the wrong type of keys;
+// ResourceExhausted if memory runs out; DataLoss for a corrupt file; NotFound if there is no index.
+// Methods document further errors.
 class SecondaryIndex : public BatchIndex {
  public:
   PhysicalType kind() const final;
-  // Builds an index and opens it. On any error the directory holds what it held before.
+  // Builds an index in `directory` and opens it. An existing index is replaced by its next version.
+  // Errors: those of BuildAll and Open. On error the directory keeps its previous index.
   static absl::StatusOr<std::unique_ptr<SecondaryIndex>> Build(const SnapshotSource& source,
                                                                const IndexSpec& spec,
                                                                const std::string& directory,
                                                                const BuildOptions& options = {});
-  // Builds several indexes in one pass over the rows; one report a target. Indexes are published
-  // one after the other once all are written.
+  // Builds several indexes in one pass over the rows and returns one report per target. The indexes
+  // are published one after the other when all are written. Errors: InvalidArgument for an invalid
+  // spec or target and, with ErrorPolicy::kFail, for a row that cannot be read, naming its primary
+  // key; AlreadyExists, naming the key, if a unique index would contain it twice; Unavailable while
+  // another process writes to a directory; Cancelled; ResourceExhausted, also for more than
+  // kMaxEntries rows or entries; those of reading `source`.
   static absl::StatusOr<std::vector<BuildReport>> BuildAll(const SnapshotSource& source,
                                                            absl::Span<const BuildTarget> targets,
                                                            const BuildOptions& options = {});
 
-  // Maps the index in `directory`, which may be one in shards (sharding.h). NotFound where there is
-  // none.
+  // Opens the index in `directory`, which may be sharded (sharding.h). Errors: NotFound if there is
+  // no index; DataLoss; FailedPrecondition for another major version of the format; those of the
+  // fields of OpenOptions.
   static absl::StatusOr<std::unique_ptr<SecondaryIndex>> Open(const std::string& directory,
                                                               const OpenOptions& options = {});
 
   virtual const IndexSpec& spec() const = 0;
   virtual const KeyCodec& codec() const = 0;
-  // The sequence number that the index is current to.
+  // Returns the sequence number at which the index is current.
   virtual SequenceNumber sequence() const = 0;
 
-  // Brings the index up to `source`, a database's state (FromDb, FromDirectory), from that
-  // database's write-ahead log. Queries see all of it at once, at the end; after an error, what
-  // they saw before, but where only storing it failed (CatchUpOptions::durable), which the next
-  // CatchUp or Compact does.
+  // Brings the index up to the state of a database, `source` (FromDb, FromDirectory), from the
+  // write-ahead log of that database. Queries see all changes at once, at the end. On error,
+  // queries still see the old state, with one exception: if only persisting failed
+  // (CatchUpOptions::durable), the new state is visible and the next CatchUp or Compact persists
+  // it.
   //
-  // FailedPrecondition, with both sequence numbers, where the log does not tell everything since
-  // sequence(): it has expired, files were ingested, writes went past it, or it is another
-  // database's; and where the database does not provably continue the state that the index has: it
-  // was restored from an older copy, lost the end of its log, had the column family dropped and
-  // made again, lost a table file with many rows, has another merge operator, or is read through a
-  // layer that changes values (DBWithTTL); or if an extractor has another Version(). Build anew
-  // then.
-  // AlreadyExists where a unique index would get a key twice. A row that cannot be read is an error
-  // or passed over, as the spec says. Unavailable while another process writes to the index's
-  // directory; FailedPrecondition where one has published another version there.
+  // Errors:
+  // - FailedPrecondition, with both sequence numbers, if the log does not contain all changes since
+  //   sequence(): log files were deleted, files were ingested, or writes bypassed the WAL.
+  // - FailedPrecondition if the database cannot be verified to continue the state of the index. It
+  //   is another database or was restored from an older copy, it lost the end of its log or a table
+  //   file with many rows, or the column family was dropped and created again. The same if the
+  //   merge operator has changed, or if a layer that may change values is used for reading
+  //   (DBWithTTL).
+  // - FailedPrecondition for a range-sharded index: build its next generation.
+  // - FailedPrecondition if an extractor has another Version(), if another process has published
+  //   another version in the directory, or if the index is pinned.
+  // - AlreadyExists if a unique index would contain a key twice.
+  // - InvalidArgument if a row cannot be read, with ErrorPolicy::kFail.
+  // - Unavailable while another process writes to the directory.
+  // - Cancelled, ResourceExhausted.
+  //
+  // After a FailedPrecondition of the first two kinds, rebuild the index.
   virtual absl::StatusOr<CatchUpReport> CatchUp(const SnapshotSource& source,
                                                 const CatchUpOptions& options) = 0;
   absl::StatusOr<CatchUpReport> CatchUp(const SnapshotSource& source) {
     return CatchUp(source, CatchUpOptions());
   }
-  // Makes a new base of the base and all that was caught up, in one linear pass, and publishes it
-  // as the next version; what is caught up meanwhile is kept beside it. Row ids change. Readers of
-  // the version before keep it until they are done; then its files' space is free. Errors as
-  // CatchUp's; Cancelled; ResourceExhausted: nothing has changed.
+  // Merges the delta into a new base in one linear pass and publishes it as the next version.
+  // Changes applied concurrently are kept in the new delta. Row ids change. Queries that use the
+  // previous version keep it; its files are deleted when no query uses it. Errors: Unavailable and
+  // FailedPrecondition as for CatchUp; Cancelled; ResourceExhausted; DataLoss. On error nothing has
+  // changed.
   virtual absl::Status Compact(const CompactOptions& options) = 0;
   absl::Status Compact() { return Compact(CompactOptions()); }
-  // Whether Compact would make queries so much faster, or the index so much smaller, that it pays.
+  // Whether a compaction is worthwhile: the delta has at least 10,000 changed entries and 10% of
+  // the entries of the base, or it uses more than half of the remaining row ids. For a sharded
+  // index, whether that is true for any shard. Cheap. False for a pinned index.
   virtual bool ShouldCompact() const = 0;
 
-  // This index as it is now: it stays what it is, row ids included, whatever CatchUp and Compact do
-  // to this one, and may outlive it. Its own CatchUp and Compact are FailedPrecondition. Takes no
-  // time.
+  // Returns the current version of the index. CatchUp and Compact of this index do not change it or
+  // its row ids, and it may outlive this index. Its own CatchUp and Compact return
+  // FailedPrecondition. Takes constant time.
   virtual absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin() const = 0;
 
   // The primary keys of the rows with these keys, or with keys in this range, and their included
@@ -180,67 +202,76 @@ class SecondaryIndex : public BatchIndex {
   // source, its order is (secondary key, shard, primary key). Errors: see IndexIterator::status.
   IndexIterator NewIterator(const IteratorOptions& options = {}) const;
 
-  // Appends the primary key of each row; OutOfRange for an id that is no row's.
+  // Appends the primary key of each row. Errors: OutOfRange for an id that does not exist;
+  // InvalidArgument for an index with several shards, because a RowId alone does not identify its
+  // row.
   virtual absl::Status PrimaryKeys(absl::Span<const RowId> row_ids,
                                    StringList* primary_keys) const = 0;
-  // The same of an index in shards (sharding.h), and of any: row i is row_ids[i] of shard
-  // shards[i], of shard 0 where `shards` is empty. Of an index in several shards, the method above
-  // is InvalidArgument: a RowId alone does not name a row of it.
+  // The same for any index: row i is row_ids[i] of shard shards[i], or of shard 0 if `shards` is
+  // empty.
   virtual absl::Status PrimaryKeys(absl::Span<const uint32_t> shards,
                                    absl::Span<const RowId> row_ids, StringList* primary_keys) const;
   absl::Status PrimaryKeysOf(absl::Span<const GlobalRowId> rows, StringList* primary_keys) const;
-  // Of all rows that a query found.
+  // The same for all rows of a query result.
   absl::Status PrimaryKeysOf(const FindResult& matches, StringList* primary_keys) const;
 
-  // Sets *columns to the values that these rows have in the included columns of these names (
-  // IndexSpec::include), one a name: value i is row_ids[i]'s, as it is in the latest version. For
-  // the values that a query's rows had when it was answered, ask with QueryOptions::columns.
-  // InvalidArgument, naming those that there are, for another column; OutOfRange for an id that is
-  // no row's.
+  // Sets *columns to the values of the rows in the named included columns (IndexSpec::include), one
+  // ColumnValues per name. Values are those of the latest version; to get the values of the version
+  // that a query used, query with QueryOptions::columns. Errors: InvalidArgument, listing the
+  // included columns, for an unknown name; InvalidArgument for an index with several shards;
+  // OutOfRange for an id that does not exist.
   virtual absl::Status Columns(absl::Span<const RowId> row_ids, absl::Span<const std::string> names,
                                std::vector<ColumnValues>* columns) const = 0;
-  // The same of an index in shards, and of any: rows are named as PrimaryKeys takes them.
+  // The same for any index. Rows are identified as in PrimaryKeys.
   virtual absl::Status Columns(absl::Span<const uint32_t> shards, absl::Span<const RowId> row_ids,
                                absl::Span<const std::string> names,
                                std::vector<ColumnValues>* columns) const;
   absl::Status ColumnsOf(absl::Span<const GlobalRowId> rows, absl::Span<const std::string> names,
                          std::vector<ColumnValues>* columns) const;
 
-  // Sets *values to these aggregates of each range (RangeBatch::Equal for keys), one column an
-  // aggregate, one value a range (aggregate.h), at a cost that does not depend on how many
-  // entries a range has, nor on how many of them came or went since the base was built. What that
-  // takes is made when a column is first asked for (OpenOptions::aggregates: before), in time for
-  // all entries; Compact makes it anew before its base is queried.
+  // Sets *values to the aggregates of each range (RangeBatch::Equal for keys): one column per
+  // aggregate with one value per range (aggregate.h). The cost does not depend on the number of
+  // entries of a range or on the number of changes since the base was built. The supporting
+  // structure is built at a column's first use, or by Open if OpenOptions::aggregates names it;
+  // this is linear in the entries. Compact rebuilds it before queries use the new base. For a
+  // sharded index, sums are exact over all shards, and a key in several shards counts once.
   //
-  // InvalidArgument for a column that is not included, or is of a type that the function does not
-  // take, and for cursors; OutOfRange, naming the range and the column, for a sum of integers that
-  // does not fit its type; ResourceExhausted. Of an index in shards, sums are exact over all of
-  // them, and a key that several have counts once.
+  // Errors: InvalidArgument if a column is not included or its type is not supported by the
+  // function, and for cursors; OutOfRange, naming the range and the column, if a sum of integers
+  // does not fit its type; ResourceExhausted.
   virtual absl::Status AggregateRanges(const RangeBatch& ranges,
                                        absl::Span<const Aggregate> aggregates,
                                        std::vector<ColumnValues>* values) const = 0;
-  // The same of each range's groups: of its entries with the same values in the leading parts of
-  // the key, 1 or more, in the order of keys. Null is a value here. A group costs a search for its
-  // end, however many entries it has. With a limit, a range's groups come in pages
-  // (AggregateGroupsResult::cursors). Errors as above.
+  // Computes aggregates of the groups of each range. A group consists of the entries with equal
+  // values in the first `leading_parts` parts of the key, at least 1. Groups are in key order; null
+  // is a value here. A group costs one search for its end, whatever its number of entries. With a
+  // limit, the groups of a range are returned in pages (AggregateGroupsResult::cursors). Errors:
+  // those of AggregateRanges; InvalidArgument for an invalid `leading_parts` or cursor; Cancelled.
   virtual absl::Status AggregateGroups(const RangeBatch& ranges, size_t leading_parts,
                                        absl::Span<const Aggregate> aggregates,
                                        const AggregateGroupsOptions& options,
                                        AggregateGroupsResult* groups) const = 0;
 
-  // Answers the ranges (RangeBatch::Equal for points) with whole rows, read from `source` by sorted
-  // MultiGet. Each row's keys are extracted again, and a row that no longer matches its range is
-  // dropped and counted, so that a stale index never returns a wrong row. FailedPrecondition where
-  // the source is not the index's database and column family.
+  // Reads the rows of the ranges (RangeBatch::Equal for keys) from `source`, with sorted MultiGet
+  // calls. The keys of each row are extracted again; a row that no longer matches its range is
+  // dropped and counted in `stale`, so an outdated index never returns a wrong row. Rows are in the
+  // order of Scan; a row with several keys in a range is returned once. QueryOptions::limit counts
+  // rows before any are dropped. All rows of the batch are in memory. Errors: those of Scan;
+  // FailedPrecondition if `source` is not the database and column family of the index; those of
+  // reading it.
   virtual absl::Status Fetch(const SnapshotSource& source, const RangeBatch& ranges,
                              const QueryOptions& options, FetchResult* rows) const = 0;
 
-  // Checks the structure: every file's checksums, order of the entries, row ids in range, and the
-  // search structure against the run. DataLoss with the first fault.
+  // Reads the index from disk again and verifies it: checksums of all files, the order of the
+  // entries, row ids, and the search structures against the entries. The search structures are
+  // built a second time and need their memory twice meanwhile. Errors: DataLoss with the first
+  // fault.
   virtual absl::Status Verify() const = 0;
-  // And against the database, both ways: every row's entries are in the index, every entry's row
-  // has its key. Differences are appended as one line each, at most `max_differences`; OK with no
-  // lines means equal.
+  // Verifies the index against the database: every key of every row must be in the index, and every
+  // entry must belong to a row with its key. Reads all rows of `source`. Appends one line per
+  // difference to *differences, at most `max_differences`, which must be positive. OK without a
+  // line means that no difference was found. Errors: FailedPrecondition if `source` is not the
+  // database and column family of the index; those of reading it.
   virtual absl::Status VerifyAgainst(const SnapshotSource& source, size_t max_differences,
                                      std::vector<std::string>* differences) const = 0;
 
