@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(a_strategy_can_be_forced_where_it_can_answer) {
   BOOST_TEST(refused(any, Strategy::kGather) ==
              "strategy gather cannot answer this: there is no comparison that all rows must "
              "satisfy");
-  // A block's shared memory must hold a part's bitmaps, and parts are at most so many.
+  // A block's shared memory must hold a part's bitmaps, and the number of parts is limited.
   group.shared_bytes = 1000;
   BOOST_TEST(refused(any, Strategy::kBitmap).find("strategy bitmap cannot answer this") == 0);
   BOOST_TEST(Group(1 << 20).Decide(any, true, Strategy::kBitmap).part_bits == kMinPartBits);
