@@ -41,7 +41,7 @@ void Fill(TestDatabase& db) {
   for (int i = 0; i < kRows; ++i) db.Put("row" + std::to_string(i), Value(random() % kValues));
 }
 
-// `count` keys, some of which no row has.
+// `count` keys, including keys of no row.
 EncodedKeys SomeKeys(const SecondaryIndex& index, size_t count) {
   std::mt19937_64 random = TestRandom(count);
   EncodedKeys keys(index.codec().kind());
@@ -309,7 +309,7 @@ BOOST_AUTO_TEST_CASE(cost_models_are_stored_beside_the_index_and_damage_there_do
   BOOST_TEST((predicted() == stored));
   std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
   BOOST_TEST((predicted() > absl::ZeroDuration()));
-  BOOST_TEST((predicted() == predicted()));                                  // written anew
+  BOOST_TEST((predicted() == predicted()));                                  // rewritten
   BOOST_REQUIRE(BuildAndOpen(db, "value.field('|',0):u32", {}) != nullptr);  // the next version
 }
 
