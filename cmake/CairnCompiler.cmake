@@ -11,7 +11,7 @@ endif()
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
-  # Checkouts in different folders share what one of them has compiled.
+  # Checkouts in different folders share compiled objects.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}
                                   CCACHE_NOHASHDIR=true ${CCACHE_PROGRAM})
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
@@ -21,16 +21,16 @@ add_library(cairn_compiler INTERFACE)
 target_compile_options(cairn_compiler INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic>
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${CAIRN_WERROR}>>:-Werror>)
-# Layout arithmetic of index/ is constexpr, and used in kernels as it is. The host's passes over a .cu
-# file get the warnings, but -Wpedantic, which nvcc's own code does not stand. nvcc takes an assignment
-# to a [[nodiscard]] class for a value that is thrown away (2810).
+# Kernels call the constexpr layout functions of index/. When the host compiler reads a .cu file, it uses the
+# warnings except -Wpedantic, which nvcc's own code violates. nvcc mistakes an assignment to a
+# [[nodiscard]] class for a discarded value (2810).
 target_compile_options(cairn_compiler INTERFACE
   $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;--extended-lambda;-diag-suppress=2810;-Xcompiler=-Wall,-Wextra>
   $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${CAIRN_WERROR}>>:-Werror=all-warnings>)
 if(CAIRN_LINEINFO)
   target_compile_options(cairn_compiler INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo>)
 endif()
-# GCC 12 warns of overlaps in std::string's operator+ that are not there (GCC bug 105651).
+# GCC 12 warns about overlaps in std::string's operator+ that do not exist (GCC bug 105651).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(cairn_compiler INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
 endif()
@@ -60,9 +60,9 @@ endif()
 include(CairnModules)
 
 # cairn_add_floor(NAME SOURCES... [ALONE SOURCES...] LINKS...): one folder's object library `cairn_NAME`, and
-# `cairn_NAME_links`, what the whole library must link because of it. Where CAIRN_UNITY_BUILD says so, SOURCES of a
-# module are compiled as one, but those that are ALONE: kernels that Highway compiles several times, sources with flags of
-# their own.
+# `cairn_NAME_links`, the libraries that the whole library must link for it. With CAIRN_UNITY_BUILD, the SOURCES of a
+# module are compiled as one, except those that are ALONE: kernels that Highway compiles several times, and sources with
+# their own flags.
 function(cairn_add_floor name)
   cmake_parse_arguments(ARG "" "" "SOURCES;ALONE;LINKS" ${ARGN})
   add_library(cairn_${name}_links INTERFACE)

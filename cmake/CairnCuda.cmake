@@ -1,8 +1,8 @@
-# CUDA is on where nvcc is found, off elsewhere; CAIRN_CUDA=ON makes its absence an error.
+# CUDA is on if nvcc is found, otherwise off; CAIRN_CUDA=ON makes its absence an error.
 include(CheckLanguage)
 if(NOT DEFINED CAIRN_CUDA OR CAIRN_CUDA STREQUAL "AUTO")
   set(CAIRN_CUDA AUTO CACHE STRING "Build the GPU code: AUTO (where nvcc is found), ON or OFF")
-  # /usr/local/cuda is where NVIDIA's packages put nvcc, on or off the PATH.
+  # /usr/local/cuda is where NVIDIA's packages install nvcc, which may not be in PATH.
   find_program(CAIRN_NVCC nvcc HINTS /usr/local/cuda/bin)
   if(CAIRN_NVCC AND NOT CMAKE_CUDA_COMPILER)
     set(CMAKE_CUDA_COMPILER ${CAIRN_NVCC})
@@ -20,7 +20,7 @@ endif()
 if(CAIRN_WITH_CUDA)
   find_package(CUDAToolkit REQUIRED)
   set(CAIRN_GPUS ALL CACHE STRING
-      "GPUs to compile for where CMAKE_CUDA_ARCHITECTURES does not say it: ALL, or LOCAL, this machine's (9.0 where there is none)")
+      "GPUs to compile for if CMAKE_CUDA_ARCHITECTURES is not set: ALL, or LOCAL, this machine's (9.0 if there is none)")
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND CAIRN_GPUS STREQUAL "LOCAL")
     execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
                     OUTPUT_VARIABLE gpus ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE failed)
@@ -32,7 +32,7 @@ if(CAIRN_WITH_CUDA)
     list(REMOVE_DUPLICATES gpus)
     set(CMAKE_CUDA_ARCHITECTURES ${gpus})
   elseif(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-    # From Ampere on; the last one also as PTX, which drivers compile for later GPUs.
+    # Ampere and later; the last one also as PTX, which drivers compile for later GPUs.
     if(CUDAToolkit_VERSION VERSION_GREATER_EQUAL 12.8)
       set(CMAKE_CUDA_ARCHITECTURES 80-real 86-real 89-real 90-real 100-real 120)
     else()
@@ -46,8 +46,8 @@ if(CAIRN_WITH_CUDA)
   endif()
   set(CMAKE_CUDA_STANDARD 20)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
-  # Machine code a quarter as large, which the driver unpacks; it takes as long as compiling a small kernel, so only
-  # where there is code for several architectures.
+  # Machine code is a quarter as large; the driver unpacks it. Compression takes as long as compiling a small kernel, so it
+  # is used only with code for several architectures.
   list(LENGTH CMAKE_CUDA_ARCHITECTURES architectures)
   if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8 AND
      (architectures GREATER 1 OR CMAKE_CUDA_ARCHITECTURES MATCHES "all"))

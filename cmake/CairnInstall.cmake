@@ -3,7 +3,7 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-# A shared libcairn brings what it links; a static one leaves that to the program.
+# With a shared libcairn, programs need not link its dependencies; with a static one they must.
 get_target_property(cairn_type cairn TYPE)
 set(CAIRN_STATIC OFF)
 if(cairn_type STREQUAL "STATIC_LIBRARY")

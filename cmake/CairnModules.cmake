@@ -1,7 +1,7 @@
-# cairn_unity_build(OUT SOURCES...): sources, in the build's folder, that include those of the current folder's SOURCES: one
-# for each module (what stands in the layer's folder itself is one, too), in CUDA, and one for as many C++ modules in a row as
-# come to 100 KB. Where that is one source, it stays as it is. CMake's own UNITY_BUILD takes CUDA from 3.31 on, and names
-# files by absolute paths, so that ccache could not share what it compiles between checkouts.
+# cairn_unity_build(OUT SOURCES...): generates sources in the build folder that include the current folder's SOURCES. CUDA has
+# one per module, where the layer's folder itself is also a module. C++ has one for consecutive modules of up to 100 KB. A group
+# of one source is compiled directly. CMake's own UNITY_BUILD supports CUDA from 3.31 on, and uses absolute paths, so ccache could
+# not share objects between checkouts.
 function(cairn_unity_build out)
   cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/.. OUTPUT_VARIABLE layer)
   set(modules)
@@ -48,7 +48,7 @@ function(cairn_unity_build out)
     list(JOIN includes "" includes)
     set(file ${CMAKE_CURRENT_BINARY_DIR}/unity/${group})
     file(CONFIGURE OUTPUT ${file} CONTENT "${includes}" @ONLY)
-    # GCC takes what the included sources keep to themselves for a header's.
+    # GCC warns about internal types of the included sources as if these were headers.
     set_source_files_properties(${file} PROPERTIES
       COMPILE_OPTIONS $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
     list(APPEND joined ${file})

@@ -19,7 +19,7 @@ set(CPACK_COMPONENTS_ALL library development tools)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 
-# The library and what is compiled against it are of one version: there is no stable ABI before 1.0.
+# The library and its dependents must have the same version: there is no stable ABI before 1.0.
 set(this_library "${library} (= ${PROJECT_VERSION})")
 
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME ${library})

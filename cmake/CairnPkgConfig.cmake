@@ -1,7 +1,7 @@
-# pkg-config's module: `pkg-config --cflags --libs cairn`. What it requires is what the CMake targets link, so that the two
-# cannot differ: for a shared libcairn what its headers include, for a static one all that it links.
+# pkg-config's module: `pkg-config --cflags --libs cairn`. Its requirements are generated from the CMake targets, so that
+# the two cannot differ: for a shared libcairn the libraries that its headers include, for a static one all that it links.
 
-# Adds to the lists `modules` and `flags` of the caller what stands for `target`.
+# Adds the modules and flags of `target` to the caller's lists `modules` and `flags`.
 function(cairn_pkg_config_of target)
   if(target MATCHES "^\\$<LINK_ONLY:(.+)>$")
     set(target ${CMAKE_MATCH_1})
@@ -9,7 +9,7 @@ function(cairn_pkg_config_of target)
   if(target MATCHES "^absl::(.+)")
     list(APPEND modules absl_${CMAKE_MATCH_1})
   elseif(target STREQUAL "RocksDB::rocksdb-shared")
-    # As the CMake package wants it: of the same minor version.
+    # As in the CMake package: the same minor version.
     math(EXPR next "${RocksDB_VERSION_MINOR} + 1")
     list(APPEND modules "rocksdb >= ${RocksDB_VERSION_MAJOR}.${RocksDB_VERSION_MINOR}"
                         "rocksdb < ${RocksDB_VERSION_MAJOR}.${next}")
@@ -47,7 +47,7 @@ get_target_property(links cairn INTERFACE_LINK_LIBRARIES)
 foreach(link IN LISTS links)
   cairn_pkg_config_of(${link})
 endforeach()
-# A program in C, whose linker does not bring the C++ library that a static libcairn needs.
+# For programs in C, whose linker does not add the C++ library that a static libcairn needs.
 if(CAIRN_STATIC)
   foreach(library IN LISTS CMAKE_CXX_IMPLICIT_LINK_LIBRARIES)
     if(library MATCHES "^(stdc\\+\\+|c\\+\\+)$")
@@ -61,7 +61,7 @@ list(REMOVE_DUPLICATES flags)
 list(JOIN modules ", " modules)
 list(JOIN flags " " flags)
 
-# In /usr, where compilers look anyway; elsewhere wherever the tree is moved to.
+# Absolute in /usr, which compilers search by default; otherwise relative, so that the tree can be moved.
 set(prefix /usr)
 if(NOT CMAKE_INSTALL_PREFIX STREQUAL "/usr")
   file(RELATIVE_PATH prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)

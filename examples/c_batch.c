@@ -1,5 +1,5 @@
-/* Batches from C: a database written by RocksDB's C API, two indexes of it, and an index over
- * columns that never saw a database. Keys and answers are Arrow arrays.
+/* Batches from C: a database written through RocksDB's C API, two indexes of it, and an index over
+ * columns without a database. Keys and answers are Arrow arrays.
  *   c_batch DIRECTORY */
 #define _POSIX_C_SOURCE 200809L /* mkdir */
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 
 enum { kPeople = 10000, kCities = 3 };
 
-/* Arrays whose buffers are the caller's: there is nothing to release but the structure itself. */
+/* Arrays whose buffers the caller owns: only the structure itself must be released. */
 static void ReleaseSchema(struct ArrowSchema* schema) {
   schema->release = NULL;
 }
@@ -44,7 +44,7 @@ static int Wrong(const char* what) {
   return 1;
 }
 
-/* The directory and those that it is in; any of them may be there. */
+/* Creates the directory and its parents; any of them may exist. */
 static void MakeDirectories(const char* path) {
   char part[1024];
   for (size_t i = 1; path[i - 1] != '\0'; ++i) {
@@ -106,7 +106,7 @@ static int FindCities(const cairn_index* index) {
   struct ArrowArray keys;
   Borrow("u", kCities, buffers, 3, &schema, &keys);
 
-  cairn_matches* matches = NULL; /* may take the answers of many batches */
+  cairn_matches* matches = NULL; /* reusable for many batches */
   cairn_error* error = cairn_matches_new(&matches);
   if (error == NULL) error = cairn_find(index, &schema, &keys, NULL, matches);
   struct ArrowSchema people_schema;
@@ -139,7 +139,7 @@ static int FindCities(const cairn_index* index) {
   return failed;
 }
 
-/* How many are of these ages: ranges [18, 30) and [65, 90). */
+/* The number of people of these ages: ranges [18, 30) and [65, 90). */
 static int CountAges(const cairn_index* index) {
   const uint8_t lower_ages[] = {18, 65}, upper_ages[] = {30, 90};
   const void* lower_buffers[2] = {NULL, lower_ages};
@@ -191,7 +191,7 @@ int main(int argc, char** argv) {
   MakeDirectories(argv[1]);
   if (WriteDatabase(database) || Build(database, by_age, by_city)) return 1;
 
-  /* From here on only the indexes' directories are needed, by this process or by others. */
+  /* From here on, this process and others need only the indexes' directories. */
   cairn_index* city = NULL;
   cairn_index* age = NULL;
   cairn_error* error = cairn_open(by_city, NULL, &city);

@@ -1,5 +1,5 @@
-// A custom extractor: messages are found by the domains of their recipients, which no built-in
-// source can take from a row.
+// A custom extractor: finds messages by the domains of their recipients, which no built-in source
+// can extract from a row.
 //   custom_extractor DIRECTORY
 #include <algorithm>
 #include <filesystem>
@@ -14,8 +14,8 @@
 
 namespace {
 
-// Gives each recipient's domain of a row "ana@example.org,bo@example.net;text". A pure function of
-// the row, and safe to call from several threads: both are required of an extractor.
+// Extracts each recipient's domain from a row "ana@example.org,bo@example.net;text". A pure
+// function of the row, and safe to call from several threads: both are required of an extractor.
 class RecipientDomains final : public cairn::KeyExtractor {
  public:
   absl::Status Extract(const cairn::RowView& row, cairn::KeySink* sink) const override {
@@ -36,7 +36,7 @@ class RecipientDomains final : public cairn::KeyExtractor {
 };
 
 absl::Status Run(const std::string& directory) {
-  // Before any index that names it is opened, in every process that opens one.
+  // Must precede the opening of an index that names it, in every process.
   absl::Status status =
       cairn::RegisterExtractor("recipient_domains", std::make_shared<RecipientDomains>());
   if (!status.ok()) return status;
@@ -47,7 +47,7 @@ absl::Status Run(const std::string& directory) {
   if (!opened.ok()) return opened.status();
   cairn::IndexedDB& db = **opened;
 
-  // on_error=skip: a row that cannot be read gives no entry; otherwise the build would fail.
+  // on_error=skip: a row that cannot be parsed has no entry; otherwise the build would fail.
   status = db.CreateIndex("domain = custom('recipient_domains'):text, on_error=skip");
   if (!status.ok() && !absl::IsAlreadyExists(status)) return status;
   status = db.WaitUntilReady("domain");

@@ -1,6 +1,6 @@
-// A device pipeline: keys come into being on a GPU, are joined there with an index, and the rows
-// stay there. Nothing is copied to the host but what is printed.
-//   device_pipeline            exits with status 77 where there is no device
+// A device pipeline: keys are generated on a GPU and joined there with an index, and the rows stay
+// there. Only the printed values are copied to the host.
+//   device_pipeline            exits with status 77 if there is no device
 #include <cstdint>
 #include <iostream>
 #include <memory>
@@ -56,7 +56,7 @@ absl::Status Run(const cairn::Device& device) {
   cudaStream_t stream = nullptr;
   if (absl::Status s = FromCuda(cudaStreamCreate(&stream)); !s.ok()) return s;
 
-  // Row i has the key 3 i. In a pipeline, kernels of its own would write both columns.
+  // Row i has the key 3 i. In a real pipeline, its own kernels would write both columns.
   std::vector<uint64_t> keys(kEntries);
   std::vector<cairn::RowId> rows(kEntries);
   std::iota(rows.begin(), rows.end(), 0);
@@ -75,7 +75,7 @@ absl::Status Run(const cairn::Device& device) {
   const auto index = cairn::MakeDeviceIndex(
       "gpu:auto", cairn::DeviceKeys(device_keys.data(), kEntries), device_rows.data(), stream);
   if (!index.ok()) return index.status();
-  // Enqueues the search and returns. More work may follow on the stream before anybody waits.
+  // Enqueues the search and returns. More work may follow on the stream before the host waits.
   const cairn::DeviceKeys queries_there(device_queries.data(), kQueries);
   const auto batch = cairn::DeviceBatch::FindFirst(queries_there, found.data());
   if (absl::Status s = (*index)->Execute(batch, stream); !s.ok()) return s;

@@ -1,5 +1,4 @@
-// A live index in an application: orders are found by their customer and by their total while they
-// are written.
+// A live index in an application: finds orders by customer and by total while they are written.
 //   live_index DIRECTORY
 #include <filesystem>
 #include <iostream>
@@ -9,7 +8,7 @@
 
 namespace {
 
-// Creates an index, unless an earlier run has: indexes are kept with the database.
+// Creates an index, unless an earlier run has: indexes are stored with the database.
 absl::Status EnsureIndex(cairn::IndexedDB* db, const std::string& name, const std::string& keys) {
   const absl::Status created = db->CreateIndex(name + " = " + keys);
   if (!created.ok() && !absl::IsAlreadyExists(created)) return created;
@@ -27,7 +26,7 @@ absl::Status Run(const std::string& directory) {
   status.Update(EnsureIndex(&db, "total", "value.json('/total'):f64"));
   if (!status.ok()) return status;
 
-  // Writes are RocksDB's own. The next query sees them.
+  // Writes use RocksDB's API. The next query sees them.
   rocksdb::WriteBatch batch;
   rocksdb::Status written = batch.Put("order-1", R"({"customer": "ana", "total": 12.5})");
   if (written.ok()) written = batch.Put("order-2", R"({"customer": "bo", "total": 99})");
@@ -41,7 +40,7 @@ absl::Status Run(const std::string& directory) {
   std::cout << "ana has " << orders->of(0).size() << " orders, bo " << orders->of(1).size()
             << ", eva " << orders->of(2).size() << "\n";
 
-  // Rows of a range of keys, in the order of the keys, a page at a time.
+  // Rows of a range of keys, in the order of the keys, page by page.
   cairn::LookupOptions page;
   page.limit = 1;
   do {
@@ -53,7 +52,7 @@ absl::Status Run(const std::string& directory) {
     page.after = rows->cursor();
   } while (!page.after.empty());
 
-  // Keys of the wrong kind are refused, and the message says why.
+  // Keys of the wrong kind are rejected with a message.
   std::cout << db.Lookup("total", "a lot").status().message() << "\n";
   return absl::OkStatus();
 }

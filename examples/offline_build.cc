@@ -1,5 +1,5 @@
 // An offline build: two indexes of a checkpoint in one pass over its rows, then batches of queries.
-// The database itself may be in use meanwhile.
+// The database itself may be in use during the build.
 //   offline_build DIRECTORY
 #include <filesystem>
 #include <iostream>
@@ -27,7 +27,7 @@ constexpr int kPeople = 10000;
 absl::Status MakeCheckpoint(const std::string& path, const std::string& checkpoint_path) {
   rocksdb::Options options;
   options.create_if_missing = true;
-  // rocksdb::DB::Open does as well; but its last parameter is not the same in all versions.
+  // rocksdb::DB::Open works too, but its last parameter differs between versions.
   const auto opened = cairn::IndexedDB::Open(options, path);
   if (!opened.ok()) return opened.status();
   rocksdb::DB* const db = opened->get();
@@ -67,7 +67,7 @@ absl::Status Run(const std::string& directory) {
               << (*reports)[i].rows << " rows\n";
   }
 
-  // From here on only the index's directory is needed, by this process or by others.
+  // From here on, this process and others need only the index's directory.
   const auto city = cairn::SecondaryIndex::Open(targets[1].directory);
   if (!city.ok()) return city.status();
   const std::vector<std::string_view> wanted = {"Oslo", "Paris", "Riga"};

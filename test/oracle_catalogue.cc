@@ -11,9 +11,9 @@ namespace cairn {
 namespace oracle {
 
 constexpr size_t kMaxKeys = kUnderTsan ? 500 : SIZE_MAX;
-constexpr size_t kKeysAskedFor = FewerSanitized(700, 3, 30);  // with those beside them
+constexpr size_t kKeysAskedFor = FewerSanitized(700, 3, 30);  // without their neighbors
 
-// Sorts entries, drops what is there twice, and makes queries.
+// Sorts entries, removes duplicates, and makes queries.
 template <typename Key, typename Neighbours>
 OracleData<Key> Finish(std::string name, std::vector<Key> keys, Neighbours neighbours) {
   OracleData<Key> data;
@@ -115,7 +115,7 @@ std::vector<OracleData<Key>> IntegerCatalogue(size_t most) {
   add("duplicates", 20000, [&](size_t) { return random() % 2000 * 1000; });
   add("one long duplicate", 20000, [&](size_t i) { return i < 15000 ? 7777 : random() % 20000; });
   add("clusters", 30000, [&](size_t) { return (random() % 50 << 20) + random() % 700; });
-  // As many -0.0 and +0.0 among floating-point numbers.
+  // -0.0 and +0.0 among floating-point numbers, 80 of each.
   add("both zeros", 30000, [&](size_t i) { return i < 160 ? kMax / 2 + i % 2 : random(); });
   add("powers of two", 30000, [&](size_t) { return Key{1} << (random() % (sizeof(Key) * 8)); });
   return catalogue;

@@ -9,8 +9,8 @@
 
 namespace cairn {
 
-// Entries in run order, and keys to ask for: some that are there, some just beside them, the least
-// and the greatest. Key is uint32_t, uint64_t or std::string.
+// Entries in run order, and queries: some keys of the entries, some adjacent to these, the min and
+// the max. Key is uint32_t, uint64_t or std::string.
 template <typename Key>
 struct OracleData {
   std::string name;
@@ -19,10 +19,10 @@ struct OracleData {
   std::vector<Key> queries;
 };
 
-// Data sets that have broken, or would break, some search structure: sizes around powers of two and
-// cache lines; all keys equal; duplicates that span lines; the least and the greatest key; dense
-// and scattered ones. Those of strings besides: empty ones, one a prefix of another, zero bytes,
-// long common prefixes. `most` bounds the number of entries.
+// Data sets that have broken, or could break, some search structure: sizes around powers of two and
+// cache lines; all keys equal; duplicates that span lines; the min and the max key; dense and
+// scattered keys. For strings also: empty ones, one a prefix of another, zero bytes, long common
+// prefixes. `most` bounds the number of entries.
 template <typename Key>
 std::vector<OracleData<Key>> OracleCatalogue(size_t most = 70000);
 

@@ -15,7 +15,7 @@
 namespace cairn {
 namespace oracle {
 
-// What a batch of the keys is made from: keys themselves, or views of them.
+// The key type of a batch: keys themselves, or views of them.
 template <typename Key>
 using Physical = std::conditional_t<std::is_integral_v<Key>, Key, std::string_view>;
 

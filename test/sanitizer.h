@@ -5,9 +5,9 @@
 
 namespace cairn {
 
-// What this was built for. Code for AddressSanitizer takes two to five times as long, for
-// ThreadSanitizer ten to fifty times, so what one thread does alone, and many times over, is tried
-// on less there: the other builds see all of it.
+// The sanitizer of this build. AddressSanitizer slows code down two to five times, ThreadSanitizer
+// ten to fifty times. So single-threaded tests with many repetitions run fewer of them there; the
+// other builds run all.
 #if defined(__SANITIZE_THREAD__)
 inline constexpr bool kUnderAsan = false, kUnderTsan = true;
 #elif defined(__SANITIZE_ADDRESS__)

@@ -16,12 +16,12 @@
 
 namespace cairn {
 
-// An array as a producer of Arrow's would give it, made of logical values; tests change what they
-// like in `schema` and `array`. Whoever releases it, which is lent, fails the test.
+// An array as a producer of Arrow would export it, made from logical values. Tests may change
+// `schema` and `array`. The array is lent, so releasing it fails the test.
 class TestArrow {
  public:
-  // Of the values of one part. `format` is one that fits the part; elements that stand before the
-  // slice, `offset` of them, are like the last value.
+  // From the values of one part. `format` must fit the part. `offset` elements, equal to the last
+  // value, precede the slice.
   TestArrow(const std::string& format, const std::vector<DataValue>& values, size_t offset = 0)
       : format_(format) {
     std::vector<DataValue> all(offset, values.empty() ? DataValue() : values.back());
@@ -38,7 +38,7 @@ class TestArrow {
     }
     Finish(static_cast<int64_t>(values.size()), static_cast<int64_t>(offset));
   }
-  // A struct of children, of which elements from `offset` on are shown.
+  // A struct of children; its elements start at `offset` of theirs.
   TestArrow(std::vector<std::unique_ptr<TestArrow>> children, size_t size, size_t offset)
       : format_("+s"), children_(std::move(children)) {
     buffers_.push_back(nullptr);

@@ -12,7 +12,7 @@
 namespace cairn {
 namespace {
 
-// A view of bytes: those of at most so many bytes are in the view itself.
+// The size of a view of bytes. Strings of up to kInlineBytes bytes are in the view itself.
 constexpr size_t kViewBytes = 16;
 constexpr int32_t kInlineBytes = 12;
 constexpr int64_t kMaxChildren = 1 << 16;
@@ -25,7 +25,7 @@ absl::Status Invalid(const absl::FormatSpec<Args...>& format, const Args&... arg
   return absl::InvalidArgumentError(absl::StrFormat(format, args...));
 }
 
-// What the array says of itself, whatever its type.
+// Checks the members of an array that do not depend on its type.
 absl::Status CheckShape(const ArrowArray& array) {
   if (array.length < 0 || array.offset < 0 || array.offset > INT64_MAX - array.length) {
     return Invalid("expected a length and an offset of at least 0, found %d and %d", array.length,
@@ -43,7 +43,7 @@ absl::Status CheckShape(const ArrowArray& array) {
 absl::Status CheckChildren(const ArrowSchema& schema, const ArrowArray& array) {
   if (schema.n_children < 0 || schema.n_children > kMaxChildren ||
       array.n_children != schema.n_children) {
-    return Invalid("expected as many children in the array as in the schema, found %d and %d",
+    return Invalid("expected the same number of children in array and schema, found %d and %d",
                    array.n_children, schema.n_children);
   }
   if (schema.n_children > 0 && (schema.children == nullptr || array.children == nullptr)) {
@@ -173,7 +173,7 @@ absl::StatusOr<ArrowColumn> ArrowColumn::Read(const ArrowSchema& schema, const A
   column.first_ = static_cast<size_t>(array.offset) + first;
   column.width_ = format.width;
   if (column.first_ + count > SIZE_MAX / 2 / (kViewBytes + format.width)) {
-    return Invalid("expected elements that fit the memory, found %d behind %d", count,
+    return Invalid("expected elements that fit the memory, found %d from element %d on", count,
                    column.first_);
   }
   ASSIGN_OR_RETURN(column.validity_, Validity(array));
@@ -223,7 +223,7 @@ absl::Status ArrowColumn::CheckOffsets(const ArrowArray& array) const {
   return absl::OkStatus();
 }
 
-// Behind the views stand buffers of bytes, and last how large each is.
+// Buffers of bytes follow the views; the last buffer holds their sizes.
 absl::Status ArrowColumn::CheckViews(const ArrowArray& array) const {
   const int64_t heaps = array.n_buffers - 3;
   const char* const sizes = static_cast<const char*>(array.buffers[array.n_buffers - 1]);
@@ -242,7 +242,7 @@ absl::Status ArrowColumn::CheckViews(const ArrowArray& array) const {
     int64_t size = 0;
     std::memcpy(&size, sizes + static_cast<size_t>(view[2]) * sizeof size, sizeof size);
     if (array.buffers[2 + view[2]] == nullptr || view[3] < 0 || int64_t{view[3]} + view[0] > size) {
-      return Invalid("element %d: expected bytes in a buffer of %d, found %d behind %d", i, size,
+      return Invalid("element %d: expected bytes in a buffer of %d, found %d at offset %d", i, size,
                      view[0], view[3]);
     }
   }

@@ -1,4 +1,4 @@
-// ArrowValues: columns one behind the other, as a codec takes them.
+// ArrowValues: the columns as arrays in the order of the codec's parts.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -26,7 +26,7 @@ size_t PackedWidth(const KeyCodec& codec) {
   return width;
 }
 
-// The encodings of `values`, the codec's leading parts, one behind the other.
+// The concatenated encodings of `values`, the codec's leading parts.
 absl::Status EncodeParts(const KeyCodec& codec, absl::Span<const DataValue> values,
                          std::string* key) {
   for (size_t i = 0; i < values.size(); ++i) {

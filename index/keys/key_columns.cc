@@ -18,10 +18,10 @@
 namespace cairn {
 namespace {
 
-// Packed keys of several parts are put together in blocks of so many, which stay in a cache.
+// Packed keys of several parts are composed in blocks of kBlock keys, which stay in a cache.
 constexpr size_t kBlock = 1024;
 
-// The part type whose values are of this C++ type; kText also stands for bytes.
+// The part type whose values are of this C++ type; kText also means bytes.
 template <typename T>
 constexpr DataType TypeOf() {
   if constexpr (std::is_same_v<T, std::string_view>) {
@@ -196,7 +196,7 @@ absl::Status AppendStrings(const KeyCodec& codec, absl::Span<const ColumnSpan> c
     made.AppendBytes(key);
   }
   if (!keys->empty()) {
-    // Behind a copy, so that they are all appended or none.
+    // Appends to a copy, so that either all keys are appended or none.
     EncodedKeys all = *keys;
     for (size_t i = 0; i < made.size(); ++i) all.AppendBytes(made.bytes(i));
     made = std::move(all);

@@ -8,10 +8,10 @@
 namespace cairn {
 namespace {
 
-constexpr char kEscapedZero = '\xFF';  // behind a zero byte: the text holds a zero byte
-constexpr char kEnd = '\0';            // behind a zero byte: the text ends
+constexpr char kEscapedZero = '\xFF';  // after a zero byte: the text contains a zero byte
+constexpr char kEnd = '\0';            // after a zero byte: the text ends
 
-// The byte that leads a part where nulls are kept.
+// The first byte of a part if nulls are kept.
 char NullMark(NullPolicy nulls) {
   return nulls == NullPolicy::kFirst ? '\0' : '\1';
 }

@@ -44,13 +44,14 @@ constexpr bool IsFloat(DataType type) {
   return type == DataType::kF32 || type == DataType::kF64;
 }
 
-// Reads all of `text` as a number of a fixed-width type: decimal, without blanks, signs other than
-// '-', or anything behind; for floats also "nan", "inf" and "-inf". A decimal fraction is rounded
-// to the type's nearest value. InvalidArgument, with what was expected and found.
+// Parses all of `text` as a number of a fixed-width type: decimal, without blanks, signs other than
+// '-', or trailing bytes; for floats also "nan", "inf" and "-inf". A decimal fraction is rounded to
+// the type's nearest value. Errors: InvalidArgument, with the expected and the found text.
 absl::Status ParseNumber(std::string_view text, DataType type, DataValue* value);
 
-// Appends a number as ParseNumber reads it back; the shortest text that does for a float.
-// `value` holds uint64_t, int64_t or double as `type` is unsigned, signed or a float, and in range.
+// Appends a number in the notation of ParseNumber; for a float, the shortest text that parses to
+// it. `value` holds uint64_t, int64_t or double as `type` is unsigned, signed or a float, and in
+// range.
 void AppendNumber(const DataValue& value, DataType type, std::string* text);
 
 // The bits of `value` as a number of a fixed-width type, in its low FixedWidth(type) bytes:

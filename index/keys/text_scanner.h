@@ -23,10 +23,10 @@ class TextScanner {
   void GoTo(size_t offset) { at_ = offset; }
   void SkipBlanks();
 
-  // The byte that comes behind blanks, or '\0' at the end; takes nothing.
+  // The next byte after blanks, or '\0' at the end; takes nothing.
   char Peek();
   bool Take(char c, std::string_view expected);
-  // What is left, up to the first byte that does not belong; perhaps nothing.
+  // Takes the rest up to the first byte that does not belong; may be empty.
   std::string_view TakeWhile(bool (*belongs)(char));
   // A string of at most `max` bytes between single quotes, in which \' \\ and \xHH are escapes.
   bool TakeString(size_t max, std::string* value, std::string_view expected);

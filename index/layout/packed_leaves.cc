@@ -47,7 +47,7 @@ class Packer {
         }
         leaf(i, leaf_end, block | low_mask_);
         // The blocks up to the next entry's, or to the end of the key space.
-        const Key following = (block | low_mask_) + 1;  // 0 behind the last block
+        const Key following = (block | low_mask_) + 1;  // 0 after the last block
         if (leaf_end == keys_.size() ? following != 0 : BlockOf(keys_[leaf_end]) != following) {
           leaf(leaf_end, leaf_end, leaf_end == keys_.size() ? 0 : BlockOf(keys_[leaf_end]) - 1);
         }
@@ -106,7 +106,7 @@ size_t SampledLeaves(const Packer<Key>& packer, int threads) {
   return std::accumulate(leaves.begin(), leaves.end(), size_t{0});
 }
 
-// Leaves that keep all bits of a key, which are full but for the last.
+// The number of leaves that keep all bits of a key; all except the last are full.
 template <typename Key>
 size_t FewestLeaves(size_t keys) {
   constexpr size_t kEntries = LeafLayout<static_cast<int>(sizeof(Key)) * 8>::kEntries;

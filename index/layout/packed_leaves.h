@@ -26,9 +26,9 @@ namespace cairn {
 template <int kBits>
 struct LeafLayout {
   static_assert(kBits == 16 || kBits == 32 || kBits == 48 || kBits == 64 || kBits == 128);
-  // What holds a key, or at least the part of it that is kept.
+  // The type of a key, or at least of the part of it that is kept.
   using Key = std::conditional_t<kBits == 128, WideKey, uint64_t>;
-  // What holds the part of a key that is kept.
+  // The type of the part of a key that is kept.
   using Low =
       std::conditional_t<kBits == 16, uint16_t, std::conditional_t<kBits == 32, uint32_t, Key>>;
 
@@ -81,7 +81,7 @@ struct LeafWords {
   }
 
  private:
-  // Sets the 16-bit number `i` behind word `first`.
+  // Sets the 16-bit number `i` from word `first` on.
   constexpr void SetHalf(int first, int i, uint64_t value) {
     const int shift = 16 * (i % 2);
     uint32_t& word = words[first + i / 2];
@@ -89,20 +89,19 @@ struct LeafWords {
   }
 };
 
-// The entries of a run of fixed-width keys in packed leaves, in order, with the key space cut into
-// one interval a leaf: leaf i answers for the keys in (separator[i - 1], separator[i]], the last
-// one for all above. Within a block separators are SeparatorBetween.
+// The entries of a run of fixed-width keys in packed leaves, in order. The key space is divided
+// into one interval per leaf: leaf i answers for the keys in (separator[i - 1], separator[i]], the
+// last leaf for all above. Within a block, separators are SeparatorBetween.
 //
-// A leaf keeps the low bits of its keys, so it may hold only keys that agree in the high bits (a
-// block), and every key that a leaf answers for must either do so too, or find the leaf empty: a
-// stretch of blocks without entries gets an empty leaf, whose position is that of what follows. So
-// comparing low bits alone is exact, for keys that are there and for all others. A key's duplicates
-// may fill several leaves; their separators are equal, and the first of them is the one that
-// answers.
+// A leaf keeps the low bits of its keys, so it may hold only keys with equal high bits (a block).
+// Every key that a leaf answers for must have the same high bits, or the leaf must be empty: a
+// stretch of blocks without entries has an empty leaf, whose position is that of the next entry. So
+// comparing only low bits is exact, for present and absent keys. A key's duplicates may fill
+// several leaves; their separators are equal, and the first of these leaves answers.
 template <typename Key>
 struct LeafCuts {
   int bits = 0;
-  size_t leaves = 0;                  // how many, at least one
+  size_t leaves = 0;                  // number of leaves, at least one
   std::vector<size_t> leaves_before;  // of each task that fills them, and of all
   AlignedBuffer<Key> separators;      // ascending, one less than leaves
 };
@@ -135,8 +134,8 @@ template <typename Key>
 absl::StatusOr<LeafCuts<Key>> CutLeaves(absl::Span<const Key> keys, int bits, int threads);
 
 // Fills the leaves of the tasks [first_task, last_task) of LeafCuts::leaves_before into `leaves`,
-// of which the first is leaf leaves_before[first_task]; without keys there is one leaf and no task.
-// Throws std::bad_alloc.
+// whose first element is leaf leaves_before[first_task]. Without keys there is one leaf and no
+// task. Throws std::bad_alloc.
 template <typename Key>
 void FillLeaves(absl::Span<const Key> keys, absl::Span<const RowId> row_ids,
                 const LeafCuts<Key>& cuts, size_t first_task, size_t last_task, int threads,

@@ -8,8 +8,8 @@ namespace cairn {
 // How the inner nodes of a TreeLayout are blocked for memory pages.
 enum class PageBlocking : uint8_t {
   kNone,  // level order: each level's nodes one after the other
-  k4K,    // subtrees of as many whole levels as fit share a 4 KiB page
-  k2M,    // likewise, of 2 MiB
+  k4K,    // subtrees with all whole levels that fit share a 4 KiB page
+  k2M,    // the same with a page of 2 MiB
 };
 
 // The bytes of a page, 0 for kNone.
@@ -19,19 +19,19 @@ constexpr size_t PageBytes(PageBlocking page) {
                                      : 0;
 }
 
-// Where everything stands in a static search tree over a sorted column, whose 64-byte lines are the
-// leaves. Arithmetic only: no memory.
+// The positions in a static search tree over a sorted column, whose 64-byte lines are the leaves.
+// Only arithmetic: no memory.
 //
-// A node is one line too: as many children as a line has keys, and one separator less, the last
-// slot being padding. Separator s of a node is the last key of child s, so that the child to visit
-// for the lower bound of q is the number of separators below q. From the last child of the tree's
-// right edge on, separators are padding, greater than or equal to every key: every search ends in
-// a line that exists.
+// A node is also one line. It has kLineKeys children, and kLineKeys - 1 separators; the last slot
+// is padding. Separator s of a node is the last key of child s, so that the child to visit for the
+// lower bound of q is the number of separators below q. From the last child of the tree's right
+// edge on, separators are padding, greater than or equal to every key, so every search ends in an
+// existing line.
 //
 // Levels count from the root, 0. Hierarchical blocking is that of Kim et al., FAST (SIGMOD 2010),
 // section 4.2, with two deviations. A line is in key order and compared as a whole, since a SIMD
-// register holds it, or most of it. Page blocks are formed from the leaves up: the block of the
-// root is the shallow one, and no other is partly empty but the last of its level.
+// register holds it, or most of it. Page blocks are formed from the leaves up: the root's block is
+// the shallow one, and of the others only the last of a level may be partly empty.
 template <typename Key>
 class TreeLayout {
  public:
@@ -48,9 +48,9 @@ class TreeLayout {
 
   constexpr uint64_t entries() const { return entries_; }
   constexpr PageBlocking page() const { return page_; }
-  // Lines of keys, the last of which may be partly filled.
+  // Lines of keys; the last may be partly filled.
   constexpr size_t leaves() const { return (entries_ + kLineKeys - 1) / kLineKeys; }
-  // Levels of inner nodes: 0 where there is at most one leaf.
+  // Levels of inner nodes: 0 if there is at most one leaf.
   constexpr int levels() const { return levels_; }
   // Nodes of a level; requires level < levels().
   constexpr size_t nodes(int level) const { return nodes_[level]; }
@@ -61,10 +61,10 @@ class TreeLayout {
   // the arithmetic of a search is done in constants.
   template <PageBlocking kPage>
   constexpr size_t Line(int level, size_t node) const;
-  // Likewise, for a caller in no hurry.
+  // The same, for callers that are not time-critical.
   constexpr size_t Line(int level, size_t node) const;
 
-  // The entry whose key is separator `slot` of a node, or entries() where it is padding.
+  // The entry whose key is separator `slot` of a node, or entries() if it is padding.
   constexpr uint64_t SeparatorEntry(int level, size_t node, size_t slot) const {
     if (slot + 1 >= kFanOut) return entries_;
     const uint64_t child = (uint64_t{node} << kFanOutBits) + slot;

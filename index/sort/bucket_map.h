@@ -11,18 +11,18 @@
 
 namespace cairn {
 
-// Cuts the order of entries into ranges, the buckets, that hold about as many entries each whatever
-// the keys' distribution: the first digit of a radix sort, its boundaries taken from a sample.
+// Divides the order of entries into ranges, the buckets, of about equal numbers of entries for any
+// distribution of keys: the first digit of a radix sort, with boundaries from a sample.
 //
 // The range of the sample's leading() words is divided into up to kSlots slots of equal width.
-// Slots with few samples are joined to a bucket, so that for most keys a shift and a table say all.
-// A slot with many is divided by splitters, entries of the sample, and searched. Splitters compare
-// whole entries, row id included, so that even entries of one key are divided. Immutable.
+// Slots with few samples are joined to a bucket, so that for most keys a shift and a table are
+// enough. A slot with many is divided by splitters, entries of the sample, and searched. Splitters
+// compare whole entries, row id included, so that even entries of one key are divided. Immutable.
 template <typename Entry>
 class BucketMap {
  public:
-  // `sample` must be sorted; it may be empty. About `buckets` of them are made, at most twice as
-  // many and one; requires 1 <= buckets <= kMaxBuckets.
+  // `sample` must be sorted; it may be empty. Makes about `buckets` buckets, at most
+  // 2 * buckets + 1. Requires 1 <= buckets <= kMaxBuckets.
   BucketMap(absl::Span<const Entry> sample, size_t buckets);
 
   size_t buckets() const { return buckets_; }
@@ -112,7 +112,7 @@ BucketMap<Entry>::BucketMap(absl::Span<const Entry> sample, size_t buckets) : sl
     bucket += splitters + 1;
   }
   buckets_ = filled > 0 || bucket == 0 ? bucket + 1 : bucket;
-  // Slots behind the last bucket's end hold no sample, but may meet entries.
+  // Slots past the last bucket's end hold no sample, but entries may fall into them.
   for (uint16_t& slot : slots_) {
     if (slot < kDivided) slot = static_cast<uint16_t>(std::min<size_t>(slot, buckets_ - 1));
   }

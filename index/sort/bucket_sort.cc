@@ -14,15 +14,16 @@
 namespace cairn {
 namespace {
 
-// Below it, the preparations of a vectorized sort of words cost more than it saves.
+// For fewer words, the preparations of a vectorized sort cost more than it saves.
 constexpr size_t kFewWords = 32;
 
-// Pairs of words, ordered by the leading one, then by the other. So few are sorted by insertion.
+// Pairs of words, ordered by the leading one, then by the other. Up to kFewPairs are sorted by
+// insertion.
 constexpr size_t kFewPairs = 24;
 // Pairs that meet at a digit, on average, if the digits are evenly drawn: about half of it to all.
 constexpr size_t kPairsADigit = 8;
-// So many, and their copies, fit a core's own cache. Copies of more are memory that nobody has
-// counted.
+// kMaxPairsByDigits pairs and their copies fit a core's own cache. The memory budget does not
+// include copies of more.
 constexpr size_t kMaxPairsByDigits = size_t{1} << 15;
 
 // Both are a little-endian 128-bit number, the order's leading half last.
@@ -76,7 +77,7 @@ struct RangeDigit {
 // ones of these bits, moved together.
 class ScatteredDigit {
  public:
-  // Of at most `bits` of the bits set in `differing`.
+  // Uses at most `bits` of the bits set in `differing`.
   ScatteredDigit(uint64_t differing, int bits) {
     for (Stretch& stretch : stretches_) {
       if (differing == 0 || bits_ == bits) break;

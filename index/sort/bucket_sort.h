@@ -13,7 +13,7 @@ namespace cairn {
 void SortBucket(absl::Span<Entry32> entries);
 void SortBucket(absl::Span<Entry64> entries);
 
-// By the partial keys alone, those that are equal by address.
+// Sorts only by the partial keys, and entries with equal ones by address.
 void SortByPartialKey(absl::Span<BytesEntry> entries);
 
 }  // namespace cairn

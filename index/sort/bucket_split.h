@@ -36,7 +36,7 @@ inline constexpr size_t kBucketEntries = (std::is_same_v<Entry, Entry64> ? size_
                                                                          : size_t{512} << 10) /
                                          sizeof(Entry);
 
-// Whether so many entries gain from being split at all.
+// Whether splitting `entries` entries pays.
 template <typename Entry>
 constexpr bool WorthSplitting(size_t entries) {
   return entries >= 2 * kBucketEntries<Entry>;
@@ -44,11 +44,11 @@ constexpr bool WorthSplitting(size_t entries) {
 
 // The first pass of a sort: distributes the entries of `source` to buckets, in parallel and keeping
 // the order of equal entries. A Source has
-//   size_t size() const                    all entries
-//   std::vector<Entry> Sample(size_t n)    about n entries, drawn evenly; called first
-//   size_t slices() const                  how many parts it has for threads to take
-//   void ForEach(size_t slice, f)          calls f(entry) for all of a slice, always the same
-//   void Drain(size_t slice, f)            likewise, a last time: may free what it has passed
+//   size_t size() const                    number of entries;
+//   std::vector<Entry> Sample(size_t n)    about n entries, drawn evenly; called first;
+//   size_t slices() const                  the number of parts, each taken by one thread;
+//   void ForEach(size_t slice, f)          calls f(entry) for all of a slice, repeatably;
+//   void Drain(size_t slice, f)            the same, for the last time: may free passed entries
 template <typename Entry, typename Source>
 Buckets<Entry> SplitIntoBuckets(Source* source, int threads) {
   constexpr size_t kSamplesPerBucket = 32;

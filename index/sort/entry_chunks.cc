@@ -9,8 +9,8 @@
 namespace cairn {
 namespace {
 
-// Maps `bytes`, a multiple of kLargeBytes, at an address that is one too: what is mapped before and
-// behind it to find one is given back.
+// Maps `bytes`, a multiple of kLargeBytes, at an address that is also one. Pages mapped before and
+// after it for the alignment are unmapped again.
 char* MapPages(size_t bytes) {
   constexpr size_t kAlignment = ChunkMemory::kLargeBytes;
   const size_t mapped = bytes + kAlignment;

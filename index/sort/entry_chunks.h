@@ -42,11 +42,11 @@ class ChunkMemory {
   size_t bytes_ = 0;
 };
 
-// The size in bytes of the chunk behind `chunks` others: few for the first ones, as an index of a
-// small database has many short lists, then kLargeBytes.
+// The size in bytes of the chunk after `chunks` others: small for the first ones, since an index of
+// a small database has many short lists, then kLargeBytes.
 size_t NextChunkBytes(size_t chunks);
 
-// Keys of fixed width with their row ids, in two columns a chunk.
+// Keys of fixed width with their row ids, in two columns per chunk.
 template <typename Key>
 class ColumnChunks {
  public:
@@ -62,7 +62,7 @@ class ColumnChunks {
   bool full() const { return chunks_.empty() || chunks_.back().size == chunks_.back().capacity; }
   // Returns the new chunk's bytes.
   size_t AddChunk();
-  // Adds as many of the first entries as there is room for, and returns how many these are.
+  // Adds the first entries while there is room, and returns their number.
   size_t Add(absl::Span<const Key> keys, absl::Span<const RowId> row_ids) {
     Chunk& chunk = chunks_.back();
     const size_t count = std::min(keys.size(), chunk.capacity - chunk.size);
@@ -78,13 +78,13 @@ class ColumnChunks {
   std::vector<Chunk> chunks_;
 };
 
-// Keys of bytes: KeyRecords, one behind the other.
+// Byte-string keys: contiguous KeyRecords.
 class RecordChunks {
  public:
   struct Chunk {
     ChunkMemory memory;
     size_t size = 0;      // bytes of records
-    size_t capacity = 0;  // bytes; behind it is a KeyRecord's slack
+    size_t capacity = 0;  // bytes; followed by a KeyRecord's slack
     size_t entries = 0;
     std::vector<uint32_t> marks;  // offsets of some records, evenly drawn
   };
@@ -108,7 +108,7 @@ class RecordChunks {
   std::vector<Chunk>& chunks() { return chunks_; }
 
  private:
-  // A record is marked about every so many bytes.
+  // The distance of marked records, about, in bytes.
   static constexpr size_t kMarkBytes = size_t{32} << 10;
 
   std::vector<Chunk> chunks_;

@@ -19,14 +19,14 @@ namespace cairn {
 // n words; the stack does not grow with the length of keys.
 void SortRecords(absl::Span<BytesEntry> entries, size_t depth);
 
-// How many bytes the keys of `entries`, from `depth` on, have in common; at least one entry.
+// The length of the common prefix of the keys of `entries` from `depth` on; requires an entry.
 size_t CommonPrefix(absl::Span<const BytesEntry> entries, size_t depth);
 
-// Gives entries whose keys are equal before `depth`, at least one, the partial keys behind all that
-// they have in common from there, whose depth it returns.
+// Sets the partial keys of entries whose keys are equal before `depth`: they start after the keys'
+// common prefix. Returns their depth. Requires an entry.
 size_t TakePartialKeys(absl::Span<BytesEntry> entries, size_t depth);
 
-// The partial key of `key` at the depth of `prefix`'s size, marked where it has another prefix.
+// The partial key of `key` at the depth of `prefix`'s size, marked if it has another prefix.
 uint64_t PartialKeyBehind(std::string_view prefix, std::string_view key);
 
 }  // namespace cairn

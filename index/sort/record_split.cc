@@ -21,8 +21,8 @@ constexpr size_t kMinBucketEntries = 256;
 
 constexpr size_t kSamplesPerBucket = 16;
 
-// Samples are copied, so no more of a key than this. Keys that differ only behind it may share a
-// bucket.
+// The largest part of a key in a sample, since samples are copied. Keys that differ only after it
+// may share a bucket.
 constexpr size_t kLongestSample = 4096;
 
 size_t WantedBuckets(size_t bytes, size_t entries) {

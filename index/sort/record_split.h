@@ -17,15 +17,15 @@ namespace cairn {
 
 // The first pass of sorting keys of bytes that lie in chunks: moves the records themselves to
 // buckets, so that a bucket's keys are together in a core's cache when they are compared. The
-// buckets' order is that of their keys; inside of one, records are in no order. Chunks are freed as
-// they are passed, so that no more than one copy of the keys is in memory, and a bit. After the
+// buckets' order is that of their keys; inside one, records are unordered. Chunks are freed as
+// they are passed, so that memory holds little more than one copy of the keys. After the
 // constructor, buckets may be used by different threads.
 class RecordSplit {
  public:
   using Chunk = RecordChunks::Chunk;
 
-  // Splits on up to `threads` threads, adding to row ids what belongs to their chunk. What comes of
-  // it is incomplete if `stop` says so.
+  // Splits on up to `threads` threads, and adds each chunk's offset to its row ids. The result is
+  // incomplete if `stop` is set.
   RecordSplit(std::vector<ChunkOf<Chunk>> chunks, int threads, StopFlag* stop);
   RecordSplit(const RecordSplit&) = delete;
   RecordSplit& operator=(const RecordSplit&) = delete;

@@ -5,14 +5,14 @@
 
 namespace cairn {
 
-// Sorts entries by (key, row id), on up to `threads` threads of which the caller's is one. Exact
-// duplicates are kept. What takes more than one thread takes memory for as many entries again; a
-// thread alone takes 512 KiB, which it keeps. Throws std::bad_alloc, and may leave entries twice,
-// and others out, then.
+// Sorts entries by (key, row id) on up to `threads` threads, including the caller's. Exact
+// duplicates are kept. Several threads need memory for a second copy of the entries; one thread
+// needs 512 KiB, which it keeps. Throws std::bad_alloc; then some entries may be duplicated and
+// others missing.
 //
-// Entries are split into buckets of keys (bucket_split.h), each then sorted in cache: of numbers by
-// digits or by Highway's vectorized quicksort (bucket_sort.h), of bytes by partial keys
-// (record_sort.h). The split samples the keys, and compares row ids where keys repeat, so that no
+// Entries are split into buckets of keys (bucket_split.h), each then sorted in cache: numbers by
+// digits or by Highway's vectorized quicksort (bucket_sort.h), byte strings by partial keys
+// (record_sort.h). The split samples the keys, and compares row ids if keys repeat, so that no
 // distribution overloads a bucket.
 void SortEntries(absl::Span<Entry32> entries, int threads);
 void SortEntries(absl::Span<Entry64> entries, int threads);

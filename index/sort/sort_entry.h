@@ -22,7 +22,7 @@ struct Entry32 {
   static Entry32 Make(uint32_t key, RowId row_id) { return {uint64_t{key} << 32 | row_id}; }
   uint32_t key() const { return static_cast<uint32_t>(word >> 32); }
   RowId row_id() const { return static_cast<RowId>(word); }
-  // What a key-range split looks at: ascends with the entry.
+  // The word that a key-range split uses; ascends with the entry.
   uint64_t leading() const { return word; }
 };
 inline bool operator<(Entry32 a, Entry32 b) {
@@ -45,12 +45,12 @@ inline bool operator<(const Entry64& a, const Entry64& b) {
   return a.high < b.high || (a.high == b.high && a.low < b.low);
 }
 
-// A key of bytes and its row id as they lie in memory, one behind the other and unaligned: row id,
-// length, bytes. The key's memory must go on for kRecordSlack bytes, so that words can be loaded.
+// A byte-string key and its row id in memory, contiguous and unaligned: row id, length, bytes.
+// kSlack more bytes must be readable after the key, so that words can be loaded.
 class KeyRecord {
  public:
   static constexpr size_t kHeaderBytes = sizeof(RowId) + sizeof(uint32_t);
-  static constexpr size_t kSlack = 8;  // bytes that may be read behind the last record
+  static constexpr size_t kSlack = 8;  // bytes that may be read after the last record
 
   static size_t Bytes(size_t key_bytes) { return kHeaderBytes + key_bytes; }
   // Writes a record of Bytes(key.size()) bytes; requires a key of less than 4 GiB.
@@ -74,10 +74,10 @@ class KeyRecord {
   }
 };
 
-// A partial key: the kPartialKeyBytes bytes of a key from some depth on, zeros behind its end, and
-// below them a marker: 1 + how many bytes the key has left there, at most kPartialKeyBytes + 1. So
-// partial keys of one depth have the order of the keys, and where they are equal, either the keys
-// go on (marker kGoesOn) or they are equal.
+// A partial key: the kPartialKeyBytes bytes of a key from some depth on, padded with zeros. The low
+// byte is a marker: 1 + the number of the key's remaining bytes, at most kPartialKeyBytes + 1. So
+// partial keys of one depth have the order of the keys. If they are equal, the keys either continue
+// (marker kGoesOn) or are equal.
 inline constexpr size_t kPartialKeyBytes = 7;
 inline constexpr uint64_t kGoesOn = kPartialKeyBytes + 2;
 
@@ -85,7 +85,7 @@ inline constexpr uint64_t kGoesOn = kPartialKeyBytes + 2;
 inline constexpr uint64_t kBelowDepth = 0;           // less than every key that shares them
 inline constexpr uint64_t kAboveDepth = UINT64_MAX;  // greater
 
-// Requires depth <= key.size(), and the slack of a KeyRecord behind the key.
+// Requires depth <= key.size(), and the slack of a KeyRecord after the key.
 inline uint64_t PartialKey(std::string_view key, size_t depth) {
   uint64_t word;
   std::memcpy(&word, key.data() + depth, sizeof word);

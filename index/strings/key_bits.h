@@ -9,13 +9,13 @@
 
 namespace cairn {
 
-// Bits of a key are numbered from 0, the most significant one of its first byte; all bits behind
-// its end are 0. So "a" and "a\0" have the same bits, and what tells them apart has to be their
-// length. Where the bits of two keys differ, the first bit that does orders them.
+// Bits of a key are numbered from 0, the most significant one of its first byte; all bits past
+// its end are 0. So "a" and "a\0" have the same bits, and only their lengths distinguish them. If
+// the bits of two keys differ, the first different bit orders them.
 inline constexpr uint64_t kNoBit = UINT64_MAX;
 
-// The first bit that differs between two keys that share their first `known` bytes at least; kNoBit
-// where all bits are the same.
+// The first bit that differs between two keys that share at least their first `known` bytes; kNoBit
+// if all bits are the same.
 inline uint64_t FirstDifferentBit(std::string_view a, std::string_view b, size_t known = 0) {
   const std::string_view longer = a.size() < b.size() ? b : a;
   const size_t shorter = std::min(a.size(), b.size());

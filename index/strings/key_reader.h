@@ -18,7 +18,7 @@ class KeyReader {
   // Reads the offsets.
   explicit KeyReader(const BytesColumn& keys) : keys_(keys), length_(CommonLength(keys)) {}
 
-  // Of each key, if all are of one length.
+  // The length of each key, if all have the same.
   const std::optional<uint64_t>& length() const { return length_; }
 
   uint64_t Offset(size_t position) const {

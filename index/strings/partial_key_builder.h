@@ -14,22 +14,21 @@
 
 namespace cairn {
 
-// How trees of partial keys are built, whatever their nodes are like: those of the CPU are two
-// cache lines wide, those of the GPU half of one.
+// Builds trees of partial keys for any shape of nodes: those of the CPU are two cache lines wide,
+// those of the GPU half of one.
 //
-// From the top: a node's range is cut at the bits at which its keys differ first, the largest piece
-// next, for as long as the node has slots and can look at the bits; then neighbouring pieces that
-// fit one child are joined. So children, leaves above all, are well filled although the trie is not
-// balanced. What the joined pieces were cut by is cut again in the child, whose own trie is that of
-// its range.
+// From the top: a node's range is cut at the first bits in which its keys differ, each time the
+// largest piece, while the node has free slots and can use the bits. Then adjacent pieces that fit
+// one child are joined. So children, and leaves in particular, are well filled although the trie is
+// not balanced. The child cuts joined pieces again, since its own trie is that of its range.
 //
-// Keys of a leaf that its partial keys do not tell apart, be it that they are equal or that they
-// differ in too many or too distant bits, are *ties*. A part of the tree that would take more than
-// Shape::kMaxBytesPerKey, or be deeper than kMaxLevels, becomes a leaf whose keys are all tied,
-// so that no set of keys makes the tree large, or slower than binary search by much. Of keys out of
-// order the tree's answers mean nothing, but are numbers of keys.
+// Keys of a leaf are *ties* if its partial keys do not distinguish them: they are equal, or differ
+// in too many or too distant bits. A part of the tree that would need more than
+// Shape::kMaxBytesPerKey, or be deeper than kMaxLevels, becomes a leaf whose keys are all tied. So
+// no set of keys makes the tree large, or much slower than binary search. If keys are out of order,
+// the tree's answers are meaningless, but still numbers of keys.
 
-// A node, before it is packed as its Shape says.
+// A node, before its Shape packs it.
 template <typename Shape>
 struct PlannedNode {
   typename Shape::Bits bits = Shape::NodeBits();
@@ -42,18 +41,19 @@ struct PlannedNode {
   PlannedNode() { std::fill(std::begin(slots) + 1, std::end(slots), kTied); }
 };
 
-// Besides what PartialKeyTrie reads of it, a Shape has
-//   Node                  what PlannedNodes are packed as, by Pack(planned)
-//   Rebase(&node, by)     adds to the base of a node that is none of a leaf
-//   RootBits(most)        an empty set for at most so many bits
-//   kLowestInner          keys in the range of the lowest inner nodes, few enough that slots
-//   suffice
-//                         to cut it into pieces that pack well into leaves,
-//   kInnerFanOut          and how many times more in those one level above
-//   kLargestLowestInner   a larger range goes without a level if its leaves come out with
-//   kWellFilled           so many keys on average
-//   kMaxBytesPerKey      of a part of the tree
-//   kMaxRootBits, kKeysPerRootElement   the root table has at most one element for so many keys
+// In addition to the members that PartialKeyTrie uses, a Shape has
+//   Node                  the packed form of a PlannedNode, made by Pack(planned);
+//   Rebase(&node, by)     adds to the base of a node that is not a leaf;
+//   RootBits(most)        an empty set for at most `most` bits;
+//   kLowestInner          keys in the range of the lowest inner nodes: few enough that the slots
+//   can
+//                         cut it into pieces that pack well into leaves;
+//   kInnerFanOut          the factor by which the ranges of the level above are larger;
+//   kLargestLowestInner   a range of up to this many keys is also a lowest inner node, if its
+//   kWellFilled           leaves hold this many keys on average;
+//   kMaxBytesPerKey       of a part of the tree;
+//   kMaxRootBits, kKeysPerRootElement   the root table has at most 2^kMaxRootBits elements, and at
+//                         most one per kKeysPerRootElement keys
 template <typename Shape>
 class PartialKeyBuilder {
  public:
@@ -66,14 +66,14 @@ class PartialKeyBuilder {
     AlignedBuffer<Node> nodes;
   };
 
-  // Builds the tree over keys[0] to keys[size - 1], of which there must be some, on up to `threads`
-  // threads. The result does not depend on their number. Takes about nine bytes a key of memory
-  // meanwhile. Throws std::bad_alloc.
+  // Builds the tree over keys[0] to keys[size - 1], at least one, on up to `threads` threads.
+  // The result does not depend on their number. Temporarily uses about nine bytes of memory per
+  // key. Throws std::bad_alloc.
   template <typename Keys>
   static Tree Build(const Keys& keys, size_t size, int threads) {
     return Build(PartialKeyTrie(keys, size, threads), size, threads);
   }
-  // At most so many bits has the root of a tree over so many keys.
+  // The largest number of bits of the root of a tree over `keys` keys.
   static size_t RootBits(size_t keys) {
     size_t bits = 0;
     while (bits < Shape::kMaxRootBits && (Shape::kKeysPerRootElement << (bits + 1)) <= keys) {
@@ -104,13 +104,13 @@ class PartialKeyBuilder {
   static Tree Build(const PartialKeyTrie& trie, size_t size, int threads);
 };
 
-// Subtrees, one behind the other, in nodes of their own.
+// Consecutive subtrees in their own nodes.
 template <typename Shape>
 class PartialKeyBuilder<Shape>::Subtree {
  public:
   explicit Subtree(const PartialKeyTrie& trie) : trie_(trie) {}
 
-  // Makes nodes for the ranges, one behind the other at the front, and for all below them.
+  // Makes nodes for the ranges, contiguous at the front, and for all below them.
   void Build(absl::Span<const Range> ranges) { BuildChildren(ranges, 1); }
   const std::vector<Node>& nodes() const { return nodes_; }
 
@@ -237,8 +237,8 @@ struct PartialKeyBuilder<Shape>::RootPieces {
   std::vector<uint32_t> nodes;
 
   // Fills the part of the table whose elements share all bits above `place`, where pieces
-  // [first, last) qualify: those with the bit at `place` are behind those without. Ends for any
-  // sparse keys: those of keys out of order may be the same, or none without the bit.
+  // [first, last) qualify: those with the bit at `place` are after those without. Terminates for
+  // any sparse keys: those of unordered keys may be the same, or all have the bit.
   void FillTable(size_t first, size_t last, uint32_t place, absl::Span<uint32_t> table) const {
     if (last - first <= 1 || place == 0) {
       std::fill(table.begin(), table.end(), nodes[first]);

@@ -15,13 +15,13 @@
 
 namespace cairn {
 
-// The blind trie of ordered keys, as what a tree of partial keys is built from: the bit in which
-// each key differs first from the one before. The least of these bits in a range is where the trie
-// of the range's keys branches first. Immutable; thread-safe.
+// The blind trie of ordered keys, from which a tree of partial keys is built: the first bit in
+// which each key differs from its predecessor. The trie of a range's keys branches first at the
+// smallest of these bits. Immutable; thread-safe.
 //
-// What nodes are like is a Shape's: `Bits`, a set of bits that grows by Add(bit) for as long as a
-// node can look at them, `NodeBits()`, an empty one, and `kSlots`, the pieces that a node tells
-// apart (partial_key_builder.h).
+// A Shape defines the nodes: `Bits`, a set of bits that grows by Add(bit) while a node can use
+// them, `NodeBits()`, an empty set, and `kSlots`, the number of pieces of a node
+// (partial_key_builder.h).
 class PartialKeyTrie {
  public:
   // A range of keys.
@@ -36,7 +36,7 @@ class PartialKeyTrie {
   struct Division {
     Bits bits;
     std::vector<size_t> pieces;    // where each starts
-    std::vector<size_t> children;  // likewise; some of `pieces`
+    std::vector<size_t> children;  // where each starts; some of `pieces`
     size_t largest_child = 0;      // its keys
   };
   // The difference of keys whose bits are the same, or differ too far out to count.

@@ -15,13 +15,13 @@ namespace {
 
 constexpr size_t kPilots = 256;
 constexpr size_t kHashesAPart = 10240;  // on average: 2.5 a bucket
-// By so many standard deviations chance does not depart from the average.
+// Random deviations from the average stay below this number of standard deviations.
 constexpr double kDeviations = 17;
 constexpr size_t kMaxInPart = 12000;  // as of parts of kHashesAPart on average
-// Of the slots: the fuller, the more often buckets take others' slots.
+// The used part of the slots: the larger, the more often buckets use slots of others.
 constexpr double kLoad = 0.87;
 constexpr double kMaxLoad = 0.95;  // of the fullest part
-// Larger buckets come of equal hashes, or of hashes that are far from random.
+// Larger buckets result from equal hashes, or from hashes that are far from random.
 constexpr size_t kMaxInBucket = 64;
 // Buckets that are placed, again and again, for each that there is, before it is given up.
 constexpr size_t kMaxPlaced = 100;
@@ -136,7 +136,7 @@ size_t PilotTable::SlotsFor(size_t hashes) {
 }
 
 uint64_t PilotTable::MostBytesFor(size_t hashes) {
-  // All parts have as many slots as the average or the fullest one needs.
+  // All parts have the number of slots that the average or the fullest one needs.
   const double most = std::max(kHashesAPart / kLoad, kMaxInPart / kMaxLoad);
   return PartsFor(hashes) * (kBucketsAPart + (static_cast<uint64_t>(most) + 1) * sizeof(uint32_t));
 }

@@ -15,8 +15,8 @@ inline uint64_t LoadBigEndian(const char* p) {
   return __builtin_bswap64(word);  // x86-64 and AArch64 are little-endian
 }
 
-// The first eight bytes of `s`, as by LoadBigEndian; zeros stand in for bytes that it lacks. If
-// SliceOf(a) < SliceOf(b), then a < b; if they are equal, nothing follows.
+// The first eight bytes of `s`, as by LoadBigEndian; missing bytes are zeros. If SliceOf(a) <
+// SliceOf(b), then a < b; if they are equal, the order is undetermined.
 inline uint64_t SliceOf(std::string_view s) {
   if (s.size() >= 8) return LoadBigEndian(s.data());
   char padded[8] = {};

@@ -31,7 +31,7 @@ absl::Status StatusOf(cairn_error* error) {
   return status;
 }
 
-// Keys of two parts, of which some are null: encoded, not shown where they are.
+// Composite keys of two parts, some of them null, as Arrow arrays.
 class CApiFixture {
  public:
   CApiFixture() {

@@ -72,9 +72,9 @@ Owner OwnerOf(const void* address) {
   return Owner::kExecutable;
 }
 
-// Whether this executable's code asks for memory: it is met before RocksDB's and Abseil's on the
-// way up from `caller`, which called operator new. What no name tells is the executable's own if
-// nobody else is met.
+// Whether this executable's code requested the memory: its frame is nearer to `caller`, which
+// called operator new, than any frame of RocksDB or Abseil. Frames without a known name count as
+// the executable's if no frame of such a library is found.
 bool AskedByExecutable(const void* caller) {
   void* frames[64];
   const int depth = backtrace(frames, 64);

@@ -1,6 +1,6 @@
-// Allocations of a live database's calls fail in turn, and those of its threads beside: the call
-// copes without it or says that memory ran out, no exception leaves, and the indexes agree with
-// their database afterwards, by themselves.
+// Allocations of a live database's calls and of its threads fail one after the other. The call
+// succeeds or reports that memory ran out, no exception escapes, and the indexes agree with their
+// database afterwards without intervention.
 #include <boost/test/unit_test.hpp>
 #include <functional>
 #include <memory>
@@ -226,7 +226,7 @@ BOOST_AUTO_TEST_CASE(a_write_to_a_unique_index_is_made_or_refused) {
         [&] {
           CheckBoth();
           RequireOk(db->Put({}, key, value));
-          // Nobody else gets its key, now as before.
+          // No other row can take its key, during and after the failure.
           BOOST_TEST(db->Put({}, "another", value).IsInvalidArgument());
           CheckBoth();
         },

@@ -131,7 +131,7 @@ BOOST_AUTO_TEST_CASE(queries_answer_right_or_not_at_all) {
   BOOST_CHECK(matches.row_ids == everything.row_ids);
 }
 
-// By key range, and two sources of the same rows.
+// An index sharded by key range, and one over two sources of the same rows.
 BOOST_AUTO_TEST_CASE(aggregates_and_predicates_answer_right_or_not_at_all) {
   const std::string with = ",include(text=value:text)";
   std::vector<std::shared_ptr<SecondaryIndex>> opened;
@@ -189,7 +189,7 @@ BOOST_AUTO_TEST_CASE(aggregates_and_predicates_answer_right_or_not_at_all) {
       };
       absl::Status status;
       const SecondaryIndex& index = *opened[first];
-      // What is kept between queries is of no use to one that opens anew.
+      // A newly opened index has no state that earlier queries cached.
       each(
           [&] {
             const auto anew = SecondaryIndex::Open(path, OpeningShards());

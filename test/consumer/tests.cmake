@@ -1,5 +1,5 @@
-# Outside projects that find the installed package: test/consumer, which compiles every header by itself, and the
-# examples, each of which is run; a program that finds it by pkg-config. And how much a program includes with a header.
+# Outside projects that find the installed package: test/consumer, which compiles every header by itself; the examples, which
+# are also run; a program that finds it with pkg-config. Also the size of the includes of each header.
 set(prefix ${PROJECT_BINARY_DIR}/consumer/prefix)
 set(build_outside -DPREFIX=${prefix} -DROCKSDB=${RocksDB_DIR} -DCOMPILER=${CMAKE_CXX_COMPILER})
 if(CCACHE_PROGRAM)

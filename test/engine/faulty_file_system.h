@@ -11,8 +11,8 @@
 
 namespace cairn {
 
-// RocksDB's local file system, of which an operation fails that a test names by its number: so
-// that one operation after the other can be made to. Thread-safe.
+// RocksDB's local file system with injected failures. A test sets the number of the operation that
+// fails, so that it can fail each operation in turn. Thread-safe.
 class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
  public:
   using IOStatus = rocksdb::IOStatus;
@@ -21,7 +21,7 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
   using Debug = rocksdb::IODebugContext;
 
   enum class Fault {
-    kWriteError,  // whatever changes something fails: create, write, sync, rename, link, remove …
+    kWriteError,  // operations that change something: create, write, sync, rename, link, remove …
     kNoSpace,     // what takes space fails: create, write, link, make a directory
     kReadError,   // what looks at something fails: open, read, list, ask for sizes
   };

@@ -60,7 +60,7 @@ class IndexedDatabase {
   std::string path() const { return directory_ / "db"; }
   std::string Beside(const std::string& name) const { return directory_ / name; }
   IndexedDBOptions& options() { return options_; }                  // of the next Open
-  rocksdb::Options& rocksdb_options() { return rocksdb_options_; }  // likewise
+  rocksdb::Options& rocksdb_options() { return rocksdb_options_; }  // of the next Open
   IndexedDB* operator->() { return db_.get(); }
   IndexedDB* get() { return db_.get(); }
   rocksdb::ColumnFamilyHandle* family(size_t i) { return families_[i]; }
@@ -123,7 +123,7 @@ inline std::string RowsOf(IndexedDB* db, const std::string& name, std::string_vi
   return RowsOf(*pinned, key);
 }
 
-// That an index has what a full scan of the database, in which nobody writes, has.
+// Checks that an index has the result of a full scan of the database, which must not change.
 inline void CheckAgainstDatabase(IndexedDB* db, const std::string& name,
                                  rocksdb::ColumnFamilyHandle* family) {
   const auto pinned = RequireOk(db->Pin(name));

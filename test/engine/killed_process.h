@@ -19,16 +19,17 @@
 
 namespace cairn {
 
-// What a process that is to be killed says of itself, in so many bytes that a pipe takes them whole
-// or not at all. What the numbers mean is the test's own.
+// A message from the killed process. It is small enough for a pipe to transfer it whole or not at
+// all. Each test defines the meaning of the numbers.
 struct Message {
   uint32_t kind = 0;
   uint32_t number = 0;
 };
 
-// Another process of this test program, which runs one test case of it: one that does nothing
-// without the variables that this one gives it. It is a program started anew, not a fork that goes
-// on: this one may have threads by then, of RocksDB at least, which a fork would lack.
+// Another process of this test program, which runs one of its test cases. The test case must do
+// nothing without the environment variables passed here. The process executes the program again
+// instead of continuing after a fork, since threads of this process, such as RocksDB's, would be
+// missing there.
 class KilledProcess {
  public:
   // `test` is "suite/case". The variables are added to its environment.
@@ -48,7 +49,7 @@ class KilledProcess {
     process_ = fork();
     BOOST_REQUIRE(process_ >= 0);
     if (process_ == 0) {
-      // Nothing here that takes a lock.
+      // No call here may take a lock.
       fcntl(ends[1], F_SETFD, 0);
       execve("/proc/self/exe", argv.data(), envp.data());
       _exit(126);
@@ -62,7 +63,7 @@ class KilledProcess {
   KilledProcess(const KilledProcess&) = delete;
   KilledProcess& operator=(const KilledProcess&) = delete;
 
-  // Its next message; none by `deadline`, or once it has ended and all have been read.
+  // The next message; nullopt at `deadline`, or after the process has ended and all are read.
   std::optional<Message> Next(absl::Time deadline) {
     pollfd ready = {out_, POLLIN, 0};
     const int64_t wait = absl::ToInt64Milliseconds(deadline - absl::Now());
@@ -74,7 +75,7 @@ class KilledProcess {
     return message;
   }
 
-  // Kills it. False where it had ended by itself. What it had said by then is left to be read.
+  // Kills the process. Returns false if it had already ended. Its messages can still be read.
   bool Kill() {
     kill(process_, SIGKILL);
     int status = 0;
@@ -83,7 +84,7 @@ class KilledProcess {
     return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
   }
 
-  // Waits until it has ended by itself: with this code, or none where a signal ended it.
+  // Waits until the process ends. Returns its exit code, or nullopt if a signal ended it.
   std::optional<int> ExitCode() {
     int status = 0;
     BOOST_REQUIRE(waitpid(process_, &status, 0) == process_);
@@ -92,7 +93,7 @@ class KilledProcess {
     return WEXITSTATUS(status);
   }
 
-  // In the other process. It ends where nobody listens any more.
+  // Sends a message from the other process, which ends if the pipe has no reader.
   static void Say(uint32_t kind, uint32_t number) {
     static const int pipe = std::atoi(std::getenv(kPipe));
     const Message message = {kind, number};

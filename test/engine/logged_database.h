@@ -22,7 +22,7 @@
 
 namespace cairn {
 
-// Puts operands behind the value, with commas; keeps the last 40 bytes.
+// Appends operands to the value, separated by commas; keeps the last 40 bytes.
 class AppendOperator final : public rocksdb::AssociativeMergeOperator {
  public:
   bool Merge(const rocksdb::Slice& /*key*/, const rocksdb::Slice* value,
@@ -121,7 +121,7 @@ class LoggedDatabase {
   }
   SequenceNumber sequence() { return db_->GetLatestSequenceNumber(); }
 
-  // What the rows are now. The snapshot of the last call is held: rows are looked up under it.
+  // The current rows. Holds a snapshot until the next call, for lookups of rows.
   Point Now() {
     ReleaseSnapshot();
     snapshot_ = db_->GetSnapshot();
@@ -134,7 +134,7 @@ class LoggedDatabase {
     return point;
   }
 
-  // What an UpdateLog gives, applied to `rows` slice by slice, settled or one change after another.
+  // Applies an UpdateLog to `rows` slice by slice, either settled or change by change.
   // `until` must be the last Now().
   absl::Status Apply(UpdateLog* log, size_t slice_bytes, bool settle, std::vector<TextRows>* rows) {
     std::vector<RowChanges> changes(families_.size());

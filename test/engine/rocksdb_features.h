@@ -13,12 +13,12 @@
 #include "rocksdb/utilities/write_batch_with_index.h"
 #include "rocksdb/write_batch.h"
 
-// Ways to change rows that only some versions of RocksDB have: NotSupported where this one has not.
+// Changes of rows that only some versions of RocksDB support; otherwise NotSupported.
 
 namespace cairn {
 
-// Allows file deletions, whoever else has disabled them, where a version has that; else ends one
-// DisableFileDeletions.
+// Allows file deletions, regardless of how often they were disabled. From RocksDB 9.0 on, this only
+// reverts one DisableFileDeletions.
 inline rocksdb::Status ForceFileDeletions(rocksdb::DB* db) {
 #if CAIRN_ROCKSDB_FROM(9, 0)
   return db->EnableFileDeletions();

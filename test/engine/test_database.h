@@ -23,7 +23,7 @@ class TestDatabase {
   }
 
   std::string path() const { return directory_ / "db"; }
-  // The path of `name` beside the database.
+  // The path of `name` next to the database.
   std::string Beside(const std::string& name) const { return directory_ / name; }
   rocksdb::DB* db() { return db_.get(); }
 

@@ -1,5 +1,5 @@
-// What shards have for aggregates: bytes behind the right question either are refused, or are
-// results that encode and decode to themselves and can be put together.
+// Partial aggregates of shards: bytes for a valid question are either rejected, or are results that
+// encode and decode to themselves and can be combined.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -17,7 +17,7 @@ void ParseAndFormat(std::string_view text) {
   if (!records.ok()) return;
   const auto again = FormatCalibration(*records);
   if (!again.ok() || *again != text) std::abort();
-  // What a router makes of it: times that are times.
+  // A router's cost models from the file must predict valid times.
   for (const CalibrationRecord& record : *records) {
     for (const CostCurves& curves : record.routes) {
       const CostModel model(curves);

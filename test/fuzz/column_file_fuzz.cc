@@ -26,7 +26,7 @@ void ReadColumn(const ColumnTable& table, size_t column, VerifyLevel level) {
   const absl::Status status = table.Read(column, 0, rows, &read);
   const absl::Status other = table.Gather(column, row_ids, &gathered);
   Require(status.ok() ? other.ok() : absl::IsDataLoss(status));
-  // What has been read in full holds no more surprises.
+  // After a full verification, reads cannot fail.
   Require(level == VerifyLevel::kMetadata || status.ok());
   if (!status.ok()) return;
   Require(read.size() == rows && gathered.size() == rows);

@@ -30,7 +30,7 @@ SortedRun EmptyRun(PhysicalType kind) {
   return *SortedRun::FromSorted(absl::Span<const std::string_view>(), {});
 }
 
-// Reads all, so many rows at a time, and applies it to an index without a row.
+// Reads the whole file, `rows_at_a_time` rows at a time, and applies it to an index without rows.
 std::shared_ptr<const Delta> Apply(const DeltaFile& file, size_t rows_at_a_time) {
   const auto writer = DeltaWriter::Create(EmptyRun(file.properties.kind()), RowTable());
   Require(writer.ok());

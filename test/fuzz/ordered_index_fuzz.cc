@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kMaxEntries = 20000;
 
-// Reads numbers from bytes; zeros behind their end.
+// Reads numbers from bytes; zeros past their end.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : bytes_(bytes) {}
@@ -61,8 +61,8 @@ std::vector<Key> Numbers(Reader reader) {
   return keys;
 }
 
-// Steps of: how much of the key before is kept, bytes behind it, how often it is said, and whether
-// a counter follows.
+// Each step reads: the length of the previous key's prefix to keep, the bytes after it, the number
+// of repetitions, and whether a counter follows.
 std::vector<std::string> Strings(Reader reader) {
   std::vector<std::string> keys;
   std::string key;

@@ -1,5 +1,5 @@
-// Predicates' text: whatever is accepted reads back from what it is written as, but for the
-// parentheses that writing adds.
+// Text of predicates: every accepted predicate parses again from its written form, with the same
+// meaning except for added parentheses.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

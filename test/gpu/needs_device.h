@@ -10,8 +10,8 @@
 
 namespace cairn::gpu {
 
-// A suite's fixture, for suites that need a device. No case may leave a CUDA error behind, which
-// later ones would meet, unless the device is lost.
+// The fixture of suites that need a device. No case may leave a CUDA error, which would affect
+// later cases, unless the device is lost.
 struct NeedsDevice : SkippedWithoutDevice {
   ~NeedsDevice() {
     const absl::Status left =

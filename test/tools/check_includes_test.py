@@ -33,7 +33,7 @@ def run(root):
     return done.returncode, done.stdout + done.stderr
 
 
-# What is said of the tree above once `changes` (FILE: contents) are made in it.
+# The findings for the tree above with `changes` (FILE: contents).
 def check(changes, rules=RULES):
     with tempfile.TemporaryDirectory() as root:
         for name, text in {**TREE, **changes, "tools/include-rules": rules}.items():

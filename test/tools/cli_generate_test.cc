@@ -96,7 +96,7 @@ BOOST_AUTO_TEST_CASE(the_manual_page_formats_without_a_warning) {
   if (Has("mandoc")) Shell("mandoc -T lint -W error " + directory / "cairn.1");
 }
 
-// What bash would offer for the last of `words`.
+// The words that bash would offer to complete the last of `words`.
 Words Complete(const std::string& script, const Words& words, const std::string& directory) {
   std::string line = "cd '" + directory + "'; source '" + script + "'; COMP_WORDS=(";
   for (const std::string& word : words) line += "'" + word + "' ";

@@ -75,7 +75,7 @@ BOOST_AUTO_TEST_CASE(keys_of_any_bytes_can_be_printed_and_asked_for) {
   const std::string all = directory / "out/all";
   CheckEqual(MustRun({"query", all, "--range=..", "--format=tsv", "--db=" + directory / "db"}).out,
              Tsv(expected, true));
-  // What was printed can be asked for: one by one, and as a file.
+  // Printed keys are valid queries: one by one, and as a file.
   std::string keys;
   for (const Entry& entry : expected) keys += entry.key + "\n";
   CheckEqual(MustRun({"query", all, "--keys=-", "--format=tsv"}, keys).out, Tsv(expected, false));

@@ -147,7 +147,7 @@ BOOST_AUTO_TEST_CASE(a_failed_build_leaves_nothing_and_names_the_row) {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return RunTool(arguments);
   };
-  const auto last_line = [](ToolResult result) {  // behind the progress
+  const auto last_line = [](ToolResult result) {  // after the progress
     result.err.pop_back();
     result.err = result.err.substr(result.err.rfind('\n') + 1) + "\n";
     return result;
@@ -204,7 +204,7 @@ BOOST_AUTO_TEST_CASE(progress_goes_to_standard_error_in_plain_lines) {
   BOOST_TEST(built.out.find("3,000 entries of 3,000 rows") != std::string::npos, built.out);
 }
 
-// What the tool writes to one pipe that is both its standard output and its standard error.
+// The tool's output to one pipe that is both its standard output and its standard error.
 std::string RunIntoPipe(const std::vector<std::string>& arguments) {
   std::string command = CAIRN_TOOL;
   for (const std::string& argument : arguments) command += " \"" + argument + "\"";

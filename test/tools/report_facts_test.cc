@@ -1,4 +1,4 @@
-// What a report finds, against databases whose contents are known.
+// The findings of a report, for databases with known contents.
 #include <boost/test/unit_test.hpp>
 #include <cstring>
 #include <limits>
@@ -17,7 +17,7 @@ using tools::FreshnessFacts;
 using tools::Report;
 using tools::ReportOptions;
 
-// Rows 0 … size - 1, of which each tenth is "ten".
+// Rows 0 … size - 1; every tenth is "ten".
 std::map<std::string, std::string> Rows(int size) {
   std::map<std::string, std::string> rows;
   for (int i = 0; i < size; ++i) {
@@ -247,7 +247,8 @@ BOOST_AUTO_TEST_CASE(what_was_caught_up_is_told_apart) {
   const std::string page = Page(report);
   BOOST_TEST(Holds(page, "<b>100 entries</b> of the base"));
   BOOST_TEST(Holds(page, "<b>1</b> caught up since"));
-  BOOST_TEST(Holds(page, report.should_compact ? "A compaction pays now" : "A compaction does not pay yet"));
+  BOOST_TEST(Holds(
+      page, report.should_compact ? "A compaction pays now" : "A compaction does not pay yet"));
 }
 
 BOOST_AUTO_TEST_CASE(a_damaged_index_and_an_interrupt_are_errors) {

@@ -43,7 +43,7 @@ class ReportIndex {
     for (const auto& [key, value] : rows) RequireOk(opened->Put({}, key, value));
   }
 
-  // By binary search over the files, as a report without trials reads it.
+  // Uses binary search over the files, like a report without trials.
   std::unique_ptr<SecondaryIndex> Open() const {
     OpenOptions options;
     options.ordered_indexes = {"cpu:sorted_array"};

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Pages of `cairn report` over several indexes are XML, and Chromium shows them without a fault: nothing is wider than a
-phone's screen, nothing is asked for, contrasts suffice. And tools/look-at-page finds the faults that it is to find.
+phone's screen, no other resource is requested, contrasts are sufficient. tools/look-at-page finds planted faults.
 
   report_layout_test.py CAIRN LOOK_AT_PAGE
 """

@@ -1,4 +1,4 @@
-// What a page shows: hostile bytes, numbers as people read them, scales.
+// Contents of a page: hostile bytes, human-readable numbers, scales.
 #include <boost/test/unit_test.hpp>
 #include <map>
 #include <string>

@@ -22,7 +22,7 @@
 
 namespace cairn {
 
-// What a run of the command line tool came to.
+// The result of a run of the command line tool.
 struct ToolResult {
   int exit_status = -1;  // or minus the signal that ended it
   std::string out;

@@ -19,7 +19,7 @@ namespace cairn::bench {
 // cache of 8 GB. Not thread-safe.
 class BenchDatabase {
  public:
-  // The database of this process with so many rows; made at the first call.
+  // This process's database of `rows` rows, created by the first call.
   static BenchDatabase& Get(uint64_t rows);
   // Closes and removes all of them. Called by main, as long as RocksDB's own globals live.
   static void RemoveAll();

@@ -26,7 +26,7 @@ std::string Digits(Random* random, size_t count) {
   return digits;
 }
 
-// A number of so many digits, the first of which is not 0.
+// A number of `count` digits that does not start with 0.
 std::string Number(Random* random, size_t count) {
   return static_cast<char>('1' + random->Below(9)) + Digits(random, count - 1);
 }

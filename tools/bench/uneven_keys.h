@@ -4,14 +4,14 @@
 #include <cstdint>
 #include <vector>
 
-// Sets of keys that are not spread evenly:
-//   lognormal      e^(2 z) for normally distributed z, the greatest at the end of the key space
-//   clustered      dense in a thousand places, each somewhere in its thousandth of the key space
-//   outliers       uniform in a 65,536th of the key space, and a hundred keys anywhere
-//   timestamps     bursts: gaps that are short a thousand times, then long; one in ten is none
-//   two_ends       half in the first, half in the last 1,024th of the key space
-//   powers         as many between 2^k and 2^(k + 1) for every k from half the key's bits on
-//   near_unique    uniform, one in a thousand twice
+// Sets of unevenly distributed keys:
+//   lognormal      e^(2 z) for normally distributed z, the max at the end of the key space;
+//   clustered      dense in a thousand places, each somewhere in its thousandth of the key space;
+//   outliers       uniform in a 65,536th of the key space, and a hundred keys anywhere;
+//   timestamps     bursts: a thousand short gaps, then a long one; one in ten gaps is zero;
+//   two_ends       half in the first, half in the last 1,024th of the key space;
+//   powers         the same number between 2^k and 2^(k + 1) for every k from half the key's bits
+//   on; near_unique    uniform, one in a thousand twice
 namespace cairn::bench {
 
 enum class UnevenSet : uint8_t {
@@ -33,8 +33,8 @@ const char* UnevenSetName(UnevenSet set);
 template <typename Key>
 std::vector<Key> UnevenKeys(UnevenSet set, size_t n);
 
-// For each of some keys, which ascend, the least one above it that is none of them; behind the
-// greatest key there is, key 0 stands for that.
+// For each of some ascending keys, the least greater key that is not one of them. After the
+// greatest representable key, key 0 takes its place.
 template <typename Key>
 std::vector<Key> AbsentKeysBehind(const std::vector<Key>& keys);
 

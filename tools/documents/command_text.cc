@@ -74,7 +74,7 @@ CommandLineText Describe(const CLI::App& app) {
   const auto shown = [](const CLI::App* command) { return !command->get_group().empty(); };
   for (const CLI::App* command : app.get_subcommands(shown)) {
     text.commands.push_back(DescribeCommand(*command));
-    // CLI11 gives a command that has none the program's.
+    // A command without one inherits the program's in CLI11.
     if (text.commands.back().footer == text.program.footer) text.commands.back().footer.clear();
   }
   return text;

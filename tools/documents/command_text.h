@@ -7,46 +7,46 @@
 
 namespace cairn::tools {
 
-// What an option's value, or a positional argument, names: a shell completes each in its own way.
+// The kind of an option's value or of a positional argument; shells complete each differently.
 enum class ValueKind : uint8_t { kNone, kText, kChoice, kFile, kDirectory };
 
-// One option or positional argument, as it was declared.
+// The declaration of one option or positional argument.
 struct OptionText {
-  std::vector<std::string> names;    // with their dashes, the long ones last; a positional's name
-  std::string group;                 // the headline above it in --help
-  std::string value;                 // what stands for its value, such as DIR; empty for a flag
-  std::vector<std::string> choices;  // the only values, where kind is kChoice
+  std::vector<std::string> names;    // with their dashes, long ones last; or a positional's name
+  std::string group;                 // its headline in --help
+  std::string value;                 // the placeholder of its value, such as DIR; empty for a flag
+  std::vector<std::string> choices;  // the permitted values if kind is kChoice
   std::string description;
-  std::string default_value;  // empty: none is shown
+  std::string default_value;  // empty if none is shown
   ValueKind kind = ValueKind::kNone;
   bool positional = false;
   bool required = false;
   bool takes_several = false;  // values after one name
 };
 
-// A command with all that it takes, as it was declared.
+// The declaration of a command.
 struct CommandText {
   std::string name;
   std::string description;
-  std::string footer;  // paragraphs, apart by empty lines
+  std::string footer;  // paragraphs, separated by empty lines
   std::vector<OptionText> options;
 
   std::vector<OptionText> positionals() const;
 };
 
-// A whole command line: what stands before a command, and the commands.
+// A whole command line: the program's own options, and the commands.
 struct CommandLineText {
   CommandText program;
   std::vector<CommandText> commands;
 };
 
-// Reads the definitions, hidden commands left out.
+// Reads the declarations, without hidden commands.
 CommandLineText Describe(const CLI::App& app);
 
-// The manual page, in man(7)'s macros.
+// The manual page, in the macros of man(7).
 std::string ManPage(const CommandLineText& text, const std::string& version);
 
-// What completes command lines in a shell.
+// Scripts that complete the command line in a shell.
 std::string BashCompletion(const CommandLineText& text);
 std::string ZshCompletion(const CommandLineText& text);
 std::string FishCompletion(const CommandLineText& text);

@@ -24,7 +24,7 @@ std::string Names(const std::vector<CommandText>& commands) {
   });
 }
 
-// In single quotes, as all three shells read it; fish has a backslash escape a quote inside.
+// In single quotes, as all three shells parse them; in fish a backslash escapes a quote inside.
 std::string Quoted(const std::string& text, const char* escaped_quote) {
   return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", escaped_quote}}), "'");
 }
@@ -74,7 +74,7 @@ _cairn() {
   done
 )";
 
-// zsh: what follows an option's or a positional's description.
+// zsh: the text after the description of an option or positional.
 std::string ZshValue(const OptionText& option) {
   switch (option.kind) {
     case ValueKind::kNone:
@@ -111,7 +111,7 @@ std::string ZshArguments(const CommandText& command, const char* indent) {
   return arguments;
 }
 
-// fish: what an option's value, or a positional, is completed with.
+// fish: the arguments that complete an option's value or a positional.
 std::string FishValue(const OptionText& option) {
   switch (option.kind) {
     case ValueKind::kNone:
@@ -147,7 +147,7 @@ std::string FishOptions(const CommandText& command, const std::string& condition
 
 std::string BashCompletion(const CommandLineText& text) {
   std::string script(kBashStart);
-  // A value: of the option just before, or one more of the last option's.
+  // A value: of the previous word's option, or another value of the last option.
   std::string values, more_values, words;
   for (const CommandText& command : text.commands) {
     std::string positional = ":";

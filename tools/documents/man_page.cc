@@ -16,7 +16,7 @@
 namespace cairn::tools {
 namespace {
 
-// The number of the UTF-8 character that `character` is.
+// The code point of a UTF-8 character.
 uint32_t CodePoint(std::string_view character) {
   const auto lead = static_cast<uint8_t>(character[0]);
   uint32_t code = character.size() == 1 ? lead : lead & (0x7fu >> character.size());
@@ -24,7 +24,7 @@ uint32_t CodePoint(std::string_view character) {
   return code;
 }
 
-// Text as roff shows it: nothing in it is a request or an escape.
+// Escapes text for roff, so that nothing in it is a request or an escape.
 std::string Escaped(std::string_view text) {
   std::string escaped;
   if (!text.empty() && (text[0] == '.' || text[0] == '\'')) escaped = "\\&";
@@ -63,12 +63,12 @@ std::string Italic(std::string_view text) {
   return absl::StrCat("\\fI", Escaped(text), "\\fR");
 }
 
-// Whether a paragraph's lines are laid out by hand: examples and tables.
+// Whether a paragraph's line breaks must be kept, as in examples and tables.
 bool KeepsLines(const std::string& paragraph) {
   return absl::StrContains(paragraph, "\n ") || absl::StrContains(paragraph, "  ");
 }
 
-// The paragraphs of a footer, each in `indented` lines where its own are to be kept.
+// The paragraphs of a footer in roff; if KeepsLines, between .nf and .fi.
 std::string Paragraphs(const std::string& footer) {
   std::string page;
   const std::vector<std::string> paragraphs =

@@ -8,7 +8,7 @@ namespace {
 
 constexpr size_t kLinesToAlign = 200;
 
-// Characters of UTF-8, as far as a terminal gives each one column.
+// The number of UTF-8 characters: the width, if a terminal shows each in one column.
 size_t Columns(const std::string& text) {
   return static_cast<size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));

@@ -8,22 +8,22 @@
 
 namespace cairn::tools {
 
-// Lines of cells in columns, for people. Their widths are those of the first lines; a longer cell
-// that comes later moves its line's other cells to the right.
+// Prints lines of cells in columns, human-readable. The first lines determine the widths; a longer
+// cell in a later line moves that line's other cells to the right.
 class AlignedLines {
  public:
   explicit AlignedLines(Output* output) : output_(output) {}
 
-  // Lines have as many cells as the first one.
+  // All lines must have the same number of cells.
   void Add(std::vector<std::string> cells);
-  // After the last line.
+  // Must be called after the last line.
   void End() { WriteLines(); }
 
  private:
   void WriteLines();
 
   Output* const output_;
-  std::vector<std::vector<std::string>> lines_;  // that wait for the widths
+  std::vector<std::vector<std::string>> lines_;  // until the widths are known
   bool aligned_ = false;
   std::vector<size_t> widths_;  // of the cells
 };

@@ -11,7 +11,7 @@
 namespace cairn::tools {
 namespace {
 
-// One entry a line: secondary key, primary key[, columns][, value], in the codec's notation.
+// One entry per line: secondary key, primary key[, columns][, value], in the codec's notation.
 class TsvPrinter : public EntryPrinter {
  public:
   TsvPrinter(const KeyCodec& codec, Output* output) : codec_(codec), output_(output) {}
@@ -38,7 +38,7 @@ class TsvPrinter : public EntryPrinter {
   Output* const output_;
 };
 
-// One object a line: {"key":…,"primary_key":…[,"columns":{…}][,"value":…]}; a composite key is an
+// One object per line: {"key":…,"primary_key":…[,"columns":{…}][,"value":…]}; a composite key is an
 // array. Bytes that are not UTF-8 are {"hex":"…"}; nan, inf and -inf are strings, and other floats
 // have a point or an exponent.
 class JsonPrinter : public EntryPrinter {
@@ -84,7 +84,7 @@ class JsonPrinter : public EntryPrinter {
   std::string line_;
 };
 
-// For people.
+// Human-readable.
 class TextPrinter : public EntryPrinter {
  public:
   TextPrinter(const KeyCodec& codec, absl::Span<const std::string> columns, bool with_values,

@@ -17,30 +17,30 @@ namespace cairn::tools {
 // One entry of a query.
 struct PrintedEntry {
   const EncodedKeys& keys;
-  size_t i;  // its key among these
+  size_t i;  // the index of its key in `keys`
   std::string_view primary_key;
-  absl::Span<const DataValue> columns;    // of its row, those that were selected
-  std::optional<std::string_view> value;  // its row's, where values were asked for
+  absl::Span<const DataValue> columns;    // the selected columns of its row
+  std::optional<std::string_view> value;  // its row's, if values are printed
 };
 
-// Names of a JSON object's members.
+// Names of a JSON object's members, and their nesting.
 struct EntryJsonNames {
   const char* primary_key = "primary_key";
-  size_t beside = 0;  // the first columns, which are members of the object and not of "columns"
+  size_t beside = 0;  // this many columns, the first, are members of the object, not of "columns"
 };
 
-// How a query's entries are written.
+// Prints the entries of a query.
 class EntryPrinter {
  public:
   virtual ~EntryPrinter() = default;
 
-  // DataLoss where the entry's key is no encoding of the codec's.
+  // Errors: DataLoss if the codec cannot decode the entry's key.
   virtual absl::Status Print(const PrintedEntry& entry) = 0;
-  // After the last entry.
+  // Must be called after the last entry.
   virtual void End() {}
 
-  // `format` is text (human-readable, aligned), tsv (for scripts) or json (an object a line);
-  // `columns` are the names of those that entries have. All arguments must outlive the printer.
+  // `format` is text (human-readable, aligned), tsv (for scripts) or json (one object per
+  // line); `columns` are the names of the entries' columns. All arguments must outlive the printer.
   static std::unique_ptr<EntryPrinter> Make(const std::string& format, const KeyCodec& codec,
                                             absl::Span<const std::string> columns, bool with_values,
                                             Output* output, const EntryJsonNames& json = {});

@@ -7,9 +7,9 @@
 
 namespace cairn::tools {
 
-// Standard output, buffered. The first write that fails (a full disk, a closed pipe where SIGPIPE
-// is ignored) is kept and nothing is written after it: look at status() now and then, and at
-// Flush().
+// Buffered standard output. The error of the first write that fails is kept, and nothing is written
+// after it: a full disk, or a closed pipe if SIGPIPE is ignored. Check status() from time to time,
+// and the result of Flush().
 class Output {
  public:
   Output() = default;

@@ -12,21 +12,21 @@
 
 namespace cairn::tools {
 
-// Writes a table, a line a row: text (aligned for people, under a headline), tsv (for scripts) or
-// json (an object a line).
+// Writes a table, one line per row: text (aligned and human-readable, under a headline), tsv (for
+// scripts) or json (one object per line).
 class TablePrinter {
  public:
   struct Options {
     bool tsv_headline = true;
-    // In JSON, what comes behind so many values is an object of its own, "columns".
+    // In JSON, the values after the first `before_columns` are members of an object "columns".
     size_t before_columns = SIZE_MAX;
   };
 
   TablePrinter(const std::string& format, std::vector<std::string> names, Options options);
 
-  // A value for each of the names.
+  // One value per name.
   absl::Status Print(absl::Span<const DataValue> values);
-  // After the last row.
+  // Must be called after the last row.
   absl::Status End();
 
  private:

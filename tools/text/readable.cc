@@ -33,7 +33,7 @@ size_t Utf8Length(std::string_view bytes) {
   for (size_t i = 1; i < length; ++i) {
     if ((byte(i) & 0xc0) != 0x80) return 0;
   }
-  // The second byte rules out what the lead byte leaves open.
+  // The second byte excludes the invalid sequences that the lead byte allows.
   if ((lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xed && byte(1) > 0x9f) ||
       (lead == 0xf0 && byte(1) < 0x90) || (lead == 0xf4 && byte(1) > 0x8f)) {
     return 0;
@@ -44,7 +44,7 @@ size_t Utf8Length(std::string_view bytes) {
 void AppendReadable(std::string_view bytes, std::string* text) {
   while (!bytes.empty()) {
     const size_t length = Utf8Length(bytes);
-    // U+0080 to U+009F are control characters, too.
+    // U+0080 to U+009F are also control characters.
     const bool control =
         length == 1 ? bytes[0] < ' ' || bytes[0] == '\x7f'
                     : length == 2 && bytes[0] == '\xc2' && static_cast<uint8_t>(bytes[1]) < 0xa0;

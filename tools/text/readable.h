@@ -7,16 +7,16 @@
 
 namespace cairn::tools {
 
-// Bytes as the formats for machines show them: every byte outside '!' … '~', and the backslash, as
-// lower-case \xHH.
+// Appends `bytes` in the form of the machine-readable formats: every byte outside '!' … '~', and
+// the backslash, as lower-case \xHH.
 void AppendEscaped(std::string_view bytes, std::string* text);
 
-// Bytes as people read them: UTF-8 and blanks as they are, what is not text or could command a
-// terminal as \xHH, and the backslash too.
+// Appends `bytes` in human-readable form. UTF-8 and blanks are kept; bytes that are not text, bytes
+// that could control a terminal, and the backslash become \xHH.
 void AppendReadable(std::string_view bytes, std::string* text);
 
-// The length of the UTF-8 character at the start of `bytes`, or 0 if there is none: overlong forms,
-// surrogates and numbers above 10FFFF are none.
+// The length of the UTF-8 character at the start of `bytes`, or 0 if there is none. Overlong forms,
+// surrogates and code points above 10FFFF are not characters.
 size_t Utf8Length(std::string_view bytes);
 
 // 1234567 as "1,234,567".

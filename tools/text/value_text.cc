@@ -9,13 +9,13 @@
 namespace cairn::tools {
 namespace {
 
-// The shortest decimal that reads back as the same double.
+// The shortest decimal that parses to the same double.
 std::string Shortest(double number) {
   char text[32];
   return {text, std::to_chars(text, text + sizeof text, number).ptr};
 }
 
-// What is no text, as the codec writes it.
+// A null or a number, in the codec's notation.
 std::string NullOrNumber(const DataValue& value) {
   if (const auto* const number = std::get_if<uint64_t>(&value)) return std::to_string(*number);
   if (const auto* const integer = std::get_if<int64_t>(&value)) return std::to_string(*integer);

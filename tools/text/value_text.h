@@ -9,13 +9,13 @@
 
 namespace cairn::tools {
 
-// For people: text as it is, as far as that can be read; numbers in the shortest decimal that reads
-// back, null as \N.
+// Human-readable: text as by AppendReadable, numbers as the shortest decimal that parses to the
+// same value, null as \N.
 void AppendReadableValue(const DataValue& value, std::string* text);
-// For scripts: of text every byte outside '!' to '~', and the backslash, as \xHH.
+// For scripts: in text, every byte outside '!' to '~', and the backslash, as \xHH.
 void AppendTsvValue(const DataValue& value, std::string* text);
 // As JSON: bytes that are not UTF-8 as {"hex":"…"}; nan, inf and -inf as strings. Other floats have
-// a point or an exponent, so that readers do not make integers of them: -0.0, 5.0.
+// a point or an exponent, so that parsers do not read integers: -0.0, 5.0.
 void AppendJsonValue(const DataValue& value, std::string* text);
 
 }  // namespace cairn::tools

@@ -100,15 +100,15 @@ std::vector<OracleData<Key>> WithBatches(const OracleData<Key>& data) {
   add("ascending", queries);
   std::vector<Key> nearly = queries;
   std::swap(nearly.front(), nearly.back());
-  add("ascending but for the ends", nearly);
+  add("ascending except for the ends", nearly);
   nearly = queries;
   std::rotate(nearly.begin(), nearly.end() - 1, nearly.end());
-  add("ascending but for the first", nearly);
+  add("ascending except for the first", nearly);
   nearly = queries;
   std::rotate(nearly.begin(), nearly.begin() + 1, nearly.end());
-  add("ascending but for the last", nearly);
+  add("ascending except for the last", nearly);
   nearly = queries;
-  // Where four threads' slices meet, and nowhere else.
+  // The order breaks only at a boundary between the slices of four threads.
   std::rotate(nearly.begin(), nearly.begin() + nearly.size() / 2, nearly.end());
   add("two ascending halves", nearly);
   std::reverse(queries.begin(), queries.end());

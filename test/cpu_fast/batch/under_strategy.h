@@ -13,7 +13,7 @@
 
 namespace cairn {
 
-// A strategy, and how the batch is to be answered.
+// A strategy, and the options of the batch.
 struct Way : StrategyOptions {
   ResultOrder order = ResultOrder::kCaller;
   bool sorted_input = false;

@@ -70,7 +70,7 @@ BOOST_AUTO_TEST_CASE(does_not_read_what_stands_behind_the_end_of_the_run) {
   for (size_t n = 1; n < 48; ++n) {
     for (uint32_t behind : {0u, 77u, UINT32_MAX}) {
       OracleData<uint32_t> data;
-      data.name = "garbage behind the end, " + std::to_string(n);
+      data.name = "garbage past the end, " + std::to_string(n);
       for (uint32_t i = 0; i < 64; ++i) {
         (*keys)[i] = i < n ? 100 + i * 2 : behind;
         (*rows)[i] = i < n ? i : kNoRow - 1;

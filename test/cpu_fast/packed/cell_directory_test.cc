@@ -13,7 +13,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(cell_directory_test)
 namespace {
 
-// The separators that a search of the directory counts below `key`, but for those on its step.
+// The number of separators below `key` that a search of the directory counts, except on its step.
 template <typename Key>
 std::pair<size_t, size_t> Below(const CellDirectory<Key>& directory, Key key) {
   const auto place = directory.PlaceOf(key);

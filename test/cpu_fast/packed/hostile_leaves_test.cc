@@ -237,7 +237,7 @@ BOOST_AUTO_TEST_CASE(a_missing_section_is_refused) {
     for (const std::string& good : SmallFiles<uint32_t>()) {
       if (PlaceOfSection(good, missing).first == 0) continue;
       std::string bytes = good;
-      // Under an id that nobody knows.
+      // Under an unknown id.
       const auto file = RequireOk(OpenBytes(good, kRunFileFormat, VerifyLevel::kMetadata));
       for (size_t i = 0; i < file.sections().size(); ++i) {
         if (file.sections()[i].id != static_cast<uint32_t>(missing)) continue;

@@ -7,7 +7,7 @@
 #include "test/oracle_catalogue.h"
 #include "test/test_random.h"
 
-// Sets of keys that packed leaves and their directories are tested with, besides the catalogue's.
+// Sets of keys for tests of packed leaves and their directories, in addition to the catalogue's.
 namespace cairn {
 
 // The set of key(0) … key(size - 1).

@@ -20,7 +20,7 @@ SlottedArray Make(const std::vector<uint32_t>& elements, uint32_t greatest) {
   return array;
 }
 
-// Asks for the numbers, of which some are elements, against std::lower_bound.
+// Searches numbers in and between the elements, and compares with std::lower_bound.
 void Check(const std::vector<uint32_t>& elements, uint32_t greatest,
            const std::vector<uint32_t>& numbers) {
   const SlottedArray array = Make(elements, greatest);
@@ -85,7 +85,7 @@ BOOST_AUTO_TEST_CASE(no_numbers) {
   BOOST_TEST(array.LowerBound({}, {}, {}) == 0u);
 }
 
-// What a damaged file may hold.
+// Possible contents of a damaged file.
 BOOST_AUTO_TEST_CASE(elements_that_do_not_ascend) {
   auto random = TestRandom();
   for (int round = 0; round < 50; ++round) {

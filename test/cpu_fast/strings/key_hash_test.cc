@@ -1,4 +1,4 @@
-// KeyHash, by itself and beside the tree that answers what it does not.
+// KeyHash, by itself and with the tree that answers other operations.
 #include "cpu_fast/strings/key_hash.h"
 
 #include <algorithm>
@@ -117,7 +117,7 @@ double BytesAbove(const SortedRun& run, size_t record_bytes) {
 BOOST_AUTO_TEST_CASE(keys_of_about_one_length_stand_in_slots_without_others_to_say_where) {
   constexpr size_t kCount = 100'000;
   const SortedRun run = Numbers(kCount, [](size_t i) { return 13 + i % 4; });
-  // Records of 24 bytes, in slots of which 87% are taken.
+  // Records of 24 bytes; 87% of the slots are taken.
   const double above = BytesAbove(run, kCount * 24);
   BOOST_TEST(above > 2.0);
   BOOST_TEST(above < 4.5);

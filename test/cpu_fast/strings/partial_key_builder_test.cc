@@ -26,8 +26,8 @@ struct Heap {
   BytesColumn column() const { return {bytes.data(), absl::MakeConstSpan(offsets)}; }
 };
 
-// Whatever the keys are, every element of the root leads to a node, and every node to nodes behind
-// it or to entries of the column.
+// For any keys, every element of the root leads to a node, and every node to later nodes or to
+// entries of the column.
 void CheckLinks(const PartialKeyNodes& tree, size_t keys) {
   const size_t nodes = tree.nodes.size();
   for (size_t i = 0; i < tree.root.size(); ++i) BOOST_REQUIRE(tree.root[i] < nodes);

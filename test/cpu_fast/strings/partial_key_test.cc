@@ -16,7 +16,7 @@ bool BitOf(const std::string& key, uint64_t bit) {
   return bit / 8 < key.size() && (static_cast<uint8_t>(key[bit / 8]) >> (7 - bit % 8) & 1) != 0;
 }
 
-// A key and the zeros that partial keys may need behind it.
+// A key with the zeros that partial keys may need after it.
 struct Padded {
   std::string bytes;
 

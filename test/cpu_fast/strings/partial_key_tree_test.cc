@@ -65,7 +65,7 @@ std::vector<OracleData<std::string>> HardData() {
   add("prefixes of one another, 20 bytes apart", 700,
       [](size_t i) { return std::string(20 * i, 'a'); });
   add("zero bytes only", 3000, [](size_t i) { return std::string(i, '\0'); });
-  add("zero bytes behind letters", 20000,
+  add("zero bytes after letters", 20000,
       [&](size_t) { return Letters(&random, random() % 4, 3) + std::string(random() % 60, '\0'); });
   add("many chains of prefixes", 20000,
       [](size_t i) { return std::to_string(1000 + i / 200) + std::string(i % 200, 'x'); });
@@ -164,8 +164,8 @@ BOOST_AUTO_TEST_CASE(many_threads_ask_at_once) {
   });
 }
 
-// Keys that differ at so many and so distant bits that leaves leave some of them ties: a bound may
-// lie between two that the search for a prefix does not tell apart.
+// Keys differ at many distant bits, so leaves do not distinguish some of them. A bound may be
+// between two keys that are equal for the search for a prefix.
 BOOST_AUTO_TEST_CASE(answers_like_the_oracle_where_bounds_are_between_ties) {
   for (uint64_t salt = 0; salt < FewerSanitized(40, 4, 10); ++salt) {
     auto random = TestRandom(salt);

@@ -321,7 +321,7 @@ BOOST_AUTO_TEST_CASE(what_is_no_part_is_refused) {
     refused(ranges(group, first), "part 0: expected a shard's part of the aggregates");
     refused(grouped(part, first), "part 0: expected a shard's part of the aggregates");
     refused(map.CombineRanges(1, {Aggregate::Count()}, {{first, part}}, &values), "expected a");
-    // Cut at any place, with more behind, and with any byte changed: an error or some values.
+    // Truncated at any place, with extra bytes, or with any byte changed: an error or some values.
     for (size_t size = 0; size < part.size(); ++size)
       refused(ranges(part.substr(0, size), first), "part 0");
     for (size_t size = 0; size < group.size(); ++size) {
@@ -355,7 +355,7 @@ BOOST_AUTO_TEST_CASE(what_is_no_part_is_refused) {
     refused(map.AggregateGroupsPart(apart.shard(0), behind, 1, {}, {}).status(),
             "cursor of a group");
 
-    // Of nothing: typed columns all the same, and every range's values where no shard was asked.
+    // Without ranges or shards: the columns have types, and each range has values.
     RequireOk(map.CombineRanges(0, {Aggregate::Sum("signed")}, {}, &values));
     BOOST_TEST(values[0].empty());
     BOOST_CHECK(values[0].type() == DataType::kI64);

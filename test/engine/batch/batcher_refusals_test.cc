@@ -7,7 +7,7 @@
 #include "test/engine/batch/fake_index.h"
 #include "test/engine/batch/polled_batcher.h"
 
-// What a Batcher does not take, and what becomes of requests for which it has no room.
+// Requests that a Batcher rejects, and requests for which it has no room.
 
 namespace cairn {
 BOOST_AUTO_TEST_SUITE(batcher_refusals_test)

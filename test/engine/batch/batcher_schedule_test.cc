@@ -17,7 +17,7 @@ namespace {
 
 using Callers = BatcherOptions::Callers;
 
-// Of `fixed` and `each` of a query.
+// A time model: `fixed` per batch plus `each` per query.
 auto LinearTime(absl::Duration fixed, absl::Duration each) {
   return [=](Operation, size_t queries) { return fixed + static_cast<int64_t>(queries) * each; };
 }
@@ -146,10 +146,10 @@ BOOST_AUTO_TEST_CASE(the_best_batch_is_the_cost_models_within_the_time_of_a_batc
   BOOST_TEST(sent_at(std::chrono::milliseconds(100)) == 1024u);
   // A sixteenth of the response time has room for 128 queries: 22.3 us of 31.
   BOOST_TEST(sent_at(std::chrono::microseconds(500)) == 128u);
-  // What the model calls best is never exceeded.
+  // The model's best batch size is never exceeded.
   index.best_batch = 64;
   BOOST_TEST(sent_at(std::chrono::milliseconds(100)) == 64u);
-  // A query that takes longer than a batch may goes alone.
+  // A query that takes longer than a batch may is sent by itself.
   index.time = LinearTime(absl::ZeroDuration(), absl::Milliseconds(1));
   BOOST_TEST(sent_at(std::chrono::milliseconds(1)) == 1u);
 }
@@ -247,7 +247,7 @@ BOOST_AUTO_TEST_CASE(an_operation_that_nobody_asked_for_gets_no_more_than_a_few_
 BOOST_AUTO_TEST_CASE(an_estimate_is_what_nearly_all_measurements_stay_below) {
   BatcherEstimate estimate(1'000'000);
   auto random = TestRandom();
-  // Up to 10,000, but for one in a thousand, of which it does not matter how late it is.
+  // Up to 10,000, with one outlier in a thousand, whose size must not matter.
   for (int i = 0; i < 100'000; ++i) {
     const auto measured = static_cast<BatcherNanos>(random() % 10'000);
     estimate.Observe(i % 1000 == 0 ? BatcherNanos{1} << 40 : measured);

@@ -14,8 +14,8 @@
 #include "test/engine/test_database.h"
 #include "test/require_ok.h"
 
-// What a Batcher answers, one thread asking. What it refuses is in batcher_refusals_test.cc, when
-// batches go in batcher_schedule_test.cc, what becomes of many threads in batcher_load_test.cc.
+// Answers of a Batcher to one thread. batcher_refusals_test.cc tests rejected requests,
+// batcher_schedule_test.cc the times at which batches are sent, batcher_load_test.cc many threads.
 
 namespace cairn {
 BOOST_AUTO_TEST_SUITE(batcher_test)

@@ -33,8 +33,8 @@ class FakeClock : public BatcherClock {
   std::atomic<int64_t> now_{1'000'000'000};
 };
 
-// A BatchIndex over an ordered one, without database, cursors or router, whose cost model and
-// errors a test decides, and that remembers what it was asked. Thread-safe but for the settings.
+// A BatchIndex over an ordered index, without database, cursors or router. Tests set its cost model
+// and its errors, and it records its calls. Thread-safe except for the settings.
 class FakeIndex : public BatchIndex {
  public:
   struct Call {
@@ -93,7 +93,7 @@ class FakeIndex : public BatchIndex {
   }
   size_t BestBatch(Operation) const override { return best_batch; }
 
-  // What the batcher should answer, asked directly and unnoticed.
+  // The index that has the expected answers; calls of it are not recorded.
   const OrderedIndex& index() const { return *index_; }
 
  private:

@@ -38,7 +38,7 @@ class Included {
     return IndexHandle(opened);
   }
 
-  // What came out, against what the C++ API says.
+  // Compares the result with that of the C++ API.
   static void Check(const ArrowResult& out, const std::vector<ColumnValues>& expected) {
     BOOST_REQUIRE(std::string(out.schema.format) == "+s");
     BOOST_REQUIRE(out.array.n_children == 2);

@@ -136,7 +136,7 @@ BOOST_AUTO_TEST_CASE(options_of_other_versions) {
     options.size = size;
     CheckError(FindFirst(&options), CAIRN_INVALID_ARGUMENT, {"options", "size"});
   }
-  // A later version's, of which only what is the default is known.
+  // A struct of a later version; the library knows only the defaults of its additional members.
   struct Later {
     cairn_query_options known;
     uint64_t more;

@@ -143,14 +143,14 @@ BOOST_AUTO_TEST_CASE(random_places_agree_with_a_list) {
         std::shuffle(states.begin(), states.end(), random);
         all.emplace_back(states.begin(), states.end());
         Place next = ChangeLog::Append(*places.back().second, Changes(states));
-        if (random() % 4 != 0 && places.size() > 1) places.pop_back();  // nobody else had it
+        if (random() % 4 != 0 && places.size() > 1) places.pop_back();  // the last reference
         places.emplace_back(all.size(), std::move(next));
       }
     }
   }
 }
 
-// Versions come and go while others are appended and asked for; for ThreadSanitizer, too.
+// Creates and releases versions while others are appended and read; also for ThreadSanitizer.
 BOOST_AUTO_TEST_CASE(places_come_and_go_on_other_threads) {
   std::mutex mutex;
   const Place begin = ChangeLog::Begin();

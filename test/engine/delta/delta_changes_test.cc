@@ -111,7 +111,7 @@ void CheckChanges(uint64_t salt) {
       .CheckAll({key(), key(), key(), key(), key(), key()});
   BOOST_TEST(*DeltaChanges::MostRowsSince(*since, *now) >= later.rows().size());
   BOOST_TEST(DeltaChanges::Since(*now, now)->rows().empty());
-  // Of another writer, or the wrong way round.
+  // Deltas of different writers, or in the wrong order.
   for (const auto& [from, to] : {std::pair{second->delta(), now}, {now, since}}) {
     BOOST_TEST(absl::IsInvalidArgument(DeltaChanges::Since(*from, to).status()));
     BOOST_TEST(absl::IsInvalidArgument(DeltaChanges::MostRowsSince(*from, *to).status()));

@@ -20,11 +20,11 @@
 
 namespace cairn {
 
-// What a history is made of.
+// The parameters of a history.
 struct HistoryShape {
   uint64_t salt = 0;
-  size_t keys = 400;          // that there are
-  size_t primary_keys = 900;  // likewise
+  size_t keys = 400;          // possible keys
+  size_t primary_keys = 900;  // possible primary keys
   size_t max_keys_a_row = 1;
   size_t percent_without = 20;  // rows without a key
 };

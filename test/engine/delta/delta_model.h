@@ -1,7 +1,7 @@
 #pragma once
 
-// A base in memory with a DeltaWriter over it, beside a model of what an index over the same rows
-// answers.
+// A base in memory with a DeltaWriter over it, and a model of the answers of an index over the same
+// rows.
 
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
@@ -110,7 +110,7 @@ std::unique_ptr<DeltaWriter> MakeWriter(const ModelRows<Key>& rows) {
   return RequireOk(DeltaWriter::Create(MakeBaseRun(rows), MakeRowTable(primary_keys), 2));
 }
 
-// What answers for the base: an ordered index, and for ResultOrder::kKey a sort before it.
+// Answers queries of the base: an ordered index; for ResultOrder::kKey, queries are sorted first.
 class IndexSearch {
  public:
   explicit IndexSearch(const SortedRun& run) {
@@ -261,7 +261,7 @@ class VersionCheck {
     }
   }
 
-  // One page of everything; the entries found are appended, and the cursor behind them returned.
+  // One page of all entries. Appends the entries found, and returns the cursor after them.
   std::string Page(const std::string& after, Order order, uint64_t limit,
                    std::vector<Entry>* found) {
     RangeBatch everything = RangeBatch::Everything(kKindOf<Physical>);

@@ -12,12 +12,12 @@ namespace cairn {
 
 BOOST_AUTO_TEST_SUITE(delta_rows_test)
 
-// In runs that ascend, as updates come, some of which are taken back.
+// Rows are appended in ascending runs, like updates, and some are truncated again.
 BOOST_AUTO_TEST_CASE(rows_that_come_in_order_are_ordered_with_those_that_do_not) {
   auto random = TestRandom();
   for (int round = 0; round < 200; ++round) {
     DeltaRows rows(/*base_rows=*/3);
-    std::vector<std::string> names(3);  // the base's, of which ranks are all there is
+    std::vector<std::string> names(3);  // base rows have only ranks, no names
     std::vector<RowId> ranks(3);
     while (names.size() < 200) {
       const size_t before = names.size();

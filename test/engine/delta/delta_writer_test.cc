@@ -56,7 +56,7 @@ BOOST_AUTO_TEST_CASE(the_first_version_is_the_base) {
 
 BOOST_AUTO_TEST_CASE(stats_count_what_is_there) {
   const auto writer = MakeWriter(HundredRows());
-  // One row moves, one goes, two come, of which one has two keys.
+  // One row moves, one is deleted, two are new; one of these has two keys.
   const auto version = MustApply(
       writer.get(), Updates({{Name(1), {5}}, {Name(2), {}}, {"new a", {1, 2}}, {"new b", {3}}}));
   DeltaStats stats = version->Stats();

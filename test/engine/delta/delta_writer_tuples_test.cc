@@ -23,7 +23,7 @@ using Rows = ModelRows<uint64_t>;
 
 constexpr DataType kTypes[] = {DataType::kText};
 
-// What became of a row: its keys and its value in the one column, which is null in the base.
+// The state of a row: its keys and its value in the one column, which is null in the base.
 struct State {
   std::set<uint64_t> keys;
   std::string value;
@@ -192,7 +192,7 @@ BOOST_AUTO_TEST_CASE(random_updates_give_every_version_its_own) {
   }
   for (const auto& [version, rows] : versions) BOOST_TEST((ValuesOf(*version) == rows));
 
-  // What changed since a version, over a base that is that version, comes to the last one.
+  // The changes since a version, applied to a base that is that version, result in the last one.
   const auto changes = RequireOk(DeltaChanges::Since(*versions[0].first, versions.back().first));
   RowUpdates updates(PhysicalType::kU64);
   RequireOk(changes.Append(0, changes.rows().size(), &updates));

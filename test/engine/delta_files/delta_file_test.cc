@@ -26,7 +26,7 @@ namespace {
 
 constexpr PhysicalType kKinds[] = {PhysicalType::kU32, PhysicalType::kU64, PhysicalType::kBytes};
 
-// What updates say, in a form that can be compared; keys as text, in their order.
+// The contents of updates in comparable form; keys as text, in their order.
 struct Contents {
   PhysicalType kind;
   std::map<std::string, std::vector<std::string>> rows;
@@ -63,7 +63,7 @@ Contents ContentsOf(const RowUpdates& updates) {
   return contents;
 }
 
-// Reads a file, so many rows at a time; primary keys must ascend.
+// Reads a file, `rows_at_a_time` rows at a time; primary keys must ascend.
 Contents ReadAll(const DeltaFile& file, size_t rows_at_a_time) {
   Contents contents;
   DeltaReader reader(file);
@@ -235,7 +235,7 @@ BOOST_AUTO_TEST_CASE(every_flipped_bit_and_every_other_length_is_data_loss) {
   }
 }
 
-// What a checksum does not show, since the hostile file has the right one.
+// Errors that a checksum does not detect, since the hostile file has the right one.
 BOOST_AUTO_TEST_CASE(wrong_contents_under_right_checksums_are_data_loss_and_say_where) {
   Directory directory;
   for (PhysicalType kind : kKinds) {

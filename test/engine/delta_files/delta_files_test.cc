@@ -27,7 +27,7 @@ std::string Name(uint64_t row) {
   return "row" + std::string(10 - digits.size(), '0') + digits;
 }
 
-// An index's delta files, beside what their rows are to be.
+// An index's delta files, and the rows that they must contain.
 struct Deltas {
   // Stores some rows, each with the next number as its key. Returns the bytes that were written.
   uint64_t Add(const std::vector<uint64_t>& numbers) {
@@ -184,7 +184,7 @@ BOOST_AUTO_TEST_CASE(files_that_others_took_meanwhile_are_not_replaced) {
     next.files.erase(next.files.begin() + static_cast<ptrdiff_t>(gone));
     BOOST_TEST(!merged->Replace(&next));
   }
-  // What came behind them stays there.
+  // Later files are kept after the merged one.
   deltas.Add(From(5, 10));
   Manifest next = deltas.manifest;
   BOOST_TEST(merged->Replace(&next));

@@ -29,7 +29,7 @@ void CheckMerges(const HistoryShape& shape, size_t base_rows) {
       std::vector<DeltaFile> files;
       RowUpdates last(kind);
       for (size_t i = 0; i < sources; ++i) {
-        // Every other merge ends with updates that are in no file; sorted, as they are to be.
+        // Every other merge ends with updates that are in no file; they must be sorted.
         const RowUpdates updates = history.Updates(1 + history() % 60, &rows);
         Apply(one.get(), updates);
         const auto written = RequireOk(WriteDelta(directory.get(), updates, 10 * i, 10 * i + 10));

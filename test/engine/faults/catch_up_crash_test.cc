@@ -77,7 +77,7 @@ void CatchUpUntilKilled(const std::string& directory, uint64_t seed) {
       RequireOk(opened.status());
       index = *std::move(opened);
     }
-    // The files may go while they are being opened, as nobody tells the writer of this reader.
+    // Files may disappear while they are opened, since the writer does not know of this reader.
     const auto source = SnapshotSource::FromDirectory(
         directory + "/db", index->spec().column_family, &rocksdb_options);
     KilledProcess::Say(kEnd, kOpening);
@@ -176,7 +176,7 @@ class Course {
     return *std::move(source);
   }
 
-  // Writes what keeps the unique words unique: nobody else does here.
+  // Skips writes that would duplicate a unique word, since no unique index rejects them here.
   void WriteOnce() {
     const WriteCall call = stream_.Next();
     if (!call.MakesDuplicate(now_)) Write(call);
@@ -250,7 +250,7 @@ class Course {
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(the_process_that_is_killed) {
-  if (std::getenv(kDirectory) == nullptr) return;  // nobody is to kill it
+  if (std::getenv(kDirectory) == nullptr) return;  // not the child process
   CatchUpUntilKilled(std::getenv(kDirectory), std::strtoull(std::getenv(kSeed), nullptr, 10));
 }
 

@@ -21,17 +21,17 @@
 
 namespace cairn {
 
-// Why an index that had been built cannot follow its database, and is built anew; "stale" where
-// nothing may excuse it. `of_recovered_log`: its state is of before the database was last opened.
+// Why a built index cannot follow its database and is rebuilt; "stale" if there is no valid reason.
+// `of_recovered_log`: the index's state is older than the last opening of the database.
 inline std::string WhyStale(const absl::Status& status, bool of_recovered_log,
                             bool may_have_gone_back) {
-  // Of what the log does not tell, table files do, as long as they are there: until the next store.
+  // Table files prove changes that the log lacks, until they are replaced: until the next store.
   if (absl::StrContains(status.message(), "nothing proves") &&
       !absl::StrContains(status.message(), "set DBOptions::WAL_ttl")) {
     return "stale, as it was not in the log alone";
   }
   if (may_have_gone_back) return "stale, as numbers went back";
-  // What was recovered from a log is in synced files, and the log perhaps not synced.
+  // Rows recovered from a log are in synced files, but the log itself may not be synced.
   if (of_recovered_log && absl::StrContains(status.message(), "is not, up to byte")) {
     return "stale, as a log was lost that had been recovered";
   }

@@ -17,10 +17,10 @@
 
 namespace cairn {
 
-// A file system in memory for a database and its indexes, of a machine that stops at an operation
-// which a test names by its number. Who uses it goes on and sees no difference, but in vain: once
-// nothing is open any more, Restart brings back what was there at that instant, or what of it a
-// loss of power leaves. Thread-safe, but for Restart.
+// A file system in memory for a database and its indexes, on a machine that stops at an operation
+// whose number the test sets. Its users continue without noticing, but later operations are lost.
+// After everything is closed, Restart restores the contents at that instant, or those that survive
+// a loss of power. Thread-safe, except for Restart.
 class CrashFileSystem final : public rocksdb::FileSystem {
  public:
   using IOStatus = rocksdb::IOStatus;
@@ -304,7 +304,7 @@ class CrashFileSystem final : public rocksdb::FileSystem {
 
   // mutex_ is held in each of these.
   IOStatus Look(uint64_t boot) const {
-    return boot == boots_ ? IOStatus::OK() : IOStatus::IOError("the machine was started anew");
+    return boot == boots_ ? IOStatus::OK() : IOStatus::IOError("the machine was restarted");
   }
   IOStatus Change(uint64_t boot) {
     if (boot == boots_ && ++changes_ == stop_at_) {

@@ -58,7 +58,7 @@ class WriteCall {
     Kind kind;
     size_t family;
     std::string key;
-    std::string value;  // or the operand, or the first key behind the range
+    std::string value;  // or the operand, or the first key after the range
   };
 
   std::vector<Update> updates;  // none: a flush
@@ -103,8 +103,8 @@ class WriteCall {
     }
   }
 
-  // RocksDB gives the sequence number of such a deletion again where it is in the last call that it
-  // recovers. An index that was stored with that is built anew.
+  // RocksDB reuses the sequence number of such a deletion if it is in the last call that it
+  // recovers. An index that was stored with this number is rebuilt.
   uint64_t EmptyRanges() const {
     return static_cast<uint64_t>(
         std::count_if(updates.begin(), updates.end(), [](const Update& update) {
@@ -201,9 +201,9 @@ class WriteStream {
     const std::string key = Key(family);
     if (what < 120) return {Kind::kDelete, family, key, ""};
     if (what < 125) return {Kind::kDeleteRange, family, key, key.substr(0, 4) + "9"};
-    // What a merge makes of a row with a unique index cannot be told before it is written.
+    // The result of a merge of a row with a unique index is unknown before the write.
     if (what < 250 && family == 0) return {Kind::kMerge, 0, key, Number()};
-    // Only what was put once may be deleted so: rows of their own.
+    // Single deletion requires that the key was put only once: these rows are separate.
     if (what < 300) return {Kind::kPut, 0, Single(singles_++), Number() + ",single"};
     if (what < 340 && deleted_singles_ < singles_) {
       return {Kind::kSingleDelete, 0, Single(deleted_singles_++), ""};

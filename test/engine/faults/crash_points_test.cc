@@ -130,7 +130,7 @@ class Machine {
       BOOST_TEST(index->sequence() >= stored_);
       const absl::Status caught_up = index->CatchUp(*Source()).status();
       if (!caught_up.ok()) {
-        // Of what the log does not tell, table files do, as long as they are there.
+        // Table files prove changes that the log lacks, until they are replaced.
         BOOST_TEST(absl::StrContains(caught_up.message(), "nothing proves"), caught_up);
         Build();
         index = OpenIndex(name);
@@ -146,7 +146,7 @@ class Machine {
   }
 
  private:
-  // What was done before the machine stopped is there when it starts again.
+  // Writes before the machine stopped must be present after the restart.
   void Note(SequenceNumber sequence) {
     if (!files_->stopped()) stored_ = sequence;
   }

@@ -42,7 +42,7 @@ absl::Status BuildIndex(const std::string& database, const std::string& director
       .status();
 }
 
-// The number of entries, all of which must be there; 0 where there is no index.
+// The number of entries, which must be complete; 0 if there is no index.
 uint64_t Entries(const std::string& directory) {
   OpenOptions options;
   options.calibration = Calibration::kNone;
@@ -121,7 +121,7 @@ BOOST_AUTO_TEST_CASE(a_killed_build_leaves_the_index_of_before_or_after_or_none)
   BOOST_TEST_MESSAGE(absent << " absent, " << kept << " kept, " << replaced << " replaced");
   BOOST_TEST(kept + absent > 0);
   BOOST_TEST(replaced > 0);
-  // Whatever a kill left does not stand in the next build's way, and is gone after it.
+  // The remains of a kill do not prevent the next build, which removes them.
   Build(small, index);
   BOOST_TEST(Entries(index) == kRows);
   size_t files = 0;

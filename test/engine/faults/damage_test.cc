@@ -52,7 +52,7 @@ struct Damaged {
     auto index = RequireOk(SecondaryIndex::Build(*db.Source(), *IndexSpec::Parse(spec), directory));
     answers = Answers(*index);
     for (const auto& file : std::filesystem::directory_iterator(directory)) {
-      // A CALIBRATION that is damaged is made anew (calibration_file_test).
+      // A damaged CALIBRATION is rewritten (calibration_file_test).
       const std::string name = file.path().filename();
       if (name != "LOCK" && name != "CALIBRATION") files.push_back(file.path());
     }

@@ -1,5 +1,5 @@
-// What becomes of an index when its file system fails: at one operation after the other, once or
-// from then on, until nothing fails any more.
+// The state of an index after failures of its file system: at each operation in turn, once or from
+// then on, until none fails.
 #include "index/files/file_system.h"
 #include "cairn/options.h"
 #include "cairn/secondary_index.h"
@@ -46,7 +46,7 @@ class Rows {
  public:
   explicit Rows(TestDatabase* db) : db_(db) {}
 
-  // Writes `count` rows, some of which are new, and deletes one.
+  // Writes `count` rows, some of them new, and deletes one.
   void Change(int count) {
     for (int i = 0; i < count; ++i) {
       const std::string key = "row" + std::to_string(random_() % 500);
@@ -237,7 +237,7 @@ BOOST_AUTO_TEST_CASE(a_merge_that_fails_changes_no_answer) {
       if (!status.ok()) CheckSaysWhy(status, failure, f.directory);
       CheckEntries(*f.Open(), f.rows.Entries());
       if (!status.ok()) {
-        // What comes meanwhile is stored beside whichever base is the published one.
+        // Later changes are stored with whichever base is published.
         f.rows.Change(5);
         RequireOk(index->CatchUp(*f.db.Source()).status());
         RequireOk(index->Compact());

@@ -1,6 +1,6 @@
-// A process that writes to an IndexedDB is killed at random instants: database and indexes have all
-// that was acknowledged, agree with one another, and nothing else is left behind.
-// CAIRN_TEST_KILLS says how often, instead of 25 times: 500 take about ten minutes.
+// A process that writes to an IndexedDB is killed at random instants. The database and its indexes
+// have all acknowledged writes and agree with one another, and no other files remain.
+// CAIRN_TEST_KILLS is the number of kills, 25 by default: 500 take about ten minutes.
 #include <boost/test/unit_test.hpp>
 #include <cstdlib>
 #include <filesystem>
@@ -30,16 +30,16 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(indexed_db_crash_test)
 namespace {
 
-// Kills of one database, which then begins anew, as a build's end is met only at its beginning.
+// Kills per database; then a new one starts, since builds end only early in a database's life.
 constexpr int kKillsOfADatabase = FewerUnderTsan(25, 3);
-// How long a process lives at most, from where its program begins or, mostly, its database is open.
+// The longest life of a process, from its start or, mostly, from when its database is open.
 constexpr absl::Duration kLongestLife = absl::Milliseconds(400);
 constexpr char kPath[] = "CAIRN_TEST_PATH";
 constexpr char kSeed[] = "CAIRN_TEST_STREAM";
 
-// What the process says. Of a write: that it was committed or, for its unique key, refused.
+// Messages of the process. For a write: it was committed or, for its unique key, refused.
 enum Kind : uint32_t { kStarted, kOpened, kCommitted, kRefused, kBegin, kEnd, kStored };
-// What can be under way when it is killed: what kBegin and kEnd number.
+// Operations that a kill can interrupt: the numbers of kBegin and kEnd.
 enum Phase : uint32_t { kOpening, kBuilding, kStoring, kMerging, kDropping, kPhases };
 constexpr const char* kPhaseNames[] = {"opening", "building", "storing", "merging", "dropping"};
 
@@ -204,7 +204,7 @@ class Course {
     for (const std::string& kind : kinds) ++(*hits)[kind];
   }
 
-  // What was stored before the kill is in the files, before anything else is.
+  // The files contain the state stored before the kill, before any other operation.
   void CheckStored(const Life& life) const {
     if (life.stored == 0) return;
     for (const char* name : {"number", "word", "code"}) {
@@ -299,7 +299,7 @@ class Course {
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(the_process_that_is_killed) {
-  if (std::getenv(kPath) == nullptr) return;  // nobody is to kill it
+  if (std::getenv(kPath) == nullptr) return;  // not the child process
   WriteUntilKilled(std::getenv(kPath), std::strtoull(std::getenv(kSeed), nullptr, 10));
 }
 

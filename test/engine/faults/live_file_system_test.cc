@@ -1,4 +1,4 @@
-// What becomes of live indexes when their file system fails.
+// Live indexes after failures of their file system.
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
 #include <memory>
@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE(storing_and_merging_a_live_index_that_fails_is_made_up_for)
   }
 }
 
-// Of the catalog, an error of the open; of an index, what is soon tried again.
+// An error in the catalog fails the open; an error in an index is soon retried.
 BOOST_AUTO_TEST_CASE(an_index_that_cannot_be_read_when_the_database_is_opened_is_read_later) {
   for (const OnStale policy : {OnStale::kKeepStale, OnStale::kRebuild}) {
     LiveFixture f;

@@ -1,6 +1,6 @@
-// A machine with an IndexedDB on it stops at random instants, its process killed or its power lost:
-// the database and its indexes agree with one another, have all that was made durable, and nothing
-// else is left behind. CAIRN_TEST_POWER_LOSSES says how often, instead of 40 times.
+// A machine with an IndexedDB stops at random instants: its process is killed or its power lost.
+// The database and its indexes agree with one another and have all durable writes, and no other
+// files remain. CAIRN_TEST_POWER_LOSSES is the number of stops, 40 by default.
 #include <algorithm>
 #include <atomic>
 #include <boost/test/unit_test.hpp>
@@ -38,7 +38,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(power_loss_test)
 namespace {
 
-// Stops of one database, which then begins anew.
+// Stops per database; then a new one starts.
 constexpr int kStopsOfADatabase = FewerUnderTsan(10, 3);
 // Operations that a life has at most.
 constexpr uint64_t kLongestLife = 3000;
@@ -51,19 +51,19 @@ int StopsToMake(int by_default) {
   return given != nullptr ? std::atoi(given) : by_default;
 }
 
-// What can be under way when the machine stops.
+// Operations that a stop can interrupt.
 enum Phase { kOpening, kBuilding, kStoring, kMerging, kDropping, kPhases };
 constexpr const char* kPhaseNames[] = {"opening", "building", "storing", "merging", "dropping"};
 
-// What a process was told before it ended.
+// The results that a process saw before it ended.
 struct Life {
   std::vector<bool> committed;          // of each write, in order
-  size_t durable = 0;                   // of these, that survive a loss of power
-  SequenceNumber opened = 0;            // what the database was at when it had been opened
-  SequenceNumber stored = 0;            // what every lasting index was stored with
-  std::map<std::string, bool> indexes;  // that are there, or are not; none that may be either
-  bool failed = false;                  // something, as it was made to
-  std::string error;                    // the first that nothing excuses
+  size_t durable = 0;                   // the number of writes that survive a loss of power
+  SequenceNumber opened = 0;            // the database's after it was opened
+  SequenceNumber stored = 0;            // every lasting index was stored with at least this one
+  std::map<std::string, bool> indexes;  // whether each exists; without those in doubt
+  bool failed = false;                  // some operation failed on purpose
+  std::string error;                    // the first unexpected error
   bool under_way[kPhases] = {};
 };
 
@@ -113,8 +113,8 @@ class Course {
  private:
   rocksdb::Options Options() const { return CrashDatabase::RocksDbOptions(env_.get()); }
 
-  // Whether that is done, and before the machine stopped. Nothing fails, but for syncs that are
-  // made to.
+  // Whether the operation succeeded before the machine stopped. Only syncs that fail on purpose may
+  // fail.
   bool Done(const absl::Status& status, Life* life) {
     if (status.ok()) return !files_->stopped();
     const std::lock_guard<std::mutex> lock(life_mutex_);
@@ -220,7 +220,7 @@ class Course {
     return absl::StrCat(kIndexPath, "/", name);
   }
 
-  // What was stored is in the files, before anything else is.
+  // The files contain the stored state, before any other operation.
   void CheckStored(const Life& life) const {
     if (life.stored == 0) return;
     for (const char* name : kLasting) {
@@ -229,9 +229,9 @@ class Course {
     }
   }
 
-  // Makes of the model the calls that `found` has: all of a process that was killed, as many as it
-  // likes behind those that are durable of one that lost its power. Says whether the sequence
-  // number may have gone back.
+  // Replays on the model the calls that `found` has: all, if the process was killed; at least the
+  // durable ones, if the machine lost its power. Returns whether the sequence number may have gone
+  // back.
   bool Follow(uint64_t seed, const Life& life, CrashFileSystem::End end, const TwoFamilies& found) {
     const size_t least =
         end == CrashFileSystem::End::kKilled ? life.committed.size() : life.durable;

@@ -13,10 +13,9 @@
 
 namespace cairn {
 
-// Files and directories in memory, each as programs see it and as a loss of power leaves it. What a
-// file has had written survives once the file was synced; that a name stands for a file, or no
-// longer does, once its directory was. Of all else some survives and some does not, as chance will
-// have it. Not thread-safe.
+// Files and directories in memory, each as programs see it and as a loss of power leaves it. The
+// contents of a file survive once the file was synced; the creation or removal of a name once its
+// directory was. A random part of the other changes survives. Not thread-safe.
 class SimulatedDisk {
  public:
   struct Change {
@@ -31,7 +30,7 @@ class SimulatedDisk {
     std::vector<Change> unsynced;  // what came since
   };
   using NodePtr = std::shared_ptr<Node>;
-  // What a path stands for from now on: null for nothing.
+  // The new meaning of a path: null if it no longer exists.
   using Binding = std::pair<std::string, NodePtr>;
 
   SimulatedDisk() { names_["/"] = durable_["/"] = MakeNode(/*is_directory=*/true); }
@@ -119,7 +118,7 @@ class SimulatedDisk {
     for (const auto& [path, node] : names_) Sync(node.get());
   }
 
-  // What is there is what survived, and has. Names in `ordered_directory` survive in order.
+  // Reduces the contents to those that survive. Names in `ordered_directory` survive in order.
   void LosePower(const std::string& ordered_directory, std::mt19937_64* random) {
     // Most file systems log names in order; some keep any of them, but RocksDB counts on order.
     const bool in_order = (*random)() % 4 == 0;
@@ -223,7 +222,7 @@ class SimulatedDisk {
 
   Names names_;    // of everything there is
   Names durable_;  // of what has survived so far
-  // What came since, in order: each entry survives as a whole or not at all.
+  // Later changes, in order: each element survives as a whole or not at all.
   std::vector<std::vector<Binding>> unsynced_names_;
 };
 

@@ -99,7 +99,7 @@ Value Aggregated(const Aggregate& aggregate, const std::vector<const Row*>& rows
   return values[0].index() == 1 ? Value(static_cast<int64_t>(sum)) : Value(sum);
 }
 
-// A database of rows "age|city|status|score|weight" of which the last ones may be missing.
+// A database of rows "age|city|status|score|weight", whose last fields may be missing.
 class World {
  public:
   World(std::mt19937_64* random, bool together) : random_(*random), together_(together) {}
@@ -226,7 +226,7 @@ std::string LineOf(const std::vector<Value>& values) {
   return line;
 }
 
-// A random question, its pages one behind the other, by any strategy.
+// A random query, page by page, by any strategy.
 void CheckOne(const World& world, const IndexGroup& group, std::mt19937_64& random) {
   const Where where = MakeWhere(random);
   const std::vector<std::string> columns = {"age",       "city",        "status",      "score",

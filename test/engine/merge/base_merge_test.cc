@@ -117,8 +117,8 @@ BOOST_AUTO_TEST_CASE(everything_may_be_deleted_and_come_back) {
   CheckIsFreshBuild(Merge(*writer->delta(), directory.index.get(), 2), directory, rows);
 }
 
-// Enough rows for several parts of the row table, and entries for many pieces; all that came stands
-// behind the base, before it, or at one place in it.
+// Enough rows for several parts of the row table, and entries for many pieces. All new entries are
+// after the base, before it, or at one place in it.
 BOOST_AUTO_TEST_CASE(large_merges_on_many_threads_are_whole) {
   constexpr uint64_t kRows = 700'000;
   const auto primary_key = [](uint64_t row) {
@@ -177,8 +177,7 @@ BOOST_AUTO_TEST_CASE(large_merges_on_many_threads_are_whole) {
   }
 }
 
-// With specs, sources and manifests: the merged index is published and answers like one that is
-// built anew.
+// With specs, sources and manifests: the merged index is published and answers like a new build.
 BOOST_AUTO_TEST_CASE(a_merged_index_is_opened_like_one_that_was_built) {
   for (const char* text :
        {"value.field('|',0):u32", "value:text", "value.field('|',1):u64,key:bytes",
@@ -195,7 +194,7 @@ BOOST_AUTO_TEST_CASE(a_merged_index_is_opened_like_one_that_was_built) {
     RequireOk(SecondaryIndex::Build(*db.Source(), spec, db.Beside("old")));
     const auto base = *Base::Open(db.Beside("old"), {});
 
-    // What changes, by way of another index over the changed rows alone.
+    // The changes, from another index over only the changed rows.
     TestDatabase changed;
     for (uint64_t i = 0; i < 500; ++i) {
       const std::string key = "k" + std::to_string(i * 271 % 10'000);

@@ -44,7 +44,7 @@ inline WrittenBase Merge(const Delta& delta, IndexDirectory* directory, int thre
   return RequireOk(MergeBase(delta, directory, options));
 }
 
-// What a build of the model's rows writes: its run, and its row table of one part.
+// The files of a build of the model's rows: its run, and its row table of one part.
 template <typename Key>
 struct FreshBuild {
   explicit FreshBuild(const ModelRows<Key>& rows) {

@@ -22,7 +22,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(calibration_file_test)
 namespace {
 
-// Curves whose numbers are told apart by `seed`, and stand in a file as they are.
+// Curves whose numbers depend on `seed`, and are stored in a file exactly.
 CostCurves Curves(double seed) {
   CostCurves curves;
   for (size_t k = 0; k < CostCurves::kKnots; ++k) {

@@ -21,7 +21,7 @@ namespace {
 using Curve = CostCurves::Curve;
 using Cost = std::function<double(double queries)>;  // nanoseconds
 
-// A clock that stands still but for what is charged to it.
+// A clock that advances only by the time charged to it.
 struct FakeClock {
   double ns = 0;
   std::function<int64_t()> Reader() {
@@ -29,7 +29,7 @@ struct FakeClock {
   }
 };
 
-// Keys are twice their positions, or as many times the same as `duplicates` says.
+// Keys are twice their positions; each occurs `duplicates` times.
 SortedRun FakeRun(size_t entries, size_t duplicates = 1) {
   std::vector<uint32_t> keys(entries);
   std::vector<RowId> rows(entries);
@@ -111,8 +111,7 @@ CostCurves Calibrated(const Route& route, FakeClock* clock, int threads = 1) {
   return *curves[0];
 }
 
-// Batches of 2^0 … 2^22 queries, and of some between them, none of which but some powers of two are
-// tried.
+// Batches of 2^0 … 2^22 queries, and some sizes between them. Trials use only some powers of two.
 std::vector<size_t> HeldOutSizes() {
   std::vector<size_t> sizes;
   for (int k = 0; k <= 22; ++k) {
@@ -141,7 +140,7 @@ Errors ErrorsOf(const CostCurves& curves, Operation operation, const Cost& truth
   return {errors[errors.size() / 2], errors.back()};
 }
 
-// What is documented of every cost function that follows.
+// Checks the documented errors for a cost function.
 void CheckDocumentedError(const char* name, const CostCurves& curves, const Cost& truth) {
   for (const Operation operation : {Operation::kFindFirst, Operation::kFind, Operation::kCount}) {
     const Errors errors = ErrorsOf(curves, operation, truth);

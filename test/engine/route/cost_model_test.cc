@@ -90,7 +90,7 @@ BOOST_AUTO_TEST_CASE(predictions_follow_what_is_observed) {
 
 BOOST_AUTO_TEST_CASE(batches_of_few_queries_are_believed_after_some_milliseconds) {
   CostModel model(PointCurves());
-  ObserveOften(&model, 1, 1.4, 1000);  // of which a sixteenth is looked at
+  ObserveOften(&model, 1, 1.4, 1000);  // a sixteenth of these is used
   BOOST_TEST(model.drift(1) > 1);
   BOOST_TEST(model.drift(1) < 1.1);
   ObserveOften(&model, 1, 1.4, 200'000);
@@ -156,7 +156,7 @@ BOOST_AUTO_TEST_CASE(a_seldom_route_that_is_wrong_does_not_move_the_device) {
 }
 
 BOOST_AUTO_TEST_CASE(a_drift_beyond_one_and_a_half_that_lasts_calls_for_trials) {
-  // Batches of 2 ms, ten of which move the drift beyond its bound.
+  // Ten batches of 2 ms move the drift beyond its bound.
   CostModel model(PointCurves());
   ObserveOften(&model, 100'000, 2, 10);
   BOOST_TEST(!model.CallsForTrials(0));

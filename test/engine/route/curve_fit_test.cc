@@ -134,8 +134,8 @@ BOOST_AUTO_TEST_CASE(disturbed_trials_of_threads_promise_no_more_than_there_can_
   BOOST_TEST(FitFanOut({}, two).Time(1 << 20, part_ns, two) == part_ns);
 }
 
-// A run of 2^20 entries, of which 10 share a line: a sorted query reads as much of one as there is
-// between it and the next.
+// A run of 2^20 entries, 10 per line: a sorted query reads the part of a line that is between it
+// and the next query.
 double SortedSearch(double batch) {
   return 6 + 20 * std::min(1.0, (1 << 20) / batch / 10);
 }

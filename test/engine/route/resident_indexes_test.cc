@@ -12,7 +12,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(resident_indexes_test)
 namespace {
 
-// What both processors can be asked to search: the CPU answers wherever a GPU cannot, and says why.
+// Requests for both processors: the CPU answers if a GPU cannot, and reports the reason.
 BOOST_AUTO_TEST_CASE(an_index_is_served_by_the_cpu_where_a_gpu_cannot) {
   TestDatabase db;
   db.Put("a", "blue");

@@ -15,7 +15,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(router_test)
 namespace {
 
-// A clock that stands still but for what is done on it.
+// A clock that advances only by the work done on it.
 struct FakeClock {
   std::atomic<int64_t> now{1'000'000};
   Router::Clock Get() {

@@ -42,7 +42,7 @@ void Fill(TestDatabase& db) {
   for (int i = 0; i < kRows; ++i) db.Put("row" + std::to_string(i), Value(random() % kValues));
 }
 
-// `count` keys, some of which no row has.
+// `count` keys, including keys of no row.
 EncodedKeys SomeKeys(const SecondaryIndex& index, size_t count) {
   std::mt19937_64 random = TestRandom(count);
   EncodedKeys keys(index.codec().kind());

@@ -19,7 +19,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(row_table_test)
 namespace {
 
-// Keys near `keys`: equal, just before, just behind, and far off.
+// Keys near `keys`: equal, just before, just after, and far off.
 Keys Probes(const Keys& keys, std::mt19937_64& random) {
   Keys probes = {"", std::string(1, '\0'), "\xff\xff\xff\xff\xff\xff\xff\xff\xff", "k"};
   const size_t step = keys.size() / 500 + 1;
@@ -178,7 +178,7 @@ BOOST_AUTO_TEST_CASE(keys_out_of_order_are_refused_by_name) {
   }
   BOOST_CHECK(absl::IsInvalidArgument(writer.Finish()));
 
-  // Also right behind a block, where only its last key is kept.
+  // Also directly after a block, where only its last key is kept.
   MemorySink second_sink;
   RowTableWriter second(1, &second_sink);
   for (char c = 'a'; c < 'a' + 17; ++c) BOOST_CHECK(second.part(0).Add(std::string(1, c)).ok());

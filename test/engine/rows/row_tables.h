@@ -19,8 +19,8 @@ namespace cairn {
 using Keys = std::vector<std::string>;
 using Parts = std::vector<Keys>;
 
-// Keeps the sections in memory. Copies go out in buffers of exactly their size, so that the address
-// sanitizer sees a read behind them.
+// Keeps the sections in memory. Copies have buffers of exactly their size, so that AddressSanitizer
+// detects a read past the end.
 class MemorySink : public RowTableSink {
  public:
   absl::Status BeginSection(RowTableSection section) override {

@@ -49,7 +49,7 @@ class AggregateOracle {
     return found;
   }
 
-  // What the aggregate of these is: an error where it does not fit.
+  // The aggregate of these entries; an error if it does not fit.
   absl::StatusOr<DataValue> Of(const Aggregate& aggregate,
                                const std::vector<size_t>& entries) const {
     if (aggregate.function == AggregateFunction::kCountDistinct) {
@@ -154,8 +154,7 @@ class AggregateOracle {
   FindResult entries_;
 };
 
-// That a value is as expected: floats that were added up, but for what is rounded, relative to
-// `scale`.
+// Whether a value is as expected. Sums of floats may differ by rounding, relative to `scale`.
 inline bool SameValue(const DataValue& found, const DataValue& expected, bool added, double scale) {
   const double* const x = std::get_if<double>(&found);
   const double* const y = std::get_if<double>(&expected);

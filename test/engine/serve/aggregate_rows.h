@@ -28,7 +28,7 @@ inline constexpr std::string_view kInclude =
 inline const std::vector<std::string> kColumns = {"signed", "float", "single", "text",
                                                   "tiny",   "wide",  "big",    "none"};
 
-// Every function of every column, but for sums that may not fit.
+// Every function of every column, except sums that may not fit.
 inline std::vector<Aggregate> AllAggregates() {
   std::vector<Aggregate> all = {Aggregate::Count(), Aggregate::CountDistinct()};
   for (const std::string& column : kColumns) {
@@ -80,11 +80,11 @@ struct Rows {
   std::mt19937_64& random;
   uint64_t first = 0;  // of field 0, which has `keys` values from here on
   uint64_t keys = 40;
-  uint64_t odds = 10;  // one in so many floats is no number, or infinite, or -0
+  uint64_t odds = 10;  // one in `odds` floats is NaN, infinite or -0
   bool nulls = false;  // of fields 11 and 12, and not of included ones
 };
 
-// Ranges of an index: everything, keys that there are and others, prefixes, crossed ones.
+// Ranges of an index: everything, present and absent keys, prefixes, crossed ranges.
 struct SomeKeyRanges {
   SomeKeyRanges(const AggregateOracle& oracle, PhysicalType kind, size_t count,
                 std::mt19937_64& random)
@@ -220,8 +220,8 @@ inline std::string Key(uint64_t i) {
 
 // Changes some rows: values alone, keys alone, both, gone, new.
 inline void Change(TestDatabase& db, Rows& rows, uint64_t universe, size_t changes) {
-  // At times of few keys, most of which the base has not: a part of the delta has several entries
-  // of a key, and the next ones remove some of them.
+  // Sometimes with few keys, mostly absent from the base: a part of the delta has several entries
+  // of a key, and the next parts remove some of them.
   const uint64_t keys = rows.keys;
   if (rows.random() % 2 == 0) {
     rows.first = keys / 2 + rows.random() % 20;

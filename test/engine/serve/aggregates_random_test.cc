@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(a_large_batch_is_answered_in_order) {
   }
 }
 
-// Two versions that are asked in turn, and of which the older one is asked last, too.
+// Queries two versions alternately, and the older one last.
 BOOST_AUTO_TEST_CASE(pinned_versions_keep_their_aggregates) {
   auto random = TestRandom();
   IndexedDatabase db;

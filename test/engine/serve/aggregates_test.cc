@@ -64,7 +64,7 @@ BOOST_AUTO_TEST_CASE(a_row_counts_for_each_of_its_keys) {
   check(4, -8);
 }
 
-// A delta's part of which the first entry of a key is removed, which the group has in no other.
+// Removes the first entry of a key from a part of the delta; no other part has the key's group.
 BOOST_AUTO_TEST_CASE(a_group_counts_a_key_whose_first_entry_is_gone) {
   TestDatabase db;
   const auto put = [&](std::string_view key, int a, int b) {

@@ -1,4 +1,4 @@
-// SecondaryIndex::CatchUp against indexes that are built anew.
+// Compares SecondaryIndex::CatchUp with new builds.
 #include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <memory>

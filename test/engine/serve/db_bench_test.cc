@@ -69,7 +69,7 @@ constexpr Workload kWorkloads[] = {
      "--num_column_families=5 --write_buffer_size=300000",
      "column_family_name_000003"},
     {"compressed_log", "--benchmarks=fillrandom,overwrite --num=20000 --wal_compression=zstd"},
-    // Of tables of these formats RocksDB 7.8 reads none; 6 came with 8.6, and 7 with 10.4.
+    // RocksDB 7.8 reads neither of formats 6 and 7: 6 came with 8.6, and 7 with 10.4.
     {"table_format_5", "--benchmarks=fillrandom,overwrite,flush --num=20000 --format_version=5"},
     {"table_format_6", "--benchmarks=fillrandom,overwrite,flush --num=20000 --format_version=6"},
     {"table_format_7",

@@ -130,13 +130,13 @@ class World {
     rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), options_);
     const std::string file = directory_ / "ingested.sst";
     RequireOk(writer.Open(file));
-    const uint64_t first = Chance(2) ? 0 : 300 + 10 * Below(50);  // over rows, or beside them
+    const uint64_t first = Chance(2) ? 0 : 300 + 10 * Below(50);  // over rows, or next to them
     for (uint64_t i = 0; i < 10; ++i) {
       RequireOk(
           writer.Put(absl::StrFormat("k%03d", first + i), absl::StrFormat("i%02d", Below(50))));
     }
     RequireOk(writer.Finish());
-    // Through the database that others have open, too.
+    // Sometimes through the IndexedDB's own database.
     rocksdb::DB* const to = live_ && Chance(2) ? indexed_->GetBaseDB() : db();
     past_ |= live_ && to != db();
     RequireOk(to->IngestExternalFile(handles_[1], {file}, {}));
@@ -172,7 +172,7 @@ class World {
       if (fs::exists(from)) fs::copy(from, to, fs::copy_options::recursive, changed);
     } while (changed);
   }
-  // Copies the database's files, of which none changes, goes or is archived meanwhile.
+  // Copies the database's files, while none is changed, deleted or archived.
   void CopyDatabase(const std::string& to) {
     rocksdb::DB* const root = db()->GetRootDB();
     RequireOk(root->PauseBackgroundWork());
@@ -232,7 +232,7 @@ class World {
       Ingest();
       disturbed_ = has_gaps_ = true;
     } else if (dice < 90) {
-      Tell("make the column family anew");
+      Tell("recreate the column family");
       RequireOk(db()->DropColumnFamily(handles_[1]));
       RequireOk(db()->DestroyColumnFamilyHandle(handles_[1]));
       RequireOk(db()->CreateColumnFamily(options_, "users", &handles_[1]));
@@ -301,7 +301,7 @@ class World {
     options.durable = !Chance(3);
     if (index_ != nullptr) {
       caught_up = index_->CatchUp(**source, options).status();
-      // What no log tells is proven by files, until they are compacted.
+      // Files prove changes that no log has, until they are compacted.
       const bool must_follow = kept_ && !disturbed_ && !has_gaps_;
       if (must_follow && !caught_up.ok()) {
         BOOST_FAIL("history " << salt_ << ": " << story_ << "\n" << caught_up);
@@ -365,7 +365,7 @@ void RunWorlds(bool live) {
     ++salt;
   } while (std::chrono::steady_clock::now() < end);
   BOOST_TEST_MESSAGE(salt << " histories, " << followed << " times followed, " << rebuilt
-                          << " times built anew");
+                          << " times rebuilt");
   BOOST_TEST(rebuilt > 0);
   BOOST_TEST(followed > 0);
 }

@@ -212,7 +212,7 @@ BOOST_AUTO_TEST_CASE(a_row_that_cannot_be_read_fails_or_is_passed_over) {
   const auto index = Build(db, std::string(kSpec) + ",on_error=skip");
   BOOST_TEST(EntriesWithColumns(*index) == Strings{"7=a: -3;0.5;'one';9;"},
              boost::test_tools::per_element());
-  // Nobody asks for the columns of a row without a key.
+  // A row without a key has no entry, so its columns are never read.
   db.Delete("b");
   db.Put("c", "");
   db.Put("d", "8|1|x");

@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(without_the_option_files_are_what_they_were) {
   for (const char* spec : {kU32, "value:text"}) {
     Build(db, spec);
     BuildOptions none;
-    none.prebuild_search_structure = std::string(spec) == "value:text";  // of which there are none
+    none.prebuild_search_structure = std::string(spec) == "value:text";  // text never has one
     RequireOk(SecondaryIndex::Build(*db.Source(), Spec(spec), db.Beside("other"), none).status());
     const auto read = [&](const char* name) {
       std::ifstream file(FileOf(db.Beside(name), "base"), std::ios::binary);
@@ -139,7 +139,7 @@ BOOST_AUTO_TEST_CASE(merges_and_catching_up_keep_the_choice) {
     db.Put("last", "123456789");
     RequireOk(index->CatchUp(*db.Source()).status());
     BOOST_TEST(All(*index).size() == expected.size() + 1);
-    // What is stored beside a delta is proven when it is opened.
+    // Opening also verifies stored leaves if there is a delta.
     BOOST_TEST(All(*RequireOk(SecondaryIndex::Open(db.Beside("other"), Quick()))).size() ==
                expected.size() + 1);
     RequireOk(index->Compact());

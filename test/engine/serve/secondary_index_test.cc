@@ -211,7 +211,7 @@ BOOST_AUTO_TEST_CASE(a_cursor_stays_good_when_rows_come_and_go_and_the_index_is_
              boost::test_tools::per_element());
   db.Delete("c");       // the row of the cursor
   db.Put("b", "same");  // before it
-  db.Put("d", "same");  // behind it
+  db.Put("d", "same");  // after it
   const auto second = Build(db, "value:text");
   const Strings cursor = matches.cursors;
   range.after = cursor;

@@ -132,7 +132,7 @@ std::string MakeDatabase(const std::string& path, uint64_t rows) {
   return path;
 }
 
-// What an index has; nothing where there is none.
+// The contents of an index; empty if there is none.
 Strings Contents(const std::string& directory) {
   auto index = SecondaryIndex::Open(directory, ForTests());
   if (absl::IsNotFound(index.status())) return {};
@@ -153,7 +153,7 @@ int Kills() {
 }
 
 BOOST_AUTO_TEST_CASE(the_process_that_is_killed) {
-  if (std::getenv(kStep) == nullptr) return;  // nobody is to kill it
+  if (std::getenv(kStep) == nullptr) return;  // not the child process
   const auto step = static_cast<Step>(std::atoi(std::getenv(kStep)));
   const Strings inputs = absl::StrSplit(std::getenv(kInputs), ',');
   KilledProcess::Say(kBegin, step);

@@ -1,5 +1,5 @@
-// What is not an index in shards, or a part of one, is refused by name before it is published or
-// answered from.
+// Directories that are not a sharded index, or a part of one, are rejected with a specific error
+// before they are published or queried.
 #include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <filesystem>

@@ -208,7 +208,7 @@ BOOST_AUTO_TEST_CASE(a_key_counts_once_wherever_it_is) {
 }
 
 BOOST_AUTO_TEST_CASE(sums_fit_or_do_not_in_all_shards_together) {
-  // By source: each sum fits, the total does not; and the other way round.
+  // Sharded by source: each sum fits, the total does not; and the reverse.
   ShardedSources sources(2);
   const auto row = [](int64_t wide, uint64_t big) {
     return absl::StrFormat("1|2|||0|0|0||0|%d|%d", wide, big);

@@ -17,7 +17,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(shard_columns_test)
 namespace {
 
-// Rows are "key|number|float|text", of which all but the key may be missing.
+// Rows are "key|number|float|text"; all fields except the key may be missing.
 constexpr std::string_view kColumns =
     "include(number=value.field('|',1):i64,float=value.field('|',2):f64,"
     "text=value.field('|',3):text)";
@@ -70,7 +70,7 @@ Strings Everything(const SecondaryIndex& index) {
   Strings rows = RowTexts(matches.columns);
   BOOST_REQUIRE_EQUAL(rows.size(), matches.row_ids.size());
 
-  // What is asked for by the rows' names is the same.
+  // Columns of the rows by shard and row id are the same.
   std::vector<ColumnValues> columns;
   RequireOk(index.Columns(matches.shards, matches.row_ids, options.columns, &columns));
   BOOST_REQUIRE(RowTexts(columns) == rows);

@@ -98,9 +98,9 @@ BOOST_AUTO_TEST_CASE(ranges_are_even_for_any_distribution_of_keys) {
     for (int byte = 0; byte < 8; ++byte) binary.push_back(static_cast<char>(random()));
     sets[0].push_back(binary);
     sets[1].push_back(RandomKey(&random, 1000000));
-    // Clustered: most keys behind one long prefix.
+    // Clustered: most keys share one long prefix.
     sets[2].push_back((i % 10 == 0 ? binary : "a/very/long/common/prefix/of/paths/" + binary));
-    // Skewed: each further byte is as likely as all keys that go on.
+    // Skewed: keys that end here and all longer keys are equally likely.
     std::string skewed;
     while (random() % 2 != 0) skewed.push_back('\xFF');
     sets[3].push_back(skewed + binary);
@@ -181,7 +181,7 @@ class CoarseSet final : public KeySet {
 BOOST_AUTO_TEST_CASE(candidates_with_nothing_between_them_are_no_cuts) {
   std::vector<std::string> keys;
   for (int i = 0; i < 8000; ++i) keys.push_back(std::to_string(10000 + i));
-  // Of files that all start near the first key.
+  // Candidates from files that all start near the first key.
   const std::vector<std::string> candidates(keys.begin(), keys.begin() + 6);
   CoarseSet set(keys);
   std::vector<PrimaryKeyRange> ranges = RequireOk(CutKeyRanges(candidates, 8, &set));

@@ -224,7 +224,7 @@ inline std::map<std::string, std::string> DirectoryState(const std::string& dire
   state["."] = std::to_string(fs::last_write_time(directory).time_since_epoch().count());
   for (const auto& entry : fs::recursive_directory_iterator(directory)) {
     std::string& file = state[entry.path().string()];
-    // What an open database says from time to time; one that is opened anew renames it.
+    // An open database writes to LOG; opening it again renames the file.
     if (entry.path().filename() == "LOG") continue;
     file = std::to_string(entry.last_write_time().time_since_epoch().count());
     if (!entry.is_regular_file()) continue;

@@ -1,4 +1,4 @@
-// What SST files may hold besides values, and what is refused.
+// Contents of SST files other than values, and rejected contents.
 #include <boost/test/unit_test.hpp>
 #include <fstream>
 #include <map>

@@ -39,8 +39,8 @@ inline void WriteSst(const std::string& path, const std::map<std::string, Entry>
   CheckOk(writer.Finish());
 }
 
-// Reads the files in every way. Neither they nor anything beside them may change, and scratch space
-// is given back.
+// Reads the files in every way. Neither they nor their directory may change, and scratch space is
+// removed.
 inline void CheckFiles(const std::string& directory, const Files& files, const Rows& expected,
                        std::mt19937_64* random, const rocksdb::Options* options = nullptr) {
   const auto before = DirectoryState(directory);
@@ -65,7 +65,7 @@ inline void CheckFiles(const std::string& directory, const Files& files, const R
   BOOST_TEST((DirectoryState(directory) == before));
 }
 
-// The files are refused, and leave nothing behind.
+// The files are rejected, and no scratch files remain.
 inline absl::Status Refused(const Files& files, const rocksdb::Options* options = nullptr) {
   const TemporaryDirectory scratch;
   const absl::Status status = SnapshotSource::FromSstFiles(files, scratch.path(), options).status();

@@ -28,7 +28,7 @@ BOOST_AUTO_TEST_CASE(one_file_is_read) {
   }
   WriteSst(temp / "a.sst", entries);
   CheckFiles(temp.path(), {temp / "a.sst"}, ToRows(model), &random);
-  // Scratch space is beside the file unless told otherwise, and is gone afterwards.
+  // Scratch space is next to the file by default, and is removed afterwards.
   const auto before = DirectoryState(temp.path());
   {
     const auto source = OrDie(SnapshotSource::FromSstFiles({temp / "a.sst"}));

@@ -16,8 +16,8 @@ double SecondsOf(const std::function<void()>& body) {
 }
 
 BOOST_AUTO_TEST_CASE(many_threads_together_keep_to_the_rate) {
-  // 400 kB at 1 MB/s, of which the bucket has a tenth of a second's and the last bytes are not
-  // waited for. Slowness of the machine makes it longer only.
+  // 400 kB at 1 MB/s. The bucket starts with a tenth of a second's bytes, and the last bytes are
+  // not waited for. A slow machine only takes longer.
   RateLimiter limiter(1'000'000);
   StopFlag stop(nullptr);
   const double seconds = SecondsOf([&] {

@@ -26,7 +26,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(rocksdb_file_system_test)
 namespace {
 
-// Keeps nobody out, but plain text.
+// Not secure, but hides plain text.
 class ToyCipher final : public rocksdb::BlockCipher {
  public:
   const char* Name() const override { return "ToyCipher"; }
@@ -76,7 +76,7 @@ std::string Contents(FileSystem* files, const std::string& path) {
   return std::string(bytes.bytes.begin(), bytes.bytes.end());
 }
 
-// What a file of this name, whatever it is, has on the disk.
+// Whether any file on the disk contains the text.
 bool Occurs(const std::string& directory, std::string_view text) {
   for (const auto& file : std::filesystem::recursive_directory_iterator(directory)) {
     if (file.is_regular_file() && ReadFile(file.path().string()).find(text) != std::string::npos) {

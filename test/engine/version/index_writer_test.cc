@@ -75,7 +75,7 @@ struct Index {
     const auto base = [&](const Batch& batch) { return version.base->router->Execute(batch); };
     VersionCheck<uint64_t>(*version.delta, base, expected).CheckAll(history.Queries(queries));
   }
-  // What is on the disk is the state of the last store, or the one before where that failed.
+  // The disk has the state of the last store, or of the one before if that failed.
   void CheckFiles() {
     const auto opened = RequireOk(IndexWriter::Open(path(), options));
     CheckVersion(*opened->version(), stored_rows, 20);
@@ -114,8 +114,8 @@ void CheckRandomHistory(uint64_t salt, size_t steps) {
     const uint64_t fails_at = 1 + random() % 30;
     const auto lasting = random() % 2 == 0 ? FaultyFileSystem::Lasting::kOnce
                                            : FaultyFileSystem::Lasting::kUntilRepaired;
-    // Failing, a call may still have done what it was to do. It may run beside this thread, so it
-    // draws no numbers.
+    // A call that fails may still have succeeded in part. It may run concurrently with this thread,
+    // so it draws no numbers.
     const auto store_like = [&](auto call) {
       if (fails) index.files->Break(FaultyFileSystem::Fault::kWriteError, fails_at, lasting);
       const absl::Status status = call();
@@ -136,7 +136,7 @@ void CheckRandomHistory(uint64_t salt, size_t steps) {
         BOOST_TEST((store_like([&] { return index.writer->Tidy(); }).ok() || fails));
         index.CheckFiles();
         break;
-      case 3: {  // a merge, with updates and stores beside it
+      case 3: {  // a merge, with concurrent updates and stores
         CompactOptions options;
         options.threads = 1;
         absl::Status status;
@@ -161,7 +161,7 @@ void CheckRandomHistory(uint64_t salt, size_t steps) {
         index.Update(60, /*publish=*/false);
         index.Check();
         break;
-      case 6: {  // rows that are numbered again, with updates beside that, and a reader
+      case 6: {  // rows are renumbered, with concurrent updates and a reader
         const auto pinned = index.writer->version();
         const Rows pinned_rows = index.rows;
         absl::Status status;
@@ -258,12 +258,12 @@ BOOST_AUTO_TEST_CASE(stores_beside_a_merge_are_kept_and_may_take_files_that_it_m
   }
 }
 
-// Updates, and queries that wait for them, wait beside a merge for what came meanwhile alone. Told
-// by the processor time of the process, which a busy machine does not stretch as it does wall time.
+// Updates, and queries that wait for them, wait during a merge only for the changes that came since
+// it started. Measured by CPU time, which a busy machine does not stretch as it does wall time.
 BOOST_AUTO_TEST_CASE(updates_do_not_wait_for_what_a_merge_has_merged) {
   constexpr uint64_t kChanged = FewerSanitized(400'000, 4, 10);
   Index index(BaseRows(1000));
-  // Of some attempts: the scheduler, too, may have the merge run for a slice of time meanwhile.
+  // Takes the best attempt, since the scheduler may also run the merge within the measured time.
   double best = 1;
   for (uint64_t attempt = 0; attempt < 8 && best > kMaxWaited; ++attempt) {
     RowUpdates updates(PhysicalType::kU64);
@@ -352,7 +352,7 @@ BOOST_AUTO_TEST_CASE(rows_that_come_and_go_take_memory_and_files_for_those_that_
   index.Check();
 }
 
-// Whoever catches up by himself has row ids that last until a merge, and asks whether one pays.
+// Without an IndexedDB, row ids accumulate until a merge; the caller checks whether a merge pays.
 BOOST_AUTO_TEST_CASE(a_merge_pays_for_rows_that_came_and_went) {
   Index index(BaseRows(1000));
   Queue queue;

@@ -178,7 +178,7 @@ void CheckAdded(const std::vector<Key>& keys) {
   }
 }
 
-// As of rows that come in the order of time: none has an entry of the base behind it.
+// As with rows in the order of time: no entry of the base follows them.
 BOOST_AUTO_TEST_CASE(all_that_came_may_stand_at_one_place_of_the_base) {
   for (uint64_t first : {1, 501, 995, 1001}) {
     std::vector<uint64_t> keys;
@@ -202,7 +202,7 @@ BOOST_AUTO_TEST_CASE(keys_may_be_made_to_collide) {
 
 constexpr int kPages = FewerSanitized(200, 2, 5);
 
-// A page on each of many versions: what the cursor leads to is what that version has behind it.
+// One page on each of many versions: the cursor resumes with that version's entries after it.
 template <typename Key>
 void CheckPagesAcrossVersions(Workload<Key> workload, Order order) {
   using Entry = typename VersionCheck<Key>::Entry;

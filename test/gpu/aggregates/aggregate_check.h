@@ -19,7 +19,7 @@
 #include "test/require_ok.h"
 #include "test/test_random.h"
 
-// Aggregates of ranges on a device beside what a loop over the entries gives.
+// Compares aggregates of ranges on a device with those of a loop over the entries.
 
 namespace cairn::gpu {
 
@@ -128,7 +128,7 @@ struct AggregateQueries {
   }
 };
 
-// Ends at keys, beside them, at the ends of all, and anywhere; long and short, some crossed.
+// Bounds at keys, next to keys, at both ends, and anywhere; long and short ranges, some crossed.
 template <typename Key>
 AggregateQueries<Key> MakeQueries(const std::vector<Key>& keys, size_t size, uint64_t seed) {
   auto random = TestRandom(seed);
@@ -150,7 +150,7 @@ AggregateQueries<Key> MakeQueries(const std::vector<Key>& keys, size_t size, uin
   return queries;
 }
 
-// Floats in the order of keys: NaN, all alike, behind all others, and -0 before 0.
+// Floats in the order of keys: -0 before 0, and NaNs, all equal, after all others.
 template <typename T>
 bool IsLess(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -168,7 +168,7 @@ template <typename T>
 using SumOf = std::conditional_t<std::is_floating_point_v<T>, double,
                                  std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
 
-// What a range's values come to.
+// The expected aggregates of a range's values.
 template <typename T>
 struct Expected {
   T least{}, greatest{};

@@ -56,7 +56,7 @@ void CheckKeys(const std::vector<Key>& keys, size_t queries, bool with_rows) {
   }
 }
 
-// `size` keys below `space`, of which none repeats unless there are too few.
+// `size` keys below `space`, distinct if there are enough.
 template <typename Key>
 std::vector<Key> RandomKeys(size_t size, uint64_t space, uint64_t seed) {
   auto random = TestRandom(seed);

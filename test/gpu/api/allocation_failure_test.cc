@@ -24,7 +24,7 @@ constexpr const char* kFactories[] = {"gpu:packed",
                                       "gpu:sorted_array",
                                       "gpu:sorted_array,aos"};
 
-// Multiples of seven, each with so many rows.
+// Multiples of seven, each with `rows_of_key` rows.
 SortedRun Run(size_t rows_of_key = 1) {
   std::vector<uint32_t> keys(kEntries);
   std::vector<RowId> rows(kEntries);

@@ -1,4 +1,4 @@
-// Predicates over columns in device memory: every strategy beside SQL's logic row by row.
+// Predicates over columns in device memory: compares every strategy with SQL's logic row by row.
 #include "cairn/device/index_group.h"
 
 #include <algorithm>

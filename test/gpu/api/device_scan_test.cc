@@ -109,7 +109,7 @@ void CheckScan(const DeviceIndex& index, const Entries<Key>& entries, const std:
   for (const uint64_t capacity : {all, all + 1000, all / 2, uint64_t{1}, uint64_t{0}}) {
     BOOST_TEST_CONTEXT("room for " << capacity << " of " << all << " rows, limit " << limit) {
       const DeviceArray<uint64_t> offsets(std::vector<uint64_t>(lower.size() + 1, 77));
-      // Behind the capacity nothing is written.
+      // Nothing may be written past the capacity.
       const DeviceArray<RowId> rows(std::vector<RowId>(all + 1000, kUntouched));
       RequireOk(index.Scan(ranges.view(), limit, order, offsets.data(), rows.data(), capacity,
                            stream.get()));
@@ -219,7 +219,7 @@ BOOST_AUTO_TEST_CASE(text) {
     const auto run = RequireOk(SortedRun::FromSorted(keys, rows));
     const auto index = RequireOk(MakeDeviceIndex("gpu:partial_key", run));
     BOOST_TEST(index->has_distinct_keys() == !twice);
-    // Every fifth key, and as many that are not there.
+    // Every fifth key, and the same number of absent keys.
     std::string bytes;
     std::vector<uint32_t> offsets = {0};
     Answers expected{{0}, {}};

@@ -72,7 +72,7 @@ Entries<Key> SomeEntries(size_t count, uint64_t most, uint64_t salt) {
   return entries;
 }
 
-// Asks for all rows of keys that are there and of those beside them, on a stream of its own.
+// Queries all rows of present keys and of adjacent ones, on a separate stream.
 template <typename Key>
 void CheckRows(const DeviceIndex& index, const std::set<std::pair<Key, RowId>>& expected) {
   BOOST_REQUIRE(index.size() == expected.size());
@@ -172,7 +172,7 @@ BOOST_AUTO_TEST_CASE(an_index_from_the_host_takes_insertions) {
   CheckRows<uint32_t>(*index, {{3, 30}, {4, 40}, {5, 50}, {8, 80}});
 }
 
-// What was enqueued before an update, on whatever stream, sees nothing of it.
+// Work enqueued before an update, on any stream, does not see it.
 BOOST_AUTO_TEST_CASE(updates_come_after_earlier_queries) {
   constexpr uint32_t kEntries = 50000;
   const auto index = MakeIndex<uint32_t>("gpu:btree", EvenKeys(kEntries));

@@ -112,8 +112,8 @@ BOOST_AUTO_TEST_CASE(all_structures_answer_as_binary_search_does) {
   }
 }
 
-// The stream is busy for much longer than the calls take; what is enqueued behind the build is
-// answered, and the index may go before it is built.
+// The stream is busy for much longer than the calls take. Queries enqueued after the build are
+// answered, and the index may be destroyed before it is built.
 BOOST_AUTO_TEST_CASE(nobody_waits) {
   constexpr size_t kEntries = 300000;
   const SortedRun run = SomeRun(kEntries);

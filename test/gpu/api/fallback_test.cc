@@ -48,7 +48,7 @@ struct Fixture : NeedsDevice {
   }
   ~Fixture() { FailDeviceCallsAfter(-1); }
 
-  // The route that answered, or what is wrong. By the GPU, unless it is out.
+  // The route that answered, or an error. It is the GPU's, unless that has failed.
   std::string Ask(size_t size, Explain* explain) const {
     std::vector<uint32_t> keys(size);
     for (size_t i = 0; i < size; ++i) keys[i] = static_cast<uint32_t>(i * 7 % (2 * kEntries));

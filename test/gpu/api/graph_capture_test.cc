@@ -20,7 +20,7 @@ namespace cairn::gpu {
 BOOST_FIXTURE_TEST_SUITE(graph_capture_test, NeedsDevice)
 namespace {
 
-// What calls enqueue on a stream, as a graph.
+// The work that calls enqueue on a stream, as a graph.
 class Graph {
  public:
   explicit Graph(const std::function<void(cudaStream_t)>& calls) {
@@ -48,7 +48,7 @@ class Graph {
   cudaGraphExec_t launchable_ = nullptr;
 };
 
-// What all operations answer, in device memory.
+// The answers of all operations, in device memory.
 class Answers {
  public:
   explicit Answers(size_t queries)

@@ -14,7 +14,7 @@
 #include "test/gpu/runtime/failing_device.h"
 #include "test/require_ok.h"
 
-// An index's memory, beside work that is enqueued and beside streams that are being captured.
+// The memory of an index, while work is enqueued and while streams are captured.
 namespace cairn::gpu {
 BOOST_FIXTURE_TEST_SUITE(index_lifetime_test, NeedsDevice)
 namespace {

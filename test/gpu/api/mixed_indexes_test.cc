@@ -89,7 +89,7 @@ Subject<Key> MakeSubject(const char* factory, size_t size) {
   return subject;
 }
 
-// What a thread asks with: a stream, and memory on the device.
+// The resources of a querying thread: a stream, and memory on the device.
 template <typename Key>
 struct Desk {
   Stream stream = *Stream::Create();
@@ -218,7 +218,7 @@ class Questions {
   const std::vector<Key> keys_;
 };
 
-// Queries that are there, beside others, and at the ends.
+// Present keys, adjacent keys, and both ends.
 template <typename Key>
 std::vector<Key> Queries(const Subject<Key>& subject, size_t size, std::mt19937_64& random) {
   std::vector<Key> keys(size);

@@ -81,7 +81,7 @@ struct Answers {
   FindResult found, scanned;
 };
 
-// What an index answers to the keys and the ranges between them; its routes.
+// The answers of an index for the keys and the ranges between them; its routes.
 Answers Ask(const SecondaryIndex& index, EncodedKeys& keys, RangeColumnsOf& ranges,
             std::vector<std::string>* routes) {
   const KeyBatch batch = keys.Batch();
@@ -119,8 +119,8 @@ void CheckSame(const FindResult& some, const FindResult& others) {
   BOOST_TEST((some.cursors == others.cursors));
 }
 
-// Whether two indexes over one directory give the same answers, all of which the first has from
-// routes and ordered indexes that begin and end so.
+// Checks that two indexes over one directory give the same answers. The first must answer all by
+// routes that begin with `route`, and by ordered indexes that end with `devices`.
 void CheckSameAnswers(const SecondaryIndex& on_gpu, const SecondaryIndex& on_cpu,
                       const std::string& route = "gpu:", const std::string& devices = "") {
   std::mt19937_64 random = TestRandom(7);
@@ -329,7 +329,7 @@ BOOST_AUTO_TEST_CASE(a_device_that_is_not_there_or_too_small_is_named) {
   const absl::Status status = open(options).status();
   BOOST_TEST(absl::IsResourceExhausted(status), status);
   BOOST_TEST(absl::StrContains(status.message(), "in 3 copies"), status);
-  // Besides the entries there is what a small index may take for its directory.
+  // In addition to the entries, a small index may need this much for its directory.
   options.device_memory_budget = 3 * (bytes + (uint64_t{2} << 20));
   RequireOk(open(options));
 }

@@ -17,7 +17,7 @@
 #include "test/require_ok.h"
 #include "test/test_random.h"
 
-// What tests of B+-trees have in common.
+// Common code of the tests of B+-trees.
 namespace cairn::gpu {
 
 template <typename Key>

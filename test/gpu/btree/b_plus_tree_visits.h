@@ -7,7 +7,7 @@
 
 namespace cairn::gpu {
 
-// What a traversal saw, in device memory, by position.
+// The entries that a traversal visited, in device memory, by position.
 template <typename Key>
 struct Visits {
   Key* keys;

@@ -17,15 +17,15 @@
 #include "test/ordered_index_oracle.h"
 #include "test/require_ok.h"
 
-// What tests of device groups have in common.
+// Common code of the tests of device groups.
 namespace cairn::gpu {
 
 inline constexpr size_t kMemberCounts[] = {1, 2, 3, 4, 7};
 inline constexpr PeerExchange kExchanges[] = {PeerExchange::kAuto, PeerExchange::kKernels,
                                               PeerExchange::kCopies};
 
-// The first device, several times; or the first CAIRN_TEST_GPUS ones in turn, on machines that have
-// so many.
+// The first device, several times. If CAIRN_TEST_GPUS is set, its number of devices in turn; the
+// machine must have them.
 inline std::vector<int> GroupDevices(size_t members) {
   const char* const given = std::getenv("CAIRN_TEST_GPUS");
   const size_t count = given == nullptr ? 1 : std::max<size_t>(1, std::strtoull(given, nullptr, 0));
@@ -64,7 +64,7 @@ class GroupIndex : public OrderedIndex {
   const std::unique_ptr<DeviceGroup> group_;
 };
 
-// What a group of these entries, which are sorted by key, gives for a key.
+// The expected answers for a key of a group of these entries, which are sorted by key.
 template <typename Key>
 struct GroupOracle {
   std::vector<Key> keys;

@@ -13,8 +13,8 @@ namespace cairn::gpu {
 BOOST_AUTO_TEST_SUITE(bound_keys_test)
 namespace {
 
-// Every pair of bounds with every pair of keys, at the ends of the key range and beside entries,
-// made in parts as chunks of a batch are; compared with what a SortedArray finds.
+// Every pair of bounds with every pair of keys, at the ends of the key range and next to entries,
+// made in parts like the chunks of a batch. Compares with the answers of a SortedArray.
 template <typename Key>
 void CheckAllBounds(const std::vector<Key>& entries) {
   constexpr Key kGreatest = std::numeric_limits<Key>::max();

@@ -150,7 +150,7 @@ BOOST_AUTO_TEST_CASE(batches_around_the_switch_points_of_production) {
   CheckSizes(Lookups<uint32_t>(1000000, (policy.chunks + 1) * policy.max_chunk + 1), policy, sizes);
 }
 
-// Results that look like what stands in their place until they arrive.
+// Results that equal the placeholder that marks a missing result.
 BOOST_AUTO_TEST_CASE(row_ids_of_every_pattern_are_found) {
   std::vector<uint32_t> keys(255);
   std::vector<RowId> rows(255);

@@ -14,7 +14,7 @@ namespace cairn::gpu {
 BOOST_AUTO_TEST_SUITE(string_source_test)
 namespace {
 
-// What an index whose longest key has `longest_key` bytes is to see of a string.
+// The part of a string that an index whose longest key has `longest_key` bytes must read.
 std::string Seen(const StringKey& key, size_t longest_key) {
   if (key.bytes.size() > longest_key) return std::string(key.bytes.substr(0, longest_key + 1));
   std::string seen(key.bytes);

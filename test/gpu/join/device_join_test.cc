@@ -1,4 +1,4 @@
-// Joins on a device beside what two loops give.
+// Compares joins on a device with two nested loops.
 #include "cairn/device/join.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ struct Side {
   RowId RowOf(size_t i) const { return rows.empty() ? static_cast<RowId>(i) : rows[i]; }
 };
 
-// A side in device memory, `skipped` elements behind where that is aligned.
+// A side in device memory, `skipped` elements after an aligned address.
 template <typename Key>
 class SideOnDevice {
  public:
@@ -63,7 +63,7 @@ class SideOnDevice {
 
 using Pairs = std::vector<std::pair<RowId, RowId>>;
 
-// By key, then by the entries of the longer side.
+// In the order of keys, then of the entries of the longer side.
 template <typename Key>
 Pairs Expect(const Side<Key>& left, const Side<Key>& right) {
   Pairs pairs;
@@ -200,7 +200,7 @@ BOOST_AUTO_TEST_CASE(a_product_that_no_memory_holds_is_counted) {
   }
 }
 
-// What comes of keys that do not ascend is not said, but it is within what there is.
+// The result for unsorted keys is unspecified, but stays within the arguments.
 BOOST_AUTO_TEST_CASE(keys_in_no_order_do_no_harm) {
   const auto keys = RandomKeys<uint32_t>(20000, 5000, 5), others = RandomKeys<uint32_t>(9000, 0, 6);
   const DeviceArray<uint32_t> left(keys), right(others);

@@ -36,7 +36,7 @@ void CheckLeaf(int entries, uint64_t seed) {
   Leaf leaf;
   leaf.Clear(0x12345678, 0x9ABCDEF0, nothing);
   for (int i = 0; i < entries; ++i) {
-    // What stands above the leaf's bits is not kept.
+    // Bits above the leaf's are not stored.
     leaf.SetKey(i, kKeyBytes == 8 ? keys[i] : keys[i] | uint64_t{7} << 8 * kKeyBytes);
     leaf.SetValue(i, values[i]);
   }

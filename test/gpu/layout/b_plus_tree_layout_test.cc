@@ -49,8 +49,8 @@ void ForEachLayout(Check check) {
   }
 }
 
-// The pages of one level: from half full to full unless it is alone, and `fill` but for the last
-// two.
+// Checks the pages of one level: from half full to full, unless there is only one, and `fill` items
+// in all except the last two.
 void CheckLevel(const BPlusTreeLevel& level, uint32_t fill, uint32_t least, uint32_t capacity) {
   const uint32_t pages = level.pages();
   REQUIRE(pages >= 1);
@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(every_item_is_on_the_page_that_holds_it) {
       REQUIRE(item >= level.first(page) && item - level.first(page) < level.size(page));
     };
     for (uint32_t i = 0; i < 5000; ++i) check(i), check(greatest - 1 - i), check(i * 858993u);
-    // 64 bits, which do not begin anew behind the last of almost 2^32 pages.
+    // 64-bit items, which do not wrap around after the last of almost 2^32 pages.
     for (uint64_t page = 1; page < level.pages(); page += level.pages() / 1000) {
       const auto first = static_cast<uint32_t>(page * fill);
       check(first - 1), check(first);
@@ -113,7 +113,7 @@ BOOST_AUTO_TEST_CASE(inner_pages_are_numbered_from_the_root_without_gaps) {
   });
 }
 
-// Every entry but the very last is the separator behind its leaf just once, if it ends a leaf.
+// Every entry that ends a leaf, except the very last, is a separator after its leaf exactly once.
 BOOST_AUTO_TEST_CASE(separators_are_the_last_entries_below_their_children) {
   for (int order : kOrders) {
     for (int fill : Fills(order)) {

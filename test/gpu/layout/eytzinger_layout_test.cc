@@ -105,7 +105,7 @@ BOOST_AUTO_TEST_CASE(formulas_give_the_tree_of_the_recursion) {
 }
 
 BOOST_AUTO_TEST_CASE(the_papers_example_has_its_ranks) {
-  // Figure 10: K = 3, 14 entries, of which 6 are in the leaf level.
+  // Figure 10: K = 3, 14 entries, 6 of them in the leaf level.
   const EytzingerLayout<3> layout(14);
   std::vector<uint32_t> ranks;
   for (uint32_t slot = 0; slot < 14; ++slot) ranks.push_back(layout.RankOfSlot(slot));

@@ -34,8 +34,8 @@ uint32_t CheckKey(const Node& node, const std::vector<Key>& separators, Key key)
   return ranks.high - ranks.low;
 }
 
-// Checks a node of `separators` for the keys from `first` to `last`, of which all in the
-// neighbourhood of separators and of the ends are tried.
+// Checks a node of `separators` for the keys from `first` to `last`: all those near separators and
+// near the ends.
 template <typename Node, typename Key>
 void CheckNode(Key first, Key last, const std::vector<Key>& separators) {
   const auto node = Node::Make(first, last, static_cast<uint32_t>(separators.size()),
@@ -168,7 +168,7 @@ BOOST_AUTO_TEST_CASE(tops_are_search_trees_in_eytzinger_order) {
     const KaryLayout<33> layout(top, 100);
     BOOST_REQUIRE(layout.levels() == 0 && layout.top() == top);
     BOOST_REQUIRE(layout.top_slots() > top);
-    // For each separator and behind all: where a search for it ends.
+    // The end of a search for each separator, and of one past all.
     for (size_t rank = 0; rank <= top; ++rank) {
       size_t slot = 1;
       for (int level = layout.top_levels(); level > 0; --level) {

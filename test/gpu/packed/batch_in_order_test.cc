@@ -26,16 +26,16 @@ std::vector<Key> SomeKeys(int set, size_t size) {
   Key next = 0;
   for (size_t i = 0; i < size; ++i) {
     switch (set) {
-      case 0:  // dense, the greatest key besides
+      case 0:  // dense, and the max key
         keys[i] = i == 0 ? std::numeric_limits<Key>::max() : static_cast<Key>(i);
         break;
       case 1:
         keys[i] = static_cast<Key>(random());
         break;
-      case 2:  // eight rows a key
+      case 2:  // eight rows per key
         keys[i] = static_cast<Key>(i / 8 * 1000);
         break;
-      case 3:  // so many keys of a cell that leaves are linked to
+      case 3:  // cells with enough keys to be linked to leaves
         if (i % 50 == 0) next = static_cast<Key>(random());
         keys[i] = next++;
         break;
@@ -46,8 +46,8 @@ std::vector<Key> SomeKeys(int set, size_t size) {
   return keys;
 }
 
-// Keys that are there, the ones before and behind, and the least and the greatest, in order but for
-// `swapped` pairs of neighbours.
+// Present keys, their predecessors and successors, the min and the max, in order except `swapped`
+// adjacent pairs.
 template <typename Key>
 std::vector<Key> InOrder(const std::vector<Key>& keys, size_t size, size_t swapped) {
   auto random = TestRandom(7);
@@ -107,7 +107,7 @@ void CheckAll(std::initializer_list<int> bits) {
       Check(factory, data, InOrder(data.keys, 5001, 0));
     }
     Check("gpu:auto", data, InOrder(data.keys, (size_t{1} << 22) + 77, 3));
-    // In order but for the last eighth, which the samples may leave to the same search.
+    // In order except the last eighth, which the samples may not detect.
     std::vector<Key> queries = InOrder(data.keys, (size_t{1} << 22) + 77, 0);
     std::shuffle(queries.end() - static_cast<ptrdiff_t>(queries.size() / 8), queries.end(),
                  TestRandom(8));

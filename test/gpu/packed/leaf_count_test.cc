@@ -6,13 +6,13 @@
 #include "absl/strings/match.h"
 #include "gpu/packed/packed_size.h"
 
-// How many packed leaves keys take, where that is more than can be numbered; needs no device, and
-// no memory for so many keys.
+// The number of packed leaves for keys that need more leaves than can be numbered. Requires no
+// device, and no memory for the keys.
 namespace cairn::gpu {
 BOOST_AUTO_TEST_SUITE(leaf_count_test)
 namespace {
 
-// `keys` scattered keys, each in a block of its own behind a block without keys.
+// `keys` scattered keys, each in its own block, after a block without keys.
 template <typename Key>
 KeySurvey<Key> Scattered(uint64_t keys) {
   KeySurvey<Key> survey = {};

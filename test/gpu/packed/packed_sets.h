@@ -48,8 +48,8 @@ std::vector<OracleData<Key>> UnevenSets(size_t size) {
   return sets;
 }
 
-// Sets of which few keys repeat, so that leaves may hold all entries: at all places of leaves, with
-// and without zeros in the bits that they keep.
+// Sets in which few keys repeat, so that leaves may hold all entries: at all places of leaves, with
+// and without zeros in the stored bits.
 template <typename Key>
 std::vector<OracleData<Key>> NearUniqueSets(size_t size) {
   auto random = TestRandom(16);

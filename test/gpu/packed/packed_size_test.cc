@@ -106,7 +106,7 @@ void CheckBounds(const Keys<Key>& keys, const Choice& choice) {
     BOOST_TEST(bounds.min_building <= peak);
     BOOST_TEST(predicted.building >= peak);
     BOOST_TEST(predicted.resident >= resident);
-    // What a small index may take for its directory aside.
+    // Not counting the directory of a small index.
     constexpr uint64_t kSmall = uint64_t{2} << 20;
     BOOST_TEST(static_cast<double>(predicted.building) <=
                1.75 * static_cast<double>(peak) + kSmall);
@@ -120,8 +120,8 @@ void CheckBounds(const Keys<Key>& keys, const Choice& choice) {
                        << static_cast<double>(predicted.resident) / static_cast<double>(resident)
                        << " times as much");
   }
-  // With less than the least nothing is built. Of what little a few entries take, the run's survey
-  // may already be too much.
+  // Below the minimum nothing is built. For few entries, even the run's survey may exceed the
+  // limit.
   LimitDeviceBytes(before + bounds.min_building - 1);
   const auto refused = MakeDeviceIndex(choice.factory, run);
   LimitDeviceBytes(0);

@@ -150,7 +150,7 @@ BOOST_AUTO_TEST_CASE(answers_like_the_oracle_under_a_bitmap) {
   BOOST_TEST(built >= 5u);
 }
 
-// Batches of so many queries stay in their blocks; in order they are read by a lane each.
+// In batches of this size, queries stay in their blocks; if sorted, each lane reads its own query.
 BOOST_AUTO_TEST_CASE(large_batches_in_any_order) {
   auto sets = DataSets(60000);
   for (OracleData<std::string>& data : sets) {
@@ -214,7 +214,7 @@ BOOST_AUTO_TEST_CASE(strings_begin_anywhere) {
             index->Execute(DeviceBatch::Positions(ranges, begin.data(), end.data()), nullptr));
         BOOST_REQUIRE(begin.ToHost() == lowers);
         BOOST_REQUIRE(end.ToHost() == prefix_ends);
-        // Behind the prefix itself, and from the first key on.
+        // After the prefix itself, and from the first key on.
         ranges.lower_bound = Bound::kExclusive;
         RequireOk(
             index->Execute(DeviceBatch::Positions(ranges, begin.data(), end.data()), nullptr));

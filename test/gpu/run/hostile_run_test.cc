@@ -65,7 +65,7 @@ absl::Span<char> SectionOf(std::string* bytes, RunSection id) {
   return {bytes->data() + section.offset, section.size};
 }
 
-// What a run that could be opened holds, with queries for it.
+// The entries of a run that could be opened, with queries for them.
 template <typename Key>
 OracleData<Key> Held(const SortedRun& run, const OracleData<Key>& original) {
   OracleData<Key> data = original;
@@ -124,7 +124,7 @@ void ForgeFiles() {
     RefuseOrAnswer(bytes, data, &answered);
   }
   BOOST_TEST(answered == 0u);
-  // Keys and row ids of which some bits are others: most are out of order, some are not.
+  // Keys and row ids with some changed bits: most are out of order, some are not.
   answered = 0;
   for (int round = 0; round < 60; ++round) {
     std::string bytes = good;

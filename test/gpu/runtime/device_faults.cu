@@ -42,7 +42,7 @@ cudaError_t RaiseOnDevice(DeviceFault fault, std::chrono::nanoseconds delay, cud
   if (error != cudaSuccess) return error;
   error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, WaitAndRaise, kThreads, 0);
   if (error != cudaSuccess) return error;
-  // Twice as many as there is room for: whatever comes later waits behind them.
+  // Twice the number of blocks that fit, so that all later kernels wait for them.
   WaitAndRaise<<<2 * multiprocessors * blocks, kThreads, 0, stream>>>(
       fault, static_cast<uint64_t>(delay.count()), reinterpret_cast<uint32_t*>(16));
   return cudaGetLastError();

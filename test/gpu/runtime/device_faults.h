@@ -6,11 +6,11 @@
 
 namespace cairn::gpu {
 
-// Exceptions of a kernel, each of which ends all that its process can do on the device.
+// Exceptions of a kernel, after which the process can no longer use the device.
 enum class DeviceFault { kTrap, kWildWrite };
 
-// Fills the current device with threads that wait for `delay` and then raise an exception;
-// enqueued. No other kernel begins meanwhile.
+// Enqueues a kernel that fills the current device with threads that wait for `delay` and then raise
+// an exception. No other kernel can begin before that.
 cudaError_t RaiseOnDevice(DeviceFault fault, std::chrono::nanoseconds delay, cudaStream_t stream);
 
 // Lets a stream of the current device wait for `delay`, while others go on; enqueued.

@@ -100,8 +100,8 @@ BOOST_FIXTURE_TEST_CASE(by_a_wild_write_between_batches, NeedsDevice) {
   LoseDeviceBetweenBatches(DeviceFault::kWildWrite);
 }
 
-// The device is full with threads that wait for what they do, so batches that are given to it
-// meanwhile never begin: whoever waits for their results must find that out.
+// The device is full of waiting threads, so batches submitted before the trap never begin. The
+// threads that wait for their results must detect that.
 BOOST_FIXTURE_TEST_CASE(by_a_trap_before_batches_begin, NeedsDevice) {
   constexpr size_t kThreads = std::size(kSizes);
   constexpr auto kDelay = seconds(1);

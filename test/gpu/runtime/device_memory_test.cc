@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(a_limit_on_request_is_what_there_is) {
   BOOST_TEST(DeviceBuffer<char>::Allocate(1 << 20, nullptr).ok());
 }
 
-// What others on the device could use is not kept.
+// The pool must not keep memory that other processes could use.
 BOOST_AUTO_TEST_CASE(the_pool_keeps_little_of_what_was_freed) {
   const auto max_kept = MostKeptBytes();
   const auto before = ReservedDeviceBytes();

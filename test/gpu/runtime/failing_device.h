@@ -27,8 +27,8 @@ inline SortedRun Run() {
   return *SortedRun::FromSorted(keys, rows);
 }
 
-// Of the batches' sizes below the first is polled, the second is read and written by the device
-// where it is, and the third is copied in chunks. The device copies the rows of the last two.
+// Sizes of batches: the first is polled; the device reads and writes the second in host memory; the
+// third is copied in chunks. The device copies the rows of the last two.
 inline constexpr size_t kSizes[] = {100, 10000, 300000};
 
 inline std::unique_ptr<OrderedIndex> MakeIndex(const char* factory = "gpu:packed") {

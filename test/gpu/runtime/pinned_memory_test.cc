@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kPage = 4096;
 
-// Pages of ordinary memory, parts of which are pinned.
+// Pages of ordinary memory; parts of them are pinned.
 class Pages {
  public:
   explicit Pages(size_t count) : bytes_(count * kPage) {

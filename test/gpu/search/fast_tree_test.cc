@@ -19,7 +19,7 @@ std::unique_ptr<OrderedIndex> Make(SortedRun run) {
   return RequireOk(MakeOrderedIndex("gpu:fast", std::move(run)));
 }
 
-// Keys of which every third is there twice, around the sizes at which lines and levels fill up.
+// Keys, every third of them twice, with sizes around those at which lines and levels fill up.
 template <typename Key>
 void AgreesAroundFullLevels() {
   constexpr size_t kLine = TreeLayout<Key>::kLineKeys;

@@ -57,7 +57,7 @@ DeviceKeys KeysOf(const DeviceArray<Key>& keys) {
   return DeviceKeys(keys.data(), keys.size());
 }
 
-// What the queries of a data set should give.
+// The expected answers for the queries of a data set.
 template <typename Key>
 struct Expected {
   std::vector<Position> lower, upper;

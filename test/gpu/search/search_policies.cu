@@ -23,7 +23,7 @@ struct Question {
   cudaStream_t stream;
 };
 
-// What is not compiled in.
+// Settings that are not compiled in.
 struct Setting {
   size_t pinned_bytes = 0;
   SearchSchedule schedule = {};

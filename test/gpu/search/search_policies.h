@@ -22,8 +22,8 @@ struct PolicySearch {
       search;
 };
 
-// Every kind of scheduling, pinning and reordering with every kind of structure, fan-outs besides
-// those of the product, and groups of all widths. Key is uint32_t or uint64_t.
+// Every kind of scheduling, pinning and reordering with every kind of structure, with additional
+// fan-outs and groups of all widths. Key is uint32_t or uint64_t.
 template <typename Key>
 std::vector<PolicySearch<Key>> PolicySearches();
 

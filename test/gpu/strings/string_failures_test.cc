@@ -28,7 +28,7 @@ namespace {
 
 constexpr size_t kEntries = 100000;
 
-// Keys of one length or of several, each with so many rows.
+// Keys of one length or of several, each with `rows_of_key` rows.
 struct Data {
   std::vector<std::string> strings;
   std::vector<std::string_view> keys;
@@ -111,7 +111,7 @@ BOOST_AUTO_TEST_CASE(batches_meet_a_device_that_fails_at_any_call) {
   }
 }
 
-// What a graph does again and again is what the calls did that it was captured from.
+// A graph repeats the work of the captured calls.
 BOOST_AUTO_TEST_CASE(batches_are_captured) {
   const auto index = RequireOk(MakeDeviceIndex("gpu:partial_key,hash", Data().run()));
   const std::string heap = "key 000000key 000001key 000002key 000003" + std::string(4, ' ');

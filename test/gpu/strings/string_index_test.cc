@@ -50,8 +50,8 @@ BOOST_AUTO_TEST_CASE(answers_like_the_oracle_for_every_small_number_of_keys) {
   }
 }
 
-// Keys of all lengths about those at which reads are divided, ones that differ behind it, ties, and
-// chains of prefixes.
+// Keys of all lengths around those at which reads are split, keys that differ after these, ties,
+// and chains of prefixes.
 BOOST_AUTO_TEST_CASE(keys_of_all_lengths) {
   auto random = TestRandom(6);
   std::vector<std::string> lengths, long_ones, zeros, chain;
@@ -75,7 +75,7 @@ BOOST_AUTO_TEST_CASE(keys_of_all_lengths) {
   }
 }
 
-// No node looks at bits so far behind: only comparing tells these keys apart.
+// No node has bits this far into the key: only comparisons distinguish these keys.
 BOOST_AUTO_TEST_CASE(keys_that_differ_behind_16_megabytes) {
   const std::string same(size_t{16} << 20, 'k');
   auto data = oracle::FinishStrings(
@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(chunks_of_any_size) {
   }
 }
 
-// One key makes all queries that are as long cost chunks as large; short ones beside it do not.
+// With one long key, queries of its length need large chunks; short queries do not.
 BOOST_AUTO_TEST_CASE(chunks_end_where_strings_are_long) {
   const std::string longest(size_t{1} << 20, 'k');
   const std::vector<std::string_view> keys = {"a", "b", "c", longest};

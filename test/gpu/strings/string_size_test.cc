@@ -9,7 +9,8 @@
 #include "gpu/api/gpu_factory.h"
 #include "test/require_ok.h"
 
-// What keeps keys of bytes from being indexed on a GPU is known before. Needs no device.
+// Reasons that prevent an index of byte-string keys on a GPU are known before the build. Requires
+// no device.
 namespace cairn::gpu {
 BOOST_AUTO_TEST_SUITE(string_size_test)
 namespace {

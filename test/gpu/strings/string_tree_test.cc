@@ -128,7 +128,7 @@ BOOST_AUTO_TEST_CASE(keys_that_no_bit_tells_apart_are_ties) {
   for (size_t i = 0; i < 20000; ++i) {
     mixed.push_back(std::to_string(random() % 5000) + std::string(random() % 3, '\0'));
   }
-  BOOST_TEST(CheckTree("with zeros behind", std::move(mixed)));
+  BOOST_TEST(CheckTree("with zeros at the end", std::move(mixed)));
 }
 
 BOOST_AUTO_TEST_CASE(a_chain_of_prefixes_is_cut_off) {

@@ -96,7 +96,7 @@ void CheckPlain(const TextCode& code, const std::vector<std::string>& strings) {
       const TextNumber<Key> plain =
           NumberOfBytes<Key>(static_cast<uint32_t>(code.positions().size()),
                              static_cast<uint32_t>(string.size()), edge, [&](uint32_t i) {
-                               uint32_t word = UINT32_MAX;  // whatever stands behind the end
+                               uint32_t word = UINT32_MAX;  // any bytes past the end
                                std::memcpy(&word, string.data() + 4 * i,
                                            std::min(sizeof(word), string.size() - 4 * i));
                                return word;

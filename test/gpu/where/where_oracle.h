@@ -48,7 +48,7 @@ inline std::optional<bool> Evaluate(const DevicePredicate& where,
   return unknown ? std::nullopt : std::optional<bool>(!decides);
 }
 
-// A tree of random comparisons, about keys that are there and beside them.
+// A tree of random comparisons with present keys and adjacent ones.
 class RandomPredicates {
  public:
   RandomPredicates(const std::vector<KeysOfRows>& columns, std::mt19937_64* random)

@@ -51,8 +51,8 @@ struct Ranges {
   }
 };
 
-// Ranges of `entries` positions: everything, nothing, crossed ones, at and beside the bounds of
-// blocks, any.
+// Ranges of `entries` positions: everything, nothing, crossed ones, ones at and next to the bounds
+// of blocks, and random ones.
 inline Ranges SomeRanges(size_t entries, std::mt19937_64& random) {
   Ranges ranges;
   ranges.Add(0, entries);

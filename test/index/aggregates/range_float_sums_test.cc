@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(sums_ranges_of_every_size) {
   }
 }
 
-// What is not in a range does not matter, however odd it is.
+// Values outside a range do not affect its sum, even NaN and infinities.
 BOOST_AUTO_TEST_CASE(what_is_outside_of_a_range_does_not_matter) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const double odd[] = {std::numeric_limits<double>::quiet_NaN(), kInfinity, -kInfinity, 1e308};

@@ -87,7 +87,7 @@ bool AddRows(const std::vector<EncodedKeys>& rows, RunBuilder::Part* part) {
   return true;
 }
 
-// Fills all parts, on as many threads as the builder was told.
+// Fills all parts on `threads` threads.
 void Fill(RunBuilder* builder, const Rows& rows, int threads) {
   std::vector<std::thread> scans;
   std::atomic<size_t> next{0};

@@ -52,7 +52,7 @@ BOOST_AUTO_TEST_CASE(no_space_is_resource_exhausted_and_leaves_nothing_behind) {
   options.memory_budget = 1 << 20;
   options.spill_directory = directory.path();
   RunBuilder builder(PhysicalType::kU32, options, 1);
-  // A limit on the size of files stands in for a full disk.
+  // A limit on the size of files simulates a full disk.
   rlimit before;
   BOOST_REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);
   rlimit tight = before;

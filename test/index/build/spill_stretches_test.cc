@@ -76,8 +76,8 @@ const VectorSink::Entries<Owned<Key>>& Taken(const VectorSink& sink) {
   }
 }
 
-// Whatever the memory and the threads are: all entries in order, or no cut at all. In how many
-// stretches, with the least memory that suffices.
+// Checks that for all memory limits and threads, either all entries come in order or there is no
+// cut. Returns the largest number of stretches, which the smallest sufficient memory needs.
 template <typename Key>
 size_t CheckAll(const Spilled<Key>& spilled) {
   size_t most = 0;

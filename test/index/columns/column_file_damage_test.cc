@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(forged_directories_are_refused) {
   }
 }
 
-// What only reading a block can see.
+// Damage that only a read of the block can detect.
 BOOST_AUTO_TEST_CASE(strings_outside_of_their_block_are_found_when_they_are_read) {
   auto random = TestRandom();
   const std::string good = BytesOfColumns(FewColumns(random), random);

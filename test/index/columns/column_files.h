@@ -69,7 +69,7 @@ inline void CheckTable(const ColumnTable& table, const Columns& expected, std::m
     RequireOk(table.Read(column, 0, table.rows(), &read));
     CheckValues(read, values);
     BOOST_REQUIRE(table.null_count(column) == read.null_count());
-    // Rows in any order, and stretches, behind values that are there already.
+    // Rows in any order, and stretches, appended to existing values.
     ColumnValues some(expected.schemas[i].type);
     std::vector<OwnedValue> oracle;
     for (int round = 0; round < 4 && !values.empty(); ++round) {

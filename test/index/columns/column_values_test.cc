@@ -69,7 +69,7 @@ BOOST_AUTO_TEST_CASE(truncates_and_clears_to_any_size) {
   }
 }
 
-// What fits and what does not is what KeyCodec::Append says.
+// KeyCodec::Append defines which values fit.
 BOOST_AUTO_TEST_CASE(refuses_what_a_key_codec_refuses) {
   const std::vector<DataValue> values = {uint64_t{0},
                                          uint64_t{255},

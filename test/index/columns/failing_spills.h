@@ -10,7 +10,7 @@
 
 namespace cairn {
 
-// A file system for spill files alone, of which one operation fails, or one write is damaged. Not
+// A file system that supports only spill files. One operation fails, or one write is damaged. Not
 // thread-safe.
 class FailingSpills final : public FileSystem {
  public:

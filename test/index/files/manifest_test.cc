@@ -58,7 +58,7 @@ BOOST_AUTO_TEST_CASE(is_lines_that_people_can_read) {
   BOOST_TEST(text == Signed(lines));
 }
 
-// What has none of it is written as before.
+// A manifest without these lines is written as version 2.0.
 BOOST_AUTO_TEST_CASE(lines_of_version_2_1_are_optional) {
   for (const char* lines : {"tables complete=1\n", "reading c\n", "tables a:b\nreading c\n"}) {
     std::string text = kMinimal;

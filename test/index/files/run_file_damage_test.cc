@@ -128,7 +128,7 @@ BOOST_AUTO_TEST_CASE(offsets_that_descend_or_leave_the_heap_are_refused) {
   RefuseForgedOffsets<uint64_t>({.wide_offsets = true});
 }
 
-// What is said of a file, its checksums made right, which must be refused at either level.
+// The error for a file, whose checksums are repaired. Both levels must reject it.
 std::string RefusalOf(std::string bytes) {
   RepairChecksums(&bytes);
   const absl::Status full = OpenRunBytes(bytes, VerifyLevel::kFull);

@@ -180,7 +180,7 @@ BOOST_AUTO_TEST_CASE(metadata_alone_leaves_the_sections_unread) {
   BOOST_CHECK(file.VerifySection(*file.Find(3)).ok());
 }
 
-// What a table says under right checksums.
+// The result of opening a file with a forged table and correct checksums.
 absl::Status OpenForged(const std::function<void(FileHeader*, Section*)>& forge,
                         VerifyLevel level = VerifyLevel::kMetadata) {
   std::string bytes = SmallFile();

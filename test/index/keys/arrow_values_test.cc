@@ -49,7 +49,7 @@ DataValue At(const ColumnSpan& part, size_t i) {
       part.values);
 }
 
-// Many values in arrays of these sizes, one behind the other.
+// Many values in consecutive arrays of these sizes.
 struct Chunks {
   Chunks(const std::string& format, const std::vector<size_t>& sizes, bool with_nulls,
          std::mt19937_64* rng) {

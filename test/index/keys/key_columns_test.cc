@@ -114,7 +114,7 @@ void CheckRandom(const std::vector<DataType>& parts, NullPolicy nulls, size_t si
   EncodedKeys expected(codec.kind());
   EncodedKeys found(codec.kind());
   std::vector<DataValue> tuple(parts.size());
-  for (const int times : {1, 2}) {  // behind nothing, and behind other keys
+  for (const int times : {1, 2}) {  // into empty keys, and after other keys
     for (size_t i = 0; i < size; ++i) {
       for (size_t part = 0; part < parts.size(); ++part) tuple[part] = values[part][i];
       RequireOk(codec.Append(tuple, &expected));

@@ -146,8 +146,8 @@ BOOST_AUTO_TEST_CASE(keep_as_few_bits_as_pays) {
   BOOST_TEST(ChooseLeafBits(absl::MakeConstSpan(scattered), 2) == 64);
 }
 
-// Dense where a sample looks, so that few bits seem to pay, and a block of its own for each key in
-// between, which take ten times as many leaves.
+// Keys are dense at the places that a sample reads, so that few bits seem best. Between these, each
+// key is in its own block, so few bits would take ten times the number of leaves.
 BOOST_AUTO_TEST_CASE(never_take_more_than_all_bits_would) {
   constexpr size_t kTask = size_t{1} << 16, kTasks = 40, kSampled = 16;
   std::vector<uint64_t> keys(kTask * kTasks);
@@ -164,7 +164,7 @@ BOOST_AUTO_TEST_CASE(never_take_more_than_all_bits_would) {
 
 BOOST_AUTO_TEST_CASE(are_refused_where_their_numbers_would_not_fit) {
   BOOST_TEST(CheckLeafCount(kMaxEntries, 16).ok());
-  // What 2^31 keys in blocks of their own take: a leaf, and one for the gap behind.
+  // The leaves of 2^31 keys in blocks of their own: one per key, and one for the gap after it.
   const absl::Status refused = CheckLeafCount(uint64_t{1} << 32, 16);
   BOOST_TEST(absl::IsInvalidArgument(refused));
   BOOST_TEST(refused.message() ==

@@ -35,7 +35,7 @@ int ForkWhileReading() {
   return waitpid(child, &status, 0) == child ? status : -1;
 }
 
-// First, while this process has not read it: so each child reads it anew.
+// Must be the first test, before this process has read the topology, so that each child reads it.
 BOOST_AUTO_TEST_CASE(a_child_forked_while_it_is_read_can_read_it) {
   if (kUnderTsan) return;  // which misses the reader in a child of one
   for (int i = 0; i < 20; ++i) {

@@ -15,7 +15,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(host_index_test)
 namespace {
 
-// What a structure gives if it gives nothing but LowerBound.
+// A structure that implements only LowerBound.
 template <typename Key>
 class LowerBoundOnly : public HostIndex {
  public:

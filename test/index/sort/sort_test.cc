@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(sorts_clusters_within_clusters) {
     for (const size_t n : {25, 100, 3000, 30'000}) {
       CheckBothWidths(Make(n,
                            [&](size_t) {
-                             uint64_t inside = 0;  // so many clusters
+                             uint64_t inside = 0;  // number of nested clusters
                              while (inside * width < 63 && random() % 100 < 48) ++inside;
                              return random() >> std::min<uint64_t>(inside * width, 63);
                            }),

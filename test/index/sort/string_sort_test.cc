@@ -133,7 +133,7 @@ BOOST_AUTO_TEST_CASE(sorts_64_KiB_prefixes_and_keys_that_are_prefixes_of_one_ano
   CheckSort(Make(300, [&](size_t i) { return prefix + std::to_string(i % 100); }), 2);
   // a, aa, aaa …: every level of partial keys tells a few of them apart.
   CheckSort(Make(3000, [&](size_t i) { return prefix.substr(0, i); }), 2);
-  // As many with one long common start, which leave it one by one.
+  // 1,000 strings with one long common prefix; each leaves it at a different place.
   CheckSort(Make(1000,
                  [&](size_t i) {
                    std::string key = prefix.substr(0, 8000);

@@ -111,7 +111,7 @@ BOOST_AUTO_TEST_CASE(hashes_of_one_part_of_two_have_no_table) {
   BOOST_TEST(!PilotTable::Build(hashes, Values(hashes.size()), 2).has_value());
 }
 
-// Of these, a table that looked at halves of hashes would take each pair for one.
+// A table that compared only halves of hashes would treat each of these pairs as equal.
 BOOST_AUTO_TEST_CASE(hashes_of_one_bucket_with_equal_lower_halves_are_told_apart) {
   std::vector<uint64_t> hashes = RandomHashes(20'000);
   for (size_t i = 0; i < 1000; ++i) hashes.push_back(hashes[i] ^ uint64_t{1} << 32);

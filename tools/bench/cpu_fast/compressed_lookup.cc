@@ -1,9 +1,9 @@
 // PointLookup/<index>/<key>/n:<log2 n>/<row_id|position>/<uniform|dense>: cpu:fast,compressed
-// beside cpu:fast, in batches of 2^20 random keys that are there: section 6.2 of Kim et al., FAST
-// (SIGMOD 2010). Keys are uniform, or dense: one in every three numbers, so that pages take 8-bit
-// deltas. n is CAIRN_BENCH_LOG2_N, 24 where it is not set. bytes_per_key counts the structure
-// beyond its run; search_bytes_per_key what a lower bound reads: with the run's keys where they are
-// its leaves.
+// compared with cpu:fast, in batches of 2^20 random keys that the index contains: section 6.2 of
+// Kim et al., FAST (SIGMOD 2010). Keys are uniform, or dense: one in every three numbers, so that
+// pages use 8-bit deltas. n is CAIRN_BENCH_LOG2_N, 24 by default. bytes_per_key counts the
+// structure without its run. search_bytes_per_key counts the bytes that a lower bound reads,
+// including the run's keys if they are the structure's leaves.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

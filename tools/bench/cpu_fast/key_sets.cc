@@ -1,8 +1,12 @@
-// KeySets/<set>/<key>/n:<log2 n>: sets of keys that are not spread evenly, by the side of as many
-// that are (uniform), both under cpu:auto, in batches of 2^16 by turns. Sets are uneven_keys.h's.
-// Counters, ns a query and `_ratio` to uniform (medians of neighbours): hit, keys that are there;
-// miss, keys just above these; far, keys anywhere, of which most are not there; count, ranges of
-// one key. Likewise bytes a key beyond the run. ns are of the processor's time.
+// KeySets/<set>/<key>/n:<log2 n>: sets of unevenly distributed keys (uneven_keys.h), compared with
+// uniform keys of the same number. Both use cpu:auto, in alternating batches of 2^16.
+// Counters: ns per query, and as `_ratio` the quotient to uniform keys (median over adjacent
+// batches), for
+//   hit    keys that the index contains;
+//   miss   keys just above these;
+//   far    keys anywhere, most of them absent;
+//   count  ranges of one key.
+// Also bytes per key, without the run, with its ratio. ns are CPU time.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

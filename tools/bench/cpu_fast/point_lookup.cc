@@ -1,12 +1,14 @@
 // PointLookup/<index>/<key>/n:<log2 n>/<row_id|position>[/<variant>][/threads:<t>]: batches of 2^22
-// keys. Without a variant they are there, random, and n uniform keys are distinct. Variants:
-//   miss        keys that are not there, each just above one that is
-//   zipf        few keys asked for often (theta 0.99)
-//   sorted      queries in ascending order
-//   clustered   the keys are dense in a thousand places
-//   duplicates  sixteen entries a key
-// Counter limit_ns: a random read of one line among as much memory as the run, or the structure
-// if that is larger, takes; measured in the same process.
+// keys. Without a variant, queries are random keys of the index, and its n keys are uniform and
+// distinct. Variants:
+//   miss        absent keys, each just above a key of the index;
+//   zipf        a few keys are frequent (theta 0.99);
+//   sorted      queries in ascending order;
+//   clustered   the keys are dense in a thousand places;
+//   duplicates  sixteen entries per key
+//
+// Counter limit_ns: the time of a random read of one line in memory as large as the run, or as the
+// structure if that is larger; measured in the same process.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -93,7 +95,7 @@ class Queries {
   absl::Span<const Key> Batch(size_t b) const {
     return absl::MakeConstSpan(keys_).subspan(b % kBatches * kBatch, kBatch);
   }
-  // What a search of query i of batch b gives.
+  // The expected result for query i of batch b.
   uint32_t Expected(const SortedRun& run, Answer answer, size_t b, size_t i) const {
     const Position p = positions_[b % kBatches * kBatch + i];
     return answer == Answer::kPosition ? p : there_ ? run.row_ids()[p] : kNoRow;

@@ -1,5 +1,5 @@
 // RangeScan/<index>/<key>/n:<log2 n>/hits:<h>: row ids of ranges of h entries each that start at
-// random keys, about four million rows a batch. ns_per_query is of a range; ns_per_row besides.
+// random keys, about four million rows per batch. Counters: ns_per_query (per range), ns_per_row.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

@@ -1,11 +1,11 @@
 // Response/<route>/<key>/n:<k>/batch:<b>[/threads:<t>]: the throughput of a batch of 2^b random
-// keys that are there, against its response time: figure 11 of Kim et al., FAST (SIGMOD 2010). Row
-// ids, in the caller's order. A route is an index and a strategy, by the router's names: one
-// without a strategy is unbuffered; "+sort_based" takes the fastest sorted search,
-// "+sort_based,index" and "+sort_based,merge" one of them. Text is of sixteen digits. Batches that
-// are worth several threads have as many as there are cores, besides. n is CAIRN_BENCH_LOG2_N, 24
-// where it is not set. Counters: ns_per_query, queries_per_s, response_us (of one batch).
-// tools/bench/plot draws the results.
+// keys of the index, against its response time: figure 11 of Kim et al., FAST (SIGMOD 2010). Row
+// ids, in the caller's order. A route is an index and a strategy, as the router names them. Without
+// a strategy it is unbuffered; "+sort_based" takes the fastest sorted search,
+// "+sort_based,index" and "+sort_based,merge" one of them. Text keys have sixteen digits. Batches
+// that are large enough for several threads also run with one thread per core. n is
+// CAIRN_BENCH_LOG2_N, 24 by default. Counters: ns_per_query, queries_per_s, response_us (of one
+// batch). tools/bench/plot draws the results.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ constexpr int kMaxLog2Batch = 22;
 // Queries that are asked in turn, in batches, so that small ones are not the same keys each time.
 constexpr size_t kQueries = size_t{4} << kMaxLog2Batch;
 
-// How many of them are looked at for wrong answers, at least one batch, and so many at most.
+// Answers are verified for up to kVerified queries and kVerifiedBatches batches, at least one.
 constexpr size_t kVerified = size_t{1} << 20;
 constexpr size_t kVerifiedBatches = size_t{1} << 12;
 

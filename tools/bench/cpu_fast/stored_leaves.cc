@@ -1,13 +1,17 @@
-// StoredLeaves/<key>/n:<log2 n>: an index over a run file that is in the page cache, one entry in
-// each n-th of the key space, opened as SecondaryIndex::Open does with VerifyLevel::kMetadata and
-// asked 1,000 first rows: where its leaves are stored beside the entries, which stay unread then,
-// and where they are built.
-// Counters: stored_ms and built_ms, medians; order_ms, what the check of the entries' order takes
-// alone, which is in built_ms; stored_mb and built_mb, RssAnon that the opened index adds. Then the
-// ns a first row of leaves in the mapping, batches of 2^18 (mapped_ns), and how many times as long
-// that is as of leaves that were built (to_built), and of ones that were copied from the file
-// (to_copied; medians of neighbours). The file goes to TMPDIR, and takes 15 to 22 bytes an entry of
-// u32, 25 of u64.
+// StoredLeaves/<key>/n:<log2 n>: an index over a run file in the page cache, with one entry in
+// each n-th of the key space. It is opened as SecondaryIndex::Open does with
+// VerifyLevel::kMetadata, and then queried for 1,000 first rows. Its leaves are either stored with
+// the entries, which are not read then, or built.
+//
+// Counters:
+//   stored_ms, built_ms  medians; built_ms includes order_ms;
+//   order_ms             the check of the entries' order;
+//   stored_mb, built_mb  RssAnon that the opened index adds;
+//   mapped_ns            ns per first row with leaves in the mapping, batches of 2^18;
+//   to_built, to_copied  mapped_ns divided by the time with leaves that were built, or copied from
+//                        the file (medians of adjacent ratios)
+//
+// The file is in TMPDIR, and takes 15 to 22 bytes per entry of u32, 25 of u64.
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
@@ -158,7 +162,7 @@ void MeasureOpen(const LeafFile<Key>& file, absl::Span<const Key> keys, int roun
   state.counters["built_mb"] = Median(mb[0]);
 }
 
-// What a query takes once all is in memory; nothing of leaves that a machine has no room for.
+// The time of a query once all data is in memory.
 template <typename Key>
 void MeasureLookups(const RunFile& file, absl::Span<const Key> keys, benchmark::State& state) {
   const auto mapped = MakeIndex(file, From::kMapped);

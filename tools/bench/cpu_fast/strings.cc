@@ -96,7 +96,7 @@ struct Queries {
 // Answers a batch with row ids for Ask::kPoint, else with positions.
 using Search = std::function<void(absl::Span<const std::string_view>, Ask, uint32_t*)>;
 
-// What is measured: an index over a data set.
+// The measured object: an index over a data set.
 struct Subject {
   SortedRun run;
   Search search;

@@ -1,18 +1,20 @@
-// DeviceGroup/<way>/<key>/n:<k>/devices:<ordinals>/<memory>: first rows of random keys that are
-// there, by a group over the devices of the list (cairn/device/group.h), of which several may be
-// one. A batch of 2^27 keys in the memory of each device that is named (device), all batches at
-// once, or in that of the first alone (first); or one of 2^24 in pinned memory of the host (host).
-// queries_per_s is of all together, by the host's clock. Ways:
-//   alone       one index, without a group: what the others are to be compared with
-//   replicated  2^k entries, on every member; each batch is split over all
-//   unsplit     the same, but each device's batch is answered by its own replica
-//   sharded     2^k entries a member; rows are (shard, row), of 64 bits
-// The lists are 0 and 0,0,0,0, and, where there are so many devices, 0,1 and 0,1,2,3 and all.
-// CAIRN_BENCH_LOG2_N is k, 26 where it is not set; of batches of the host k is 24.
+// DeviceGroup/<way>/<key>/n:<k>/devices:<ordinals>/<memory>: first rows of random keys of the
+// index, by a group over the listed devices (cairn/device/group.h); a device may be listed twice.
+// <memory> is
+//   device  one batch of 2^27 keys in the memory of each listed device, all at once;
+//   first   the same batches, all in the memory of the first device;
+//   host    one batch of 2^24 keys in pinned host memory.
+// queries_per_s is the total, by the host's clock. <way> is
+//   alone       one index, without a group: the baseline;
+//   replicated  2^k entries, on every member; each batch is split over all;
+//   unsplit     the same, but each device's batch is answered by its own replica;
+//   sharded     2^k entries per member; rows are (shard, row), of 64 bits.
+// The device lists are 0 and 0,0,0,0, and, if there are enough devices, 0,1 and 0,1,2,3 and all.
+// k is CAIRN_BENCH_LOG2_N, 26 by default; for batches in host memory k is 24.
 //
-// DeviceGroupParts/<key>/shards:<s>/<part>: what the batch's own device does for 2^27 queries
-// besides searching, in chunks as a group has: partition (queries to their shards), return (answers
-// of 32 bits back to the caller's order), return_wide (rows of 64 bits).
+// DeviceGroupParts/<key>/shards:<s>/<part>: the work of the batch's own device for 2^27 queries,
+// except searching, in a group's chunks. <part> is partition (queries to their shards), return
+// (answers of 32 bits back to the caller's order) or return_wide (rows of 64 bits).
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -121,7 +123,7 @@ absl::StatusOr<std::unique_ptr<DeviceGroup>> MakeGroup(const GroupCase& group) {
              : DeviceGroup::OfReplicas(std::move(indexes), options);
 }
 
-// What one device's batch works with.
+// The buffers of one device's batch.
 template <typename Key>
 struct OneBatch {
   int device = 0;

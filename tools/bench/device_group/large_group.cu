@@ -70,7 +70,7 @@ struct LargeRule {
     const Key key = KeyOf(DrawRandom(kLargeSeed + 1, q) % kLargeEntries);
     return q % 2 == 1 && key != static_cast<Key>(~Key{0}) ? key + 1 : key;
   }
-  // Where range q ends: up to 2^32 entries behind where it begins.
+  // The end of range q: up to 2^32 entries after its start.
   __host__ __device__ Key UpperOf(uint64_t q) const {
     const uint64_t i = RankOf(Query(q)) + (DrawRandom(kLargeSeed + 2, q) >> 32);
     return KeyOf(i < kLargeEntries ? i : kLargeEntries - 1);
@@ -115,8 +115,8 @@ std::shared_ptr<const DeviceGroup>& LastLargeGroup() {
   return last;
 }
 
-// The group of so many members, in blocks over the devices. The one that was made last is kept, of
-// whichever keys, as there is no room for two.
+// The group of `members` members, in blocks over the devices. Only the last group is kept, whatever
+// its key type, since memory has no room for two.
 template <typename Key>
 absl::StatusOr<std::shared_ptr<const DeviceGroup>> GetLargeGroup(const LargeRule<Key>& rule,
                                                                  size_t members) {
@@ -188,7 +188,7 @@ void RegisterLargeGroup(size_t members) {
   }
 }
 
-// As many members as a build of one of them, beside the others, leaves memory for.
+// The largest number of members that leaves enough memory to build one of them after the others.
 const RegisterInMain registered([] {
   RegisterLargeGroup<uint32_t>(4);
   RegisterLargeGroup<uint64_t>(16);

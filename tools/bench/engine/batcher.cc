@@ -45,7 +45,7 @@ using std::chrono::steady_clock;
 
 constexpr size_t kThreads = 64;
 constexpr size_t kQueries = size_t{1} << 22;  // asked again and again
-constexpr size_t kSampled = 16;               // of so many keys one is timed
+constexpr size_t kSampled = 16;               // one of kSampled queries is timed
 constexpr auto kDuration = std::chrono::milliseconds(1000);
 
 // An index over a run that no database is needed for.
@@ -96,7 +96,7 @@ struct Subject {
   std::vector<RowId> rows;  // that answer them
 };
 
-// What one thread has seen.
+// Results of one thread.
 struct Seen {
   uint64_t answers = 0;
   uint64_t wrong = 0;

@@ -1,6 +1,7 @@
-// Build/<key>/threads:<t>: an index built from a database's rows, beside Build/baseline:bare_scan,
-// a parallel iterator scan over the same ranges with the best read options, which bounds it.
-// Build/<key>/within_1gb/threads:<t> builds it within a memory budget of 1 GiB: wants more rows
+// Build/<key>/threads:<t>: an index built from a database's rows.
+// Build/baseline:bare_scan: the lower bound of that time, a parallel iterator scan over the same
+// ranges with the best read options.
+// Build/<key>/within_1gb/threads:<t>: a build within a memory budget of 1 GiB. It needs more rows
 // than fit (CAIRN_BENCH_ROWS=100000000).
 #include <benchmark/benchmark.h>
 

@@ -1,17 +1,18 @@
-// Calibration/<key>/n:<log2 n>: the time of the trials that an index makes when it is opened, of
-// the routes over cpu:auto, and how well they predict. text keys are e-mail addresses. Each
-// iteration's predictions are compared with the times of batches of 2^0 to 2^22 queries and of some
-// sizes between them: medians, each measured in two rounds, of which the lower counts. Counters:
-//   median_error, max_error   of predictions, as shares of what was measured, over all routes,
-//                              kinds of batches, sizes and iterations
-//   <route>/<kind>             the median of each
-//   repeat_error               the median of what the second round differs from the first by, which
-//                              no prediction can be better than
-//   regret_p95, max_regret    of the time of the route that is predicted to be the fastest against
-//                              the fastest one's; points, sorted points and Find
-// With CAIRN_BENCH_CALIBRATION_TABLE each prediction is printed. Threads are as many as the machine
-// has cores, or what CAIRN_BENCH_THREADS says. With CAIRN_BENCH_CPU_CLOCK, for one thread on a
-// machine that others use, trials and batches are timed by the thread's own clock.
+// Calibration/<key>/n:<log2 n>: the time of the trials that an index runs when it is opened, for
+// the routes over cpu:auto, and the quality of the predictions. Text keys are e-mail addresses.
+// Each iteration compares its predictions with the times of batches of 2^0 to 2^22 queries and of
+// some sizes between them. A time is the lower one of the medians of two rounds. Counters:
+//   median_error, max_error   relative errors of the predictions over all routes, kinds of batches,
+//                              sizes and iterations;
+//   <route>/<kind>             the median error of each;
+//   repeat_error               the median difference between the two rounds, which bounds the
+//                              accuracy of any prediction;
+//   regret_p95, max_regret    the time of the route that is predicted to be the fastest, relative
+//                              to the fastest route's; points, sorted points and Find
+//
+// CAIRN_BENCH_CALIBRATION_TABLE prints each prediction. CAIRN_BENCH_THREADS is the number of
+// threads, by default one per core. CAIRN_BENCH_CPU_CLOCK times trials and batches by the thread's
+// own clock: use it with one thread on a machine with other load.
 #include <benchmark/benchmark.h>
 #include <time.h>
 

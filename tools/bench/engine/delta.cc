@@ -1,16 +1,20 @@
 // A base of 10M rows (CAIRN_BENCH_ROWS) with 16-byte primary keys, one entry each, and a delta.
+//
 //   Delta/apply/<key>/<primary keys>/batch:<rows>[/<variant>]: updates of random rows, each with a
-//   new
-//     random key, until 1% of the base's rows are changed, one thread. Primary keys are `digits`
-//     (decimal numbers) or `random`. Variants: `same` (the key stays), `insert` (new rows), `again`
-//     (the rows are in the delta already).
+//     new random key, until 1% of the base's rows are changed, one thread. Primary keys are
+//     `digits` (decimal numbers) or `random`. Variants: `same` (the key stays), `insert` (new
+//     rows), `again` (the rows are in the delta already).
+//
 //   Delta/<operation>/<key>/commit:<rows>/batch:<queries>/keys:<keys>: a base with 1% of its rows
-//     changed, in updates of so many rows, by the side of the base alone (base_ns, and `ratio`, the
-//     median of the ratios of neighbours): `first`, `contains` and `find` for keys that are there,
-//     `count` and `scan` for ranges of about 100 entries. So many different keys are asked for by
-//     turns: 2^15 leave what they need in the caches, 2^21 do not.
+//     changed, in updates of <rows> rows, compared with the base without a delta (base_ns, and
+//     `ratio`, the median of adjacent ratios). `first`, `contains` and `find` search keys of the
+//     index, `count` and `scan` ranges of about 100 entries. Queries repeat <keys> distinct keys:
+//     the data of 2^15 keys stays in the caches, that of 2^21 does not.
 //     The version soon has its compact form (engine/delta/compact_delta.h).
-//   Delta/compact/<key>/commit:<rows>: making that form of the same version, which takes `bytes`.
+//
+//   Delta/compact/<key>/commit:<rows>: making the compact form of the same version; `bytes` is its
+//     size.
+//
 // Counters: ns_per_query (per row for apply, per changed entry for compact); segments.
 #include <benchmark/benchmark.h>
 
@@ -128,7 +132,7 @@ std::vector<RowUpdates> MakeUpdates(const BaseData<Key>& base, bool digits, Chan
 template <typename Key>
 std::unique_ptr<DeltaWriter> MakeWriter(const BaseData<Key>& base) {
   auto writer = *DeltaWriter::Create(base.run, base.rows, 2);
-  // What is made once for a base.
+  // Builds the structures that a base needs once.
   RowUpdates none(kKindOf<Key>);
   OrThrow(writer->Apply(none));
   return writer;
@@ -166,7 +170,7 @@ void Apply(benchmark::State& state, bool digits, Change change, bool again) {
   state.counters["segments"] = static_cast<double>(segments);
 }
 
-// Of the processor's time, which the machine's other work is not in.
+// CPU time of this thread, which excludes the machine's other work.
 double Seconds(const std::function<void()>& work) {
   const auto now = [] {
     timespec time;

@@ -73,7 +73,7 @@ const std::vector<std::string>& Values(Form form) {
                                     : rows.json;
 }
 
-// What a key should read as, from what its row was made of.
+// The expected text of a key, computed from the source of its row.
 using Expected = std::string (*)(const Rows& rows, size_t i);
 
 void CountRows(benchmark::State& state) {

@@ -1,12 +1,15 @@
-// What it costs a catch-up to make sure that no file was ingested into a database of many table
+// The time in which a catch-up checks that no file was ingested into a database of many table
 // files, all of them newer than the index:
 //   IngestedFiles/<open or closed>/files:<n>  open: RocksDB keeps all files open (max_open_files
-//                                             -1, its default); closed: it keeps ten of them
-//   IngestedFiles/overlap/files:<n>           of files that all have keys in one range
-//   IngestedFiles/baseline:metadata/files:<n> a list of the files alone
-// And what it costs a store to record the files:
-//   TableFiles/<record or unchanged>/files:<n>   after each flush or compaction; otherwise
+//                                             -1, its default); closed: it keeps ten of them;
+//   IngestedFiles/overlap/files:<n>           the files' key ranges overlap;
+//   IngestedFiles/baseline:metadata/files:<n> only lists the files
+//
+// The time in which a store records the files:
+//   TableFiles/<record or unchanged>/files:<n>   record: after each flush or compaction;
+//                                                unchanged: otherwise;
 //   TableFiles/text/files:<n>                    their text in the manifest
+//
 // Files are in the page cache.
 #include <benchmark/benchmark.h>
 

@@ -1,14 +1,14 @@
 // ShardedBuild/n:<k>: one index in shards of 2^k entries, built out of core by its steps, each
 // within a memory budget of 1 GiB: 16 segments extracted, four at a time, a plan, 16 shards at the
-// same time, publishing; then opened from its mapped files and asked. 2^(k-6) rows of 64 keys of 32
-// bits each, which are made by a rule, so that no database takes room beside the index; the rule
-// can be inverted, so that every answer is checked. Counters: seconds of each step, entries_per_s
-// of all steps, anonymous_bytes, the most memory that the process had besides mapped files.
+// same time, publishing. The index is then opened from its mapped files and queried. A rule
+// generates the 2^(k-6) rows of 64 keys of 32 bits each, so that there is no database on the disk.
+// The rule can be inverted, so every answer is checked. Counters: seconds of each step,
+// entries_per_s of all steps, anonymous_bytes (peak memory without mapped files).
 //
-// CAIRN_BENCH_LOG2_N is k (26 where it is not set), at most 33. CAIRN_BENCH_SEGMENTS and
-// CAIRN_BENCH_SHARDS list directories, with commas between them, over which segments and shards are
-// spread by turns (temporary ones where they are not set): 2^33 entries take 65 GiB for segments
-// and 68 GiB for shards, whichever file systems they are on.
+// k is CAIRN_BENCH_LOG2_N (26 by default), at most 33. CAIRN_BENCH_SEGMENTS and CAIRN_BENCH_SHARDS
+// are comma-separated lists of directories (default: temporary ones), over which segments and
+// shards are distributed round-robin. 2^33 entries take 65 GiB for segments and 68 GiB for shards,
+// in total over all file systems.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -123,7 +123,7 @@ class RuleCursor final : public RowCursor {
   RowView row_;
 };
 
-// Rows [0, rows), of which only some are split further: those of a segment.
+// The rows [0, rows) of the rule.
 class RuleSource final : public SnapshotSource {
  public:
   explicit RuleSource(uint64_t rows) : rows_(rows) {}
@@ -227,8 +227,8 @@ std::vector<uint64_t> RowsOf(uint32_t key, uint64_t entries) {
   return rows;
 }
 
-// Asks for keys, of which half are there, their rows and how many lie in the 64 keys from each on;
-// throws where an answer is not what the rule says.
+// Queries keys, half of them in the index: their rows, and the number of entries in the 64 keys
+// from each on. Throws if an answer contradicts the rule.
 void CheckAnswers(const SecondaryIndex& index, uint64_t entries, uint64_t built) {
   std::vector<uint32_t> keys, upper;
   Random random(kSeed);
@@ -264,7 +264,7 @@ void CheckAnswers(const SecondaryIndex& index, uint64_t entries, uint64_t built)
   if (count != built) throw std::runtime_error("entries were lost");
 }
 
-// Calls step(i) for all i < steps, so many at a time; throws the first error.
+// Calls step(i) for all i < steps, up to `at_once` at a time; throws the first error.
 void AllAtOnce(uint32_t steps, uint32_t at_once,
                const std::function<absl::Status(uint32_t)>& step) {
   std::atomic<uint32_t> next = 0;
@@ -320,7 +320,7 @@ void BuildLargeShards(benchmark::State& state, int log2_n) {
     AllAtOnce(kParts, kParts, [&](uint32_t i) {
       const std::string name = ShardDirectoryName(i);
       const std::string path = shard_places[i] + "/" + name;
-      // What an index's directory names may be links.
+      // The entries of an index's directory may be links.
       if (shard_places[i] != directory) {
         std::filesystem::create_directory_symlink(path, directory + "/" + name);
       }

@@ -1,16 +1,19 @@
-// LiveLoad/<what>: indexes of a database that is written to as fast as it takes it.
-//   write/<plain or indexed>/rows:<n>: n line items, a quarter as many orders and a fortieth as
-//   many
-//     customers, shaped and in the order of TPC-H's, in three column families, by batches of 500;
-//     indexed: an IndexedDB with four indexes. Counters: rows_per_s; lag, the sequence numbers that
-//     the indexes are behind at the end, and drain_ms, how long they take to be current then.
-//   burst/rows:<n>: n rows written at once beside four indexes, then one query of one of them.
-//     Counters: wait_ms, of that query; per_s, of the writes.
-//   store_one_row/delta:<n>: one row put beside n that came since the base, and FlushIndexes.
-//     Counters: ms, the median; bytes, that the index's files grew by at most.
-//   find/<before, during or after>_merge/changed:<n>: Find of 16 keys while one row a millisecond
-//   is
-//     written, over twice as many rows as have changed. Counters: worst_ms, p99_ms.
+// LiveLoad/<what>: indexes of a database under the highest write rate that it accepts.
+//
+//   write/<plain or indexed>/rows:<n>: n line items, n / 4 orders and n / 40 customers, with
+//     TPC-H's row sizes and order, in three column families, in batches of 500; indexed: an
+//     IndexedDB with four indexes. Counters: rows_per_s; lag, the largest number of sequence
+//     numbers by which an index lags at the end; drain_ms, the time until all are current.
+//
+//   burst/rows:<n>: n rows written at once to a database with four indexes, then one query of one
+//     of them. Counters: wait_ms, of that query; per_s, of the writes.
+//
+//   store_one_row/delta:<n>: one row put after n new rows since the base, and FlushIndexes.
+//     Counters: ms, the median; bytes, the largest growth of the index's files.
+//
+//   find/<before, during or after>_merge/changed:<n>: Find of 16 keys in an index of 4/3 n rows, after
+//     updates of n of them, while one row per millisecond is inserted. Counters:
+//     worst_ms, p99_ms.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -81,7 +84,7 @@ class LoadedDatabase {
     OrThrow(indexed_->WaitUntilReady(parsed.name));
   }
 
-  // The sequence numbers that the index that is furthest behind is behind.
+  // The largest lag of an index, in sequence numbers.
   uint64_t Lag() const {
     uint64_t lag = 0;
     for (const IndexInfo& info : indexed_->ListIndexes()) {
@@ -272,7 +275,7 @@ void StoreOneRow(benchmark::State& state, uint64_t changed) {
 
 enum Phase : size_t { kBefore, kDuring, kAfter, kPhases };
 
-// All phases of one history, of which `reported` is told.
+// Runs all phases of one history and reports the phase `reported`.
 void FindDuringMerge(benchmark::State& state, uint64_t changed, Phase reported) {
   for (auto _ : state) {
     const uint64_t base = changed / 3 * 4;

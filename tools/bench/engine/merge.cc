@@ -1,16 +1,16 @@
-// Merge/<key>/n:<k>/delta:<percent>: a base of 2^k rows, one entry each, and a delta of so many
-// percent of the rows merged into a new base on all cores, syncs included. Half of the rows that
-// change get another key, a quarter goes, and as many come. <key> is u32, u64 or text (21 bytes);
-// primary keys have 16 bytes.
+// Merge/<key>/n:<k>/delta:<percent>: a base of 2^k rows, one entry each, merged with a delta of
+// <percent> percent of the rows into a new base on all cores, syncs included. Half of the changed
+// rows get another key, a quarter are deleted and a quarter are new. <key> is u32, u64 or text
+// (21 bytes); primary keys have 16 bytes.
 //
-// Beside it, on as many threads and into files of the same kinds:
-//   copy     the limit: the base's entries passed from one run file to another, and the bytes of
+// Baselines, with the same number of threads and the same kinds of files:
+//   copy     the limit: copies the base's entries from one run file to another, and the bytes of
 //            its row table
-//   rebuild  the base written from sorted entries and sorted primary keys in memory: a build
-//            without its scan and its sort
+//   rebuild  writes the base from sorted entries and sorted primary keys in memory: a build without
+//            its scan and its sort
 //
-// Files go to the temporary directory (TMPDIR); in memory (/dev/shm) they show the work, elsewhere
-// mostly the disk.
+// Files are in the temporary directory (TMPDIR). In memory (/dev/shm) they show the CPU work;
+// otherwise mostly the disk.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -162,7 +162,7 @@ class MergeBench {
     });
   }
 
-  // Of `rows` rows, spread evenly.
+  // Updates of `rows` rows, spread evenly.
   RowUpdates Updates(size_t rows) const {
     Random random(kSeed);
     RowUpdates updates(kKindOf<Key>);

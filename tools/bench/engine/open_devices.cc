@@ -1,10 +1,9 @@
-// OpenDevices/<index>/<device>/batch:<log2 b>: FindFirst of batches of 2^b random keys that are
-// there, from and to memory of the host, asked of an index that SecondaryIndex::Open has opened.
-// The index is "plain" or in "shards", of which there are four, by key range, and of the same rows;
-// the device is "cpu", "gpu" (OpenOptions::devices left empty), or a list of GPUs, "0+0" of the
-// first one twice: what several cost, where there is nothing to gain. Lists of different GPUs are
-// those that the machine has. ns_per_query is of the wall time. CAIRN_BENCH_ROWS is the number of
-// rows, 4,000,000 where it is not set.
+// OpenDevices/<index>/<device>/batch:<log2 b>: FindFirst of batches of 2^b random keys of the
+// index, from and to host memory, on an index that SecondaryIndex::Open has opened. The index is
+// "plain" or, with the same rows, in "shards": four of them, by key range. The device is "cpu",
+// "gpu" (OpenOptions::devices is empty), or a list of GPUs; "0+0" lists the first one twice, which
+// shows the cost of several devices without their gain. Lists of different GPUs depend on the
+// machine. ns_per_query is wall time. CAIRN_BENCH_ROWS is the number of rows, 4,000,000 by default.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

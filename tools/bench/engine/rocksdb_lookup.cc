@@ -1,6 +1,6 @@
 // RocksDb/<way>/u64/n:<rows>: 1,048,576 point lookups of random values, one thread, everything
-// cached: the ways of today (an iterator's Seek in a column family keyed value||primary key,
-// MultiGet in one keyed by value) beside Cairn's index over the same rows. Debian's librocksdb is
+// cached. Compares RocksDB (an iterator's Seek in a column family keyed value||primary key,
+// MultiGet in one keyed by value) with Cairn's index over the same rows. Debian's librocksdb is
 // built with assertions on.
 #include <benchmark/benchmark.h>
 

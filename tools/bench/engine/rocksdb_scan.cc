@@ -160,7 +160,7 @@ Seen ScanCursor(const PrimaryKeyRange& range) {
   return seen;
 }
 
-// One scan of everything, by as many threads as there are ranges.
+// One scan of all rows, with one thread per range.
 template <typename ScanRange>
 void Scan(benchmark::State& state, int threads, const ScanRange& scan_range) {
   const Database& database = Database::Get();

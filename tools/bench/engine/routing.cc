@@ -1,13 +1,13 @@
-// Regret/<key>/n:<k>: how far the router's choices are from the best ones. A cell is a batch size,
-// 2^0 to 2^22, and an operation: point (FindFirst of keys that are there), range (Scan of ranges of
-// eight entries each, up to 2^20 of them) or count. In each cell every route is timed, in turns,
-// and the time of the route that the router chooses is divided by that of the best. The router's
-// cost models come from trials made before, of which the cells know nothing. Counters: cells,
+// Regret/<key>/n:<k>: the distance of the router's choices from the best ones. A cell is a batch
+// size, 2^0 to 2^22, and an operation: point (FindFirst of keys of the index), range (Scan of
+// ranges of eight entries each, up to 2^20 of them) or count. In each cell the routes are timed
+// alternately, and the time of the router's choice is divided by that of the best. The router's
+// cost models come from earlier trials, independent of the cells. Counters: cells,
 // share_within_1_10 (of the cells), worst, and trials_ms; the label lists the cells beyond 1.10,
-// with the microseconds that were predicted for the two routes and those that they took.
+// with the predicted and the measured microseconds of the two routes.
 //
-// Routing/<key>/n:<k>/batch:<b>/<direct|routed>: FindFirst by the ordered index itself, and by way
-// of the router with its clock, counters and observation. Counters: ns_per_query, response_ns.
+// Routing/<key>/n:<k>/batch:<b>/<direct|routed>: FindFirst by the ordered index itself, or through
+// the router with its clock, counters and observation. Counters: ns_per_query, response_ns.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

@@ -1,10 +1,10 @@
-// What it costs to get from a database's log to settled row changes, for updates of 16-byte keys
-// (random among 2^20 rows) and 100-byte values, half of them random, logged in batches of <b>:
-//   UpdateLog/decode/batch:<b>              write batches in memory to row changes
-//   UpdateLog/settle/<random or ascending>  changes of a slice to their net effect, by key
-//   UpdateLog/read_log/batch:<b>            log files, in the page cache, to row changes
-//   UpdateLog/read_log/zstd/batch:<b>       the same of a log that is compressed (wal_compression)
-//   UpdateLog/all/batch:<b>                 read_log, settled slice by slice
+// The time from a database's log to settled row changes, for updates of 16-byte keys (random among
+// 2^20 rows) and 100-byte values, half of them random, logged in batches of <b>:
+//   UpdateLog/decode/batch:<b>              write batches in memory to row changes;
+//   UpdateLog/settle/<random or ascending>  changes of a slice to their net effect, by key;
+//   UpdateLog/read_log/batch:<b>            log files, in the page cache, to row changes;
+//   UpdateLog/read_log/zstd/batch:<b>       the same with a compressed log (wal_compression);
+//   UpdateLog/all/batch:<b>                 read_log, settled slice by slice;
 //   UpdateLog/baseline:get_updates_since[/zstd]/batch:<b>  RocksDB's own walk of the log, undecoded
 #include <benchmark/benchmark.h>
 

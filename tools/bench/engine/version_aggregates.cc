@@ -1,11 +1,14 @@
 // Aggregates of an opened index of 4M rows (CAIRN_BENCH_ROWS) with random u64 keys that includes an
 // i32 and an f64.
-//   VersionAggregates/<what>/delta:<percent>/length:<entries>: ranges of so many entries in batches
-//     of 4,096, one thread, by the side of FindFirst of as many keys (first_ns, and `ratio`, the
-//     median of the ratios of neighbours). With a delta, so many percent of the rows have been
-//     updated, half of them with other keys: count, sum (of i32), sum_f64, min (of f64), distinct.
-//   VersionAggregates/first_after_update/<what>/rows:<rows>: the first aggregate of everything once
-//     so many random rows more have been updated.
+//
+//   VersionAggregates/<what>/delta:<percent>/length:<entries>: ranges of <entries> entries in
+//     batches of 4,096, one thread, compared with FindFirst of 4,096 keys (first_ns, and `ratio`,
+//     the median of adjacent ratios). With a delta, <percent> percent of the rows have been
+//     updated, half of them with other keys. <what> is count, sum (of i32), sum_f64, min (of f64)
+//     or distinct.
+//
+//   VersionAggregates/first_after_update/<what>/rows:<rows>: the first aggregate of all entries
+//     after updates of <rows> more random rows.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

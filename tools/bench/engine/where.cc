@@ -1,6 +1,7 @@
-// Where/<answer>/<strategy>/percent:<p>: three ranges over three indexes of one build, each of
-// which p % of the rows satisfy, independently: counted, listed, and the first 100 in the order of
-// one. "keys" are 2^32 different ones, "few" 100, of which a range is entries in the order of rows.
+// Where/<answer>/<strategy>/percent:<p>: three ranges over three indexes of one build. Each is
+// satisfied by p % of the rows, independently of the others. Answers are counted, listed, or the
+// first 100 in the order of one index. "keys" are 2^32 distinct keys; "few" are 100, so the entries
+// of each key are in the order of rows.
 #include <benchmark/benchmark.h>
 
 #include <cstring>

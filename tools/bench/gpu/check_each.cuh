@@ -16,7 +16,7 @@
 
 namespace cairn::bench {
 
-// What is wrong with a batch of answers, in device memory.
+// Counts the wrong answers of a batch in device memory.
 struct Wrong {
   __device__ void Count(uint64_t i) {
     atomicAdd(&count, 1ull);
@@ -27,7 +27,7 @@ struct Wrong {
   unsigned long long first;  // the least that is wrong
 };
 
-// Counts the i < size of which is_wrong(i).
+// Counts every i < size for which is_wrong(i) is true.
 template <typename IsWrong>
 __global__ void CountWrong(size_t size, IsWrong is_wrong, Wrong* wrong) {
   gpu::ForEachIndex(size, [=](size_t i) {

@@ -36,8 +36,8 @@ using DeviceBody = std::function<absl::Status(benchmark::State&, cudaStream_t)>;
 // runs once for a repetition, and calls Report.
 void RegisterDeviceBenchmark(const std::string& name, DeviceBody body);
 
-// Each time is the median of so many runs, after others that are thrown away: so many at least, and
-// until they took so long, since an idle device raises its clocks only when it has work.
+// Each time is the median of kTimedRuns runs. At least kWarmUpRuns runs and kWarmUpSeconds precede
+// them untimed, since an idle device raises its clocks only under load.
 inline constexpr int kTimedRuns = 9;
 inline constexpr int kWarmUpRuns = 2;
 inline constexpr double kWarmUpSeconds = 0.01;
@@ -51,8 +51,8 @@ absl::StatusOr<double> MedianSeconds(cudaStream_t stream,
 absl::StatusOr<double> MedianWallSeconds(cudaStream_t stream,
                                          const std::function<absl::Status()>& work);
 
-// What a benchmark did in the time it reports, and the counters that come of it; zero where one has
-// no meaning.
+// The work that a benchmark did in the time that it reports, and the resulting counters. 0 if a
+// counter does not apply.
 struct DeviceFigures {
   uint64_t queries = 0;      // queries_per_s and ns_per_query
   uint64_t rows = 0;         // rows_per_s: sorted, indexed or copied

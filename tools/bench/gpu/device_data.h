@@ -40,12 +40,12 @@ struct EntrySet {
   size_t size() const { return keys.size(); }
 };
 
-// Which keys are asked for.
+// The keys of the queries.
 enum class QueryMix : uint8_t {
-  kHits,      // keys that are there, each entry's as likely, in random order
-  kHalfMiss,  // every second one is not there
-  kMiss,      // none is there: uniform in the gaps of uniform ones, else beside runs
-  kZipf,      // few keys asked for often (theta 0.99, over all keys in random order)
+  kHits,      // keys of the index, each entry equally likely, in random order
+  kHalfMiss,  // every second key is absent
+  kMiss,      // absent keys: uniform in the gaps of uniform keys, otherwise next to runs
+  kZipf,      // a few keys are frequent (theta 0.99, over all keys in random order)
   kSorted,    // hits in ascending order
 };
 // "", "half_miss", "miss", "zipf", "sorted".
@@ -60,8 +60,8 @@ struct QuerySet {
   size_t size() const { return keys.size(); }
 };
 
-// Ranges that each hold `hits` entries, from keys to keys (both inclusive), in random order. Of
-// sets of distinct keys.
+// Ranges that each contain `hits` entries, from key to key (both inclusive), in random order. Only
+// for sets of distinct keys.
 template <typename Key>
 struct RangeSet {
   gpu::DeviceBuffer<Key> lower;

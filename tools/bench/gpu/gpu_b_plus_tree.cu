@@ -1,17 +1,19 @@
-// The figures of Kaczmarek, "B+-Tree Optimized for GPGPU" (2012), on today's device, with all data
-// in its memory. <f> is the fill of created pages, 0.5 or 1; u32 keys, distinct and uniform.
+// The experiments of Kaczmarek, "B+-Tree Optimized for GPGPU" (2012), on a current device, with all
+// data in its memory. <f> is the fill of created pages, 0.5 or 1; u32 keys, distinct and uniform.
 //
 // Figure 3, creation:
-//   BPlusTree/create/fill:<f>/n:<log2 n>             all pages, from a sorted run
-//   BPlusTree/insert_all/n:<log2 n>                  n entries one by one, 64 a call, into an empty
-//   tree BPlusTree/bulk_insert/added:<log2 m>/n:<log2 n>  m unsorted entries into n
-//   BPlusTree/insert/added:<m>/n:<log2 n>            m entries into n, one by one if they are few
-// (Build/gpu:btree is bulk creation with the sort.) Wall time, but for create.
+//   BPlusTree/create/fill:<f>/n:<log2 n>             all pages, from a sorted run;
+//   BPlusTree/insert_all/n:<log2 n>                  n entries one by one, 64 per call, into an
+//                                                    empty tree;
+//   BPlusTree/bulk_insert/added:<log2 m>/n:<log2 n>  m unsorted entries into n;
+//   BPlusTree/insert/added:<m>/n:<log2 n>            m entries into n, one by one if they are few.
+// (Build/gpu:btree is bulk creation with the sort.) create reports device time, the others wall
+// time.
 // Figure 4, search, with 1 key and with 10,000:
 //   BPlusTree/search/<method>/queries:<q>/n:<log2 n>
 // Figure 5, traversal: an arithmetic operation on every entry, whose result is written.
 //   BPlusTree/traverse/fill:<f>, flat or in_order/n:<log2 n>
-// Besides, PointLookup/gpu:btree,… for orders, fills and methods (gpu_point_lookup.cu).
+// See also PointLookup/gpu:btree,… for orders, fills and methods (gpu_point_lookup.cu).
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -162,7 +164,7 @@ absl::Status Search(benchmark::State& state, cudaStream_t stream, BPlusTreeMetho
   return CheckFirstRows(*queries, 0, size, rows.data(), stream);
 }
 
-// What a traversal does with an entry.
+// The operation of a traversal on an entry.
 struct Combine {
   uint32_t* out;
 

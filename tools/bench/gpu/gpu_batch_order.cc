@@ -1,6 +1,6 @@
-// BatchOrder/<index>/<key>/n:<log2 n>/batch:<log2 b>/<sorted or any>: row ids of 2^b random keys
-// that are there, of 2^n uniform ones, all in device memory, in ascending order or in none. Beside
-// it, ratio_to_any of sorted ones is by how much they are faster than in no order, in one process.
+// BatchOrder/<index>/<key>/n:<log2 n>/batch:<log2 b>/<sorted or any>: row ids of 2^b random keys of
+// an index of 2^n uniform keys, all in device memory, in ascending or random order. ratio_to_any of
+// sorted batches is their speedup over random order, in one process.
 #include <string>
 
 #include "absl/strings/str_format.h"

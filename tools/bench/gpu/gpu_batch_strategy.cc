@@ -1,7 +1,7 @@
 // PointLookup/<index>/<key>/n:<log2 n>/row_id/<strategy>[,bits=<b>][,key_order]: as in
-// gpu_point_lookup.cu, by a batch strategy: buffered (queries gathered by b leading bits, 8 where
-// it is not said) or sort_based; results in the caller's order, or in that of keys, with the
-// queries' numbers beside them.
+// gpu_point_lookup.cu, by a batch strategy: buffered (queries gathered by b leading bits, 8 by
+// default) or sort_based. Results are in the caller's order, or with key_order in the order of
+// keys, together with the queries' numbers.
 #include "tools/bench/gpu/device_bench.h"
 #include "tools/bench/gpu/gpu_point_lookup.h"
 

@@ -1,8 +1,7 @@
 // Build/<index>/<key>/n:<log2 n>[/<key set>]: a structure gpu:… from 2^k unsorted pairs of a key
-// and a row id in device memory, which stay as they are. ratio_to_limit is to
-// cub::DeviceRadixSort::SortPairs of as many pairs, alone, in the same process; bytes_per_key is
-// what the index takes, and peak_to_pairs the most memory that the build took at once, the index
-// included, divided by the pairs' bytes.
+// and a row id in device memory, which are not changed. Counters: ratio_to_limit, to
+// cub::DeviceRadixSort::SortPairs of 2^k pairs in the same process; bytes_per_key of the index;
+// peak_to_pairs, the build's peak memory, including the index, divided by the pairs' bytes.
 #include <memory>
 #include <utility>
 

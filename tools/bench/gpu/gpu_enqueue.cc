@@ -1,7 +1,7 @@
-// Enqueue/<index>/<key>/n:<log2 n>/batch:<log2 b>[/threads:<t>]: what a call costs the thread that
-// makes it: FindFirst of 2^b keys that are in device memory, enqueued and not waited for. The time
-// is a call's by the host's clock, the mean of so many calls as a stream takes without making the
-// caller wait, median of kTimedRuns; with threads, each on a stream of its own.
+// Enqueue/<index>/<key>/n:<log2 n>/batch:<log2 b>[/threads:<t>]: the time that a call takes on the
+// calling thread: FindFirst of 2^b keys in device memory, enqueued without waiting. The time per
+// call is by the host's clock, the mean over the number of calls that a stream accepts without
+// blocking the caller, median of kTimedRuns. With threads, each has its own stream.
 #include <algorithm>
 #include <chrono>
 #include <string>

@@ -1,10 +1,10 @@
 // RangeScan/baseline:eytzinger_levels,k=<K>,<soa or aos>/u32/n:<log2 n>/hits:<h>/ranges:<r>: rows
-// of ranges in Eytzinger order by one scan a level, as in section 3.2 of Henneberg and Schuhknecht,
-// "Is Binary Search Really All You Need?" (2025), by a warp a range: section 5.7, where always many
-// threads scan. Each range goes down by its lower key, and on every level reads on to the right
-// until a key is beyond its upper key. Rows come out level by level, not in order of keys. Beside
-// it
-//   RangeScan/gpu:eytzinger,…/rows   the product's way: each position's slot by a formula, in order
+// of ranges in Eytzinger order by one scan per level, as in section 3.2 of Henneberg and
+// Schuhknecht, "Is Binary Search Really All You Need?" (2025). One warp scans each range (section
+// 5.7: the number of threads is fixed). Each range goes down by its lower key. On every level it
+// reads to the right until a key is beyond its upper key. Rows come out level by level, not in
+// order of keys. Compare
+//   RangeScan/gpu:eytzinger,…/rows   Cairn's way: each position's slot by a formula, in order
 #include <thrust/equal.h>
 #include <thrust/execution_policy.h>
 #include <cub/device/device_segmented_sort.cuh>

@@ -1,11 +1,11 @@
 // Fast/<form>/<key>/n:<log2 n>/<policy>: Kim et al., FAST (SIGMOD 2010), section 5.2, on batches of
 // 2^27 random hits answered with row ids. <form> is
-//   paper              d_K = 4 as printed: 15 keys a block in breadth-first order, d_L = d_K, d_P =
-//                      d_N, the tree over every key; 16 lanes a query find the child by the keys
-//                      of the block's lowest level and their common ancestors
+//   paper              d_K = 4 as printed: 15 keys per block in breadth-first order, d_L = d_K,
+//                      d_P = d_N, the tree over every key. 16 lanes per query find the child by the
+//                      keys of the block's lowest level and their common ancestors.
 //   lanes=<n>,page=<p> the library's lines of 64 bytes over lines of keys, by n lanes, in page
 //                      blocks of 4 KB or 2 MB or in level order
-// and <policy> as in gpu_lightweight.cu. The product's own is PointLookup/gpu:fast.
+// and <policy> as in gpu_lightweight.cu. Cairn's own structure is PointLookup/gpu:fast.
 #include <limits>
 #include <string>
 
@@ -89,7 +89,8 @@ struct PaperSearcher {
   __device__ void LowerBound(const Key (&queries)[kQueries], Slot (&slots)[kQueries],
                              const void*) const {
     const uint32_t lane = threadIdx.x % kLanes;
-    // Of lanes 7 to 14, the blocks' lowest level, and the next one; lane 15 is never less.
+    // The common ancestor of each lane of 7 to 14, the block's lowest level, and the next lane;
+    // lane 15 is never less.
     constexpr uint64_t kAncestors = 0xF625041300000000ull >> 4;
     const uint32_t ancestor = static_cast<uint32_t>(kAncestors >> (4 * lane)) & 15;
     uint64_t offsets[kQueries] = {};
@@ -115,7 +116,7 @@ struct PaperSearcher {
     }
 #pragma unroll
     for (int i = 0; i < kQueries; ++i) {
-      // A key above all ends behind the entries: at the last one's place, or in the padding.
+      // A key above all ends past the entries: at the last one's place, or in the padding.
       uint64_t at = min(offsets[i], layout.size);
       if (at < layout.size && entries.key(at) < queries[i]) ++at;
       slots[i] = static_cast<uint32_t>(at);

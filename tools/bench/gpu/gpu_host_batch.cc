@@ -1,8 +1,8 @@
 // Response/<index>/<key>/n:<log2 n>/batch:<log2 b>[/pageable][/threads:<t>]: row ids of batches of
-// 2^b random keys that are there, from and to memory of the host, which is pinned unless the name
-// says pageable. The time is the median of a batch by the host's clock; p99_us is beside it. With
-// threads, each asks batches of its own, all at once; queries_per_s is of all together. n is
-// CAIRN_BENCH_LOG2_N, 24 where it is not set. A first batch of each size is not counted: it may
+// 2^b random keys of the index, from and to host memory, which is pinned unless the name contains
+// "pageable". The time is the median of a batch by the host's clock; p99_us is its 99th percentile.
+// With threads, all run their own batches at once; queries_per_s is the total. n is
+// CAIRN_BENCH_LOG2_N, 24 by default. A first batch of each size is not counted, since it may
 // allocate.
 #include <cuda_runtime.h>
 

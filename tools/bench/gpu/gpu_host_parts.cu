@@ -1,16 +1,15 @@
-// HostParts/gpu:auto/<key>/n:24/batch:<log2 b>: what the response to a batch of 2^b keys in pinned
-// memory of the host, answered there, is made of. Counters, microseconds by the host's clock,
-// medians:
-//   launch_wait, launch_poll   an empty kernel until the stream is done, or until a word that it
-//                              writes to memory of the host is seen
-//   pinned_check               asking the driver whether keys and rows are pinned
-//   copy_in, copy_out          the keys' copy to the device, the rows' back, each with its wait
-//   search                     the search from and to device memory, with its wait
-//   from_host, to_host         the same, reading keys, or writing rows, in memory of the host
-//   both                       reading and writing there
-//   waited, polled, chunked    the whole call (GpuIndex): the kernel reads and writes memory of the
-//                              host, and the caller waits for its end, or for each row; keys and
-//                              rows are copied
+// HostParts/gpu:auto/<key>/n:24/batch:<log2 b>: the parts of the response to a batch of 2^b keys in
+// pinned host memory, answered there. Counters, microseconds by the host's clock, medians:
+//   launch_wait, launch_poll   an empty kernel until the stream is done, or until the host sees a
+//                              word that it writes to host memory;
+//   pinned_check               asking the driver whether keys and rows are pinned;
+//   copy_in, copy_out          the keys' copy to the device, the rows' back, each with its wait;
+//   search                     the search from and to device memory, with its wait;
+//   from_host, to_host         the same, but keys are read from, or rows written to, host memory;
+//   both                       both in host memory;
+//   waited, polled             the whole call (GpuIndex): the kernel reads and writes host memory,
+//                              and the caller waits for its end, or for each row;
+//   chunked                    the whole call, with keys and rows copied
 #include <algorithm>
 #include <chrono>
 #include <cstring>

@@ -1,11 +1,11 @@
 // Join/<answer>/<shape>/<key>/n:<log2 n>: two sides of 2^k sorted keys in device memory. rows_per_s
 // counts the keys of both sides. <answer> is pairs (JoinDevice) or count (CountDeviceJoin). Shapes:
-//   half_match    distinct keys, of which half are on either side
-//   no_match      distinct keys, all of one side alone
-//   foreign_key   sixteen entries a key on the left, one on the right, all on both sides
-//   foreign_left  the same, the other way around
-// ratio_to_limit is to cudaMemcpy of as many bytes as the keys have, and with pairs the row ids and
-// the pairs, in the same process.
+//   half_match    distinct keys, half of them on both sides;
+//   no_match      distinct keys, none of them on both sides;
+//   foreign_key   sixteen entries per key on the left, one on the right, all on both sides;
+//   foreign_left  the same, the other way around.
+// ratio_to_limit is to cudaMemcpy of the keys' bytes, with pairs also of the bytes of row ids and
+// pairs, in the same process.
 #include <string>
 #include <utility>
 

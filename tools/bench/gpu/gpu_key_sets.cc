@@ -1,8 +1,9 @@
-// KeySets/gpu:auto/<set>/<key>/n:<log2 n>: sets of keys that are not spread evenly (uneven_keys.h)
-// by the side of as many that are, batches of 2^24 queries in device memory. Counters, billions of
-// queries a second and, as `_ratio`, the time by that of uniform keys: hit, keys that are there;
-// miss, keys just above these; far, keys anywhere, of which most are not there; count, ranges of
-// one key. Likewise bytes an entry of device memory. n is 22, 24 and 26.
+// KeySets/gpu:auto/<set>/<key>/n:<log2 n>: sets of unevenly distributed keys (uneven_keys.h)
+// compared with uniform keys of the same number, batches of 2^24 queries in device memory.
+// Queries: hit (keys of the index), miss (keys just above these), far (keys anywhere, most of them
+// absent) and count (ranges of one key). Counters: billions of queries per second and, as `_ratio`,
+// the time divided by that of uniform keys. Also bytes per entry of device memory, with its ratio.
+// n is 22, 24 and 26.
 #include <tbb/parallel_for.h>
 
 #include <algorithm>

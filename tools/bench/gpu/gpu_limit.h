@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 
-// What a GPU's memory gives, beside which the structures are shown. Each is the median of
-// device_bench.h, is measured once a process for its arguments, and waits.
+// Limits of a GPU's memory, to compare the structures with. Each is the median of device_bench.h.
+// It is measured once per process for its arguments, synchronously.
 namespace cairn::bench {
 
 // Seconds that `queries` independent random reads of 64-byte lines among `bytes` of memory take,

@@ -1,20 +1,20 @@
 // PointLookup/<index>/<key>/n:<log2 n>/<row_id, position, contains, find_all or
 // find>[/<variant>]: a batch of 2^27 keys (find_all, in two steps, and find: 2^24), answers in the
-// order of the keys, all in device memory. Without a variant they are there, random, and the n keys
-// are distinct and uniform. Variants:
-//   miss, half_miss  none of the keys is there, or every second one is not
-//   zipf             few keys asked for often (theta 0.99)
-//   sorted           queries in ascending order
-//   clustered        sixteen runs of consecutive keys
-//   runs             many runs of ten consecutive keys
-//   duplicates       sixteen entries a key
-//   near_unique      of 128 entries one repeats a key
-//   buffered, sort_based  by a strategy of cairn/device.h (gpu_batch_strategy.cc)
+// order of the keys, all in device memory. Without a variant, queries are random keys of the index,
+// and its n keys are distinct and uniform. Variants:
+//   miss, half_miss  all keys are absent, or every second one;
+//   zipf             a few keys are frequent (theta 0.99);
+//   sorted           queries in ascending order;
+//   clustered        sixteen runs of consecutive keys;
+//   runs             many runs of ten consecutive keys;
+//   duplicates       sixteen entries per key;
+//   near_unique      one of 128 entries repeats a key;
+//   buffered, sort_based  by a strategy of cairn/device.h (gpu_batch_strategy.cc).
 // <index> is a factory string, or
-//   baseline:gpu_lower_bound  binary search in the sorted keys, a thread a query
-//   baseline:thrust           thrust::lower_bound of all queries; row ids by a second pass
-// ratio_to_limit is to random reads of 64 bytes among as much memory as the index takes, measured
-// in the same process.
+//   baseline:gpu_lower_bound  binary search in the sorted keys, one thread per query;
+//   baseline:thrust           thrust::lower_bound of all queries; row ids by a second pass.
+// ratio_to_limit is to random reads of 64 bytes in memory of the index's size, measured in the same
+// process.
 #include "tools/bench/gpu/gpu_point_lookup.h"
 
 #include <thrust/binary_search.h>

@@ -7,7 +7,7 @@
 
 namespace cairn::bench {
 
-// What a batch of point queries is answered with.
+// The answer of a batch of point queries.
 enum class DeviceAnswer : uint8_t {
   kRowId,     // FindFirst
   kPosition,  // LowerBound

@@ -30,7 +30,7 @@ constexpr int kWarp = 32;
 constexpr int kThreads = 256;
 constexpr uint64_t kSeed = 20261121;
 
-// What part i, of 16 bytes, of the memory holds that limits are measured on.
+// Part i, of 16 bytes, of the memory that limits are measured on.
 __host__ __device__ uint4 PartAt(uint64_t i) {
   const uint64_t a = DrawRandom(kSeed, 2 * i), b = DrawRandom(kSeed, 2 * i + 1);
   return {static_cast<uint32_t>(a), static_cast<uint32_t>(a >> 32), static_cast<uint32_t>(b),
@@ -73,8 +73,7 @@ __global__ void FillQueries(uint32_t* queries, size_t size) {
                [=](size_t i) { queries[i] = static_cast<uint32_t>(DrawRandom(kSeed + 1, i)); });
 }
 
-// What happens to a line in the caches: it stays out of L1, and the L2 gives it up like others or
-// before them.
+// How the caches treat a line: it is not kept in L1, and the L2 evicts it like others or first.
 enum class LineHint : uint8_t { kNoAllocate, kEvictFirst };
 
 template <LineHint kHint>
@@ -93,15 +92,15 @@ __device__ uint4 LoadPart(const uint4* part) {
   return value;
 }
 
-// results[i] = all words of the line of query i, xored. A line is read by as many lanes as it has
-// parts, each for kInFlight queries at once; `size` is a multiple of the queries of a warp's step.
+// results[i] = all words of the line of query i, xored. One lane reads each part of a line, for
+// kInFlight queries at once. `size` must be a multiple of the queries of a warp's step.
 template <int kLineBytes, int kInFlight, LineHint kHint>
 __global__ void __launch_bounds__(kThreads)
     RandomReads(const uint4* parts, uint64_t lines, Directory directory, const uint32_t* queries,
                 uint32_t* results, size_t size) {
   constexpr int kLanes = kLineBytes / 16, kGroups = kWarp / kLanes;
-  // A warp's step: kBatches queries a lane, and kLanes rounds for each, in every one of which a
-  // group of lanes reads a line.
+  // A warp's step: kBatches queries per lane, and kLanes rounds for each. In every round a group of
+  // lanes reads a line.
   constexpr int kBatches = kInFlight > kLanes ? kInFlight / kLanes : 1;
   constexpr int kRounds = kBatches * kLanes;
   const int lane = static_cast<int>(threadIdx.x) % kWarp, group = lane / kLanes;

@@ -1,15 +1,16 @@
 // RangeScan/<index>/<key>/n:<log2 n>/hits:<h>/ranges:<r>[/<variant>]: the row ids of r ranges of h
 // entries each, from random keys on, all in device memory: positions, offsets (PlanScan) and rows
 // (CopyRows). queries_per_s counts ranges, rows_per_s rows. Variants:
-//   descending  rows in reverse
-//   plan, rows  one of the two steps alone
+//   descending  rows in reverse;
+//   plan, rows  only one of the two steps.
 // <index> is a factory string, or one of three ways to copy the rows, after gpu:sorted_array has
 // found the positions:
-//   baseline:thread_per_range
-//   baseline:warp_per_range    four loads a lane in flight
+//   baseline:thread_per_range;
+//   baseline:warp_per_range    four loads per lane in flight;
 //   baseline:thread_then_warp  Henneberg and Schuhknecht (2025), section 5.7: each thread copies up
-//                              to 32 rows of its range, then the warp what its threads left
-// ratio_to_limit is to cudaMemcpy of as many rows within device memory, in the same process.
+//                              to 32 rows of its range, then the warp copies the rest.
+// ratio_to_limit is to cudaMemcpy of the same bytes of rows within device memory, in the same
+// process.
 #include <functional>
 #include <string>
 
@@ -31,7 +32,7 @@ constexpr int kThreads = 256;
 constexpr int kWarpLoads = 4;
 constexpr uint64_t kSwitch = 32;  // rows, as in the paper
 
-// What the baselines' kernels copy from and to.
+// The arguments of the baselines' kernels.
 struct Rows {
   const RowId* row_ids;
   const Position* begin;
@@ -106,7 +107,7 @@ struct DeviceScan {
   std::string variant;
 };
 
-// Seconds that a copy of so many rows within device memory takes.
+// Seconds that a copy of `rows` rows within device memory takes.
 absl::StatusOr<double> CopySeconds(uint64_t rows, cudaStream_t stream) {
   ASSIGN_OR_RETURN(const auto memory, DeviceBuffer<RowId>::Allocate(2 * rows, stream));
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(memory.data(), 0, memory.bytes(), stream));
@@ -202,7 +203,7 @@ void RegisterSize(int log2_n) {
           "baseline:warp_per_range", "baseline:thread_then_warp"}) {
       Register<Key>({index, log2_n, hits, ranges, ""});
     }
-    // Beside gpu_eytzinger_scan.cu.
+    // For comparison with gpu_eytzinger_scan.cu.
     for (const char* index : {"gpu:eytzinger,k=2,soa", "gpu:eytzinger,k=2,aos",
                               "gpu:eytzinger,k=9,aos", "gpu:eytzinger,k=17,soa"}) {
       Register<Key>({index, log2_n, hits, ranges, "rows"});

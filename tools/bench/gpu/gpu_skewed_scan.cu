@@ -1,11 +1,12 @@
 // SkewedScan/<index>/<key>/n:<log2 n>/<shape>: the row ids of 2^22 ranges of unequal lengths,
 // copied (CopyRows) from positions in device memory. rows_per_s counts rows. Shapes:
-//   one_long    2^26 rows of one range, none of the others
-//   long_short  2^26 rows of one range, four of each of the others
-//   sparse      four rows of every 64th range, none of the others
-//   zipf        2^24 / i rows of the i-th longest, at random places among the others
-//   even        sixteen rows of each
-// ratio_to_limit is to cudaMemcpy of as many rows within device memory, in the same process.
+//   one_long    2^26 rows of one range, none of the others;
+//   long_short  2^26 rows of one range, four of each of the others;
+//   sparse      four rows of every 64th range, none of the others;
+//   zipf        2^24 / i rows of the i-th longest, at random places among the others;
+//   even        sixteen rows of each.
+// ratio_to_limit is to cudaMemcpy of the same bytes of rows within device memory, in the same
+// process.
 #include <algorithm>
 #include <functional>
 #include <random>

@@ -73,7 +73,7 @@ struct StringQueries {
   }
 };
 
-// What was made last is kept, since benchmarks of one data set follow each other.
+// Keeps the last queries, since benchmarks of one data set follow each other.
 const StringQueries& GetQueries(const std::string& data, bool half_miss) {
   static std::string made;
   static std::unique_ptr<StringQueries> queries[2];
@@ -95,7 +95,7 @@ struct Subject {
   double build_seconds = 0;
 };
 
-// Under the policy of batches that is the default, but for the queries of a chunk; 0: as it is.
+// Uses the default batch policy, except for the queries per chunk; 0 keeps its default.
 absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeHostIndex(const std::string& factory,
                                                             const SortedRun& run, int log2_chunk) {
   ASSIGN_OR_RETURN(auto index, MakeDeviceIndex(factory, run));

@@ -1,15 +1,15 @@
 // Where/<key>/n:<log2 n>/<predicate>:<share>/<count or rows>/<strategy>: rows of 2^n that satisfy a
 // predicate over three columns of a DeviceIndexGroup, counted or listed in device memory. Keys are
-// uniform and independent, and all distinct, but for `few`, of sixteen keys a column.
-//   and:<share>   three ranges of keys, each of so many per cent of the rows, all of which must
-//   hold or:<share>    any of which must in:<share>    as `and`, but each of 100 ranges few:<share>
-//   as `and`
-// queries_per_s counts the rows that the columns have, rows_per_s those found. Time is the device's
-// from before the call until it is done, so that planning and launches are in it. ratio_to_limit is
-// to the least of what the device takes in the same process to copy as many bytes as the three
-// codes of all rows are, and to read as many random lines of one column's codes as one range has
-// rows; and to copy what is listed. Counts and rows are checked: against the rule by which the keys
-// are made.
+// uniform, independent and distinct, except with `few`, where a column has sixteen keys.
+//   and:<share>   three ranges of keys, each of <share> percent of the rows, that must all hold;
+//   or:<share>    the same, but any of them must hold;
+//   in:<share>    as `and`, but each of 100 ranges;
+//   few:<share>   as `and`.
+// queries_per_s counts the rows of the columns, rows_per_s the rows found. Time is the device's,
+// from before the call until it is done, so it includes planning and launches. ratio_to_limit is to
+// a bound of the same process: the smaller of the times to copy the bytes of the three codes of all
+// rows and to read random lines of one column's codes, one line per row of a range. The time to
+// copy the list of rows is added. Counts and rows are checked against the rule that makes the keys.
 #include <memory>
 #include <string>
 #include <utility>
@@ -44,7 +44,7 @@ __host__ __device__ uint32_t Mixed(uint32_t x) {
   return x ^ x >> 16;
 }
 
-// What makes a row's key in a column, and tells whether a range has it.
+// Computes a row's key in a column, and whether a range contains it.
 struct WhereRule {
   bool few;
   bool wide;
@@ -216,7 +216,8 @@ absl::Status Where(benchmark::State& state, cudaStream_t stream, const WhereCase
   if (found != truth) {
     return absl::InternalError(absl::StrFormat("%d rows, but there are %d", found, truth));
   }
-  // As many rows as there are, each of them right, and no two the same.
+  // The rows are complete if each satisfies the predicate and no two are equal, since their number
+  // is right.
   if (!of.rows) return absl::OkStatus();
   return CheckEach(truth, stream, [rule, rows = rows.data()] __device__(uint64_t i) {
     return !rule.Satisfies(rows[i]) || (i > 0 && rows[i] <= rows[i - 1]);

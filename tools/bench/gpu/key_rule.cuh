@@ -44,7 +44,7 @@ struct KeyRule {
 
   static constexpr int kBits = 8 * sizeof(Key);
   static constexpr int kDuplicateBits = 4, kClusterBits = 4;
-  static constexpr size_t kNearUnique = 128;  // of so many entries one repeats a key
+  static constexpr size_t kNearUnique = 128;  // one of kNearUnique entries repeats a key
   static constexpr uint64_t kRunLength = 10;
   static constexpr int kRunBits = 4;  // a run's part of the key space: 16 keys, 6 of them absent
 
@@ -80,7 +80,7 @@ struct KeyRule {
   __device__ Key AbsentKey(uint64_t random) const {
     switch (set) {
       case KeySet::kClustered: {
-        // The quarter of the cluster's part of the key space that begins behind the cluster.
+        // The quarter of the cluster's part of the key space that begins after the cluster.
         const uint64_t quarter = uint64_t{1} << (kBits - kClusterBits - 2);
         return ClusterKey(random & 15, cluster_size() + Below(random, quarter));
       }

@@ -2,8 +2,9 @@
 
 #include "gpu/runtime/cuda_status.h"
 
-// Returns if a kernel launch before it failed, or any call of CUDA whose error nobody took;
-// `kernel` is its name. For programs whose calls are all their own.
+// Returns from the calling function if an earlier kernel launch failed, or an earlier CUDA call
+// whose error was not read. `kernel` is the kernel's name. For programs that make all CUDA calls
+// themselves.
 #define CAIRN_RETURN_IF_LAUNCH_FAILED(kernel)                                             \
   do {                                                                                    \
     if (const cudaError_t cairn_error = cudaGetLastError(); cairn_error != cudaSuccess) { \

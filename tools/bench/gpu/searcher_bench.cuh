@@ -26,7 +26,7 @@ namespace cairn::bench {
 // Shared memory that pinning may take.
 inline constexpr size_t kPinnedBytes = size_t{96} << 10;
 
-// What is not compiled in.
+// Settings that are not compiled in.
 struct SearcherSetting {
   int log2_n;
   gpu::Pinning pinning = gpu::Pinning::kNone;

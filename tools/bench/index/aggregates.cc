@@ -31,7 +31,7 @@ std::vector<RowId> ScatteredRows(size_t n) {
   return rows;
 }
 
-// What an aggregate is made of; the one that was made last is kept.
+// The aggregate of this name; the last one is kept.
 template <typename Aggregate, typename Make>
 const Aggregate& Kept(const std::string& wanted, Make make) {
   static std::string name;

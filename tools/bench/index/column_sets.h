@@ -12,13 +12,13 @@ namespace cairn::bench {
 
 // Columns of benchmarks, by name:
 //
-//   flag       u8     one of 3 values
-//   time       i64    microseconds, ascending, about 1,000 a second
-//   id         u64    any
-//   nullable   u32    below 1,000,000, a tenth null
-//   price      f64    up to 1,000.00, two digits
-//   measure    f64    any in [0, 1)
-//   country    text   one of 200, 7 to 11 bytes
+//   flag       u8     one of 3 values;
+//   time       i64    microseconds, ascending, about 1,000 per second;
+//   id         u64    any;
+//   nullable   u32    below 1,000,000, 10% null;
+//   price      f64    up to 1,000.00, two digits;
+//   measure    f64    any in [0, 1);
+//   country    text   one of 200, 7 to 11 bytes;
 //   name       text   near-unique, 13 to 20 bytes
 inline constexpr const char* kColumnSets[] = {"flag",  "time",    "id",      "nullable",
                                               "price", "measure", "country", "name"};

@@ -1,6 +1,6 @@
 // RunFile/<write|open_metadata|open_full>/<key>/n:<log2 n>: writing a sorted run, its sync
-// included, and opening it again from the page cache. Beside them the limits: the disk's own (one
-// thread, 1 MiB writes and a sync, of as many bytes) and the checksum's over bytes in memory.
+// included, and opening it again from the page cache. The limits are also measured: the disk's (one
+// thread, 1 MiB writes and a sync, of the same bytes) and the checksum's over bytes in memory.
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 

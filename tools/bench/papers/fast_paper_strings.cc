@@ -7,9 +7,9 @@
 // leaf pages; first_page_bits, of its partial keys.
 //
 // FastPaper/key_size/<compressed|compressed_pext|uncompressed|cpu:partial_key>/bytes:<b>: its
-// figure 10: keys of ten values a byte (256 in keys of 4 bytes, of which there are too few
-// otherwise). compressed extracts partial keys by shuffles, as in the paper; uncompressed is the
-// same search on full keys.
+// figure 10: keys of ten values per byte (256 in keys of 4 bytes, since ten would give too few
+// keys). compressed extracts partial keys by shuffles, as in the paper; uncompressed is the same
+// search on full keys.
 //
 // FastPaper/partial_keys_build/bytes:16: construction on all cores. Counters: entries_per_s,
 // bytes_per_s.

@@ -25,9 +25,9 @@ inline int ComparePaperKeys(const char* a, const char* b, size_t bytes) {
   return 0;
 }
 
-// Where the entries of a page stand: a binary search tree of all of them, blocked for cache lines
-// (FAST, section 4.2): as many levels as fit share a line, 4 of entries of 4 bytes. The first block
-// has what levels remain.
+// Slots of a page's entries: a binary search tree of all of them, blocked for cache lines (FAST,
+// section 4.2). A line holds the levels that fit: 4 for entries of 4 bytes. The first block
+// has the remaining levels.
 class PaperPageLayout {
  public:
   // The nodes of a level, by the path to them: a bit a level, 1 to the right.
@@ -41,7 +41,7 @@ class PaperPageLayout {
   };
 
   PaperPageLayout() = default;
-  // For pages of up to `entries` entries of so many bytes, a power of two.
+  // For pages of up to `entries` entries of `bytes` bytes each, a power of two.
   PaperPageLayout(size_t entries, size_t bytes) : level_count_(std::bit_width(entries)) {
     int block_levels = 1;
     while (((size_t{2} << block_levels) - 1) * bytes <= kCacheLineBytes) ++block_levels;

@@ -55,7 +55,7 @@ std::vector<size_t> Granules(const uint8_t* difference, size_t bytes, size_t mos
   return granules;
 }
 
-// Where a window of so many bytes starts whose first granule is `granule`.
+// The offset of a window of `window_bytes` bytes whose first granule is `granule`.
 uint32_t WindowOffset(size_t granule, size_t window_bytes, size_t key_bytes) {
   const size_t last = key_bytes > window_bytes ? key_bytes - window_bytes : 0;
   return static_cast<uint32_t>(std::min(granule / 2, last));

@@ -18,7 +18,7 @@ inline constexpr size_t kMaxKeyBytes = 128;
 // The keys of a page, the paper's 10 levels: in 4 KB where they are partial keys of 32 bits.
 inline constexpr size_t kPaperPageKeys = 1023;
 
-// Keys of one size, 1 to kMaxKeyBytes, one behind the other. The 16 bytes at the start of each are
+// Keys of one size, 1 to kMaxKeyBytes, stored contiguously. The 16 bytes at the start of each are
 // readable.
 struct FixedKeys {
   FixedKeys() = default;
@@ -44,7 +44,7 @@ enum class PaperPrefix : uint8_t {
 class ShuffleWindow {
  public:
   ShuffleWindow() = default;
-  // Takes as many granules as it can from *next on, which it advances.
+  // Takes granules from *next on while they fit, and advances *next.
   ShuffleWindow(absl::Span<const size_t> granules, size_t key_bytes, size_t* next);
   template <typename Partial>
   __attribute__((target("ssse3,bmi2"))) Partial Gather(const char* key) const;
@@ -146,10 +146,10 @@ class PartialKeyPages {
   std::variant<FirstPage<uint32_t>, FirstPage<uint64_t>, FirstPage<Wide>> first_page_;
   std::vector<PartialKeyExtractor<Window, uint32_t>> extract_;  // of each leaf page
   PaperPageLayout layout_;
-  AlignedBuffer<uint32_t> slots_;  // of leaf pages, one behind the other
+  AlignedBuffer<uint32_t> slots_;  // of leaf pages, contiguous
 };
 
-// The same search on full keys: what compression is compared with.
+// The same search on full keys: the baseline for compression.
 class FullKeyPages {
  public:
   FullKeyPages(const FixedKeys& keys, int threads);

@@ -62,7 +62,7 @@ inline size_t ChildOf(const int32_t* node, int32_t query) {
 template <PaperBlocking kBlocking, size_t kPageBytes>
 PaperTree<kBlocking, kPageBytes>::PaperTree(absl::Span<const uint32_t> keys, int threads)
     : entries_(keys.size()) {
-  // Levels of a tree of at least so many keys, filled up to whole blocks from the root on.
+  // Levels of a tree of at least keys.size() keys, filled up to whole blocks from the root on.
   const int levels = (static_cast<int>(std::bit_width(entries_)) + kFanOutBits - 1) / kFanOutBits;
   tiers_ = (levels + kBlockLevels - 1) / kBlockLevels;
   first_level_ = tiers_ * kBlockLevels - levels;

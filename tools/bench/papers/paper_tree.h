@@ -13,32 +13,32 @@
 
 namespace cairn::bench {
 
-// What a PaperTree is blocked for, each besides those before.
+// The units that a PaperTree is blocked for; each also has the blocking of those before it.
 enum class PaperBlocking : uint8_t {
-  kPage,  // subtrees of as many levels as fit share a memory page, breadth first
-  kLine,  // subtrees of 4 levels, 15 keys, share a cache line
-  kSimd,  // subtrees of 2 levels, 3 keys, share a 4-lane register, of which a line holds five
+  kPage,  // subtrees that share a memory page, with all levels that fit, breadth first
+  kLine,  // subtrees of 4 levels, 15 keys, that share a cache line
+  kSimd,  // subtrees of 2 levels, 3 keys, that share a 4-lane register; a line holds five
 };
 
-// The tree of Kim et al., FAST (SIGMOD 2010), as the paper has it, for comparison with what we make
-// of it: a binary search tree of all of a sorted column of 32-bit keys, blocked hierarchically for
-// pages, cache lines and SIMD (section 4.2), built in parallel (5.1.1), searched with one SSE
-// compare, a movemask and a lookup table for two levels (5.1.2), a number of queries at a time in a
-// software pipeline (5.1.3). Immutable.
+// The tree of Kim et al., FAST (SIGMOD 2010), as in the paper, for comparison with Cairn's variant:
+// a binary search tree of all of a sorted column of 32-bit keys. It is blocked hierarchically for
+// pages, cache lines and SIMD (section 4.2) and built in parallel (5.1.1). A search uses one SSE
+// compare, a movemask and a lookup table for two levels (5.1.2), and a software pipeline of several
+// queries (5.1.3). Immutable.
 //
-// Where it differs from the paper: a line's 15 keys are padded to 64 bytes, so that no line block
-// straddles two cache lines; so pages hold whole levels of lines, 8 and 16 binary levels of the
-// paper's 10 and 19. The shallow page is the root's, not the leaves'; and only pages that a search
-// can reach are there, so that sizes other than powers of two need no padding to a perfect tree.
+// Differences from the paper: a line's 15 keys are padded to 64 bytes, so that no line block
+// straddles two cache lines. So pages hold whole levels of lines: 8 and 16 binary levels instead of
+// 10 and 19. The shallow page is the root's, not the leaves'. Only pages that a search can reach
+// are stored, so that sizes other than powers of two need no padding to a perfect tree.
 template <PaperBlocking kBlocking, size_t kPageBytes>
 class PaperTree {
  public:
   // Builds on `threads` threads. Throws std::bad_alloc.
   PaperTree(absl::Span<const uint32_t> keys, int threads);
 
-  // positions[i] = the number of keys less than queries[i]: kInFlight queries go down together,
-  // prefetching what they compare next; 1: one after the other, without prefetches. As many
-  // positions as queries.
+  // positions[i] = the number of keys less than queries[i]. kInFlight queries go down together and
+  // prefetch the keys of their next comparisons; 1: one after the other, without prefetches.
+  // `positions` has one element per query.
   template <size_t kInFlight>
   void LowerBound(absl::Span<const uint32_t> queries, Position* positions) const;
 
