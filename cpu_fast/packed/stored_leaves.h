@@ -12,8 +12,8 @@
 #include "index/layout/packed_leaves.h"
 
 // Packed leaves and their directory as sections of a run file. They have the same bytes as those
-// that PackedIndex builds and searches, so opening the file builds nothing. docs/internals/formats.md
-// describes the sections.
+// that PackedIndex builds and searches, so opening the file builds nothing.
+// docs/internals/formats.md describes the sections.
 namespace cairn {
 
 // The content of the section of leaf properties; 40 bytes, as stored in the file.

@@ -125,7 +125,7 @@ class GroupSorter {
  public:
   explicit GroupSorter(size_t groups) : keys_(groups) {}
 
-  // AggregateGroupsResult that were equal so far are ordered by this column, which has a value of
+  // Groups that were equal so far are ordered by this column, which has a value of
   // each. Null is less than all others. InvalidArgument for a text beyond what a key may have.
   absl::Status Then(const ColumnValues& column, Order order);
 

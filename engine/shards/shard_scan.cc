@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
 #include "cairn/types.h"
+#include "engine/shards/shard_cursor.h"
 #include "engine/util/scan_cursor.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
@@ -20,42 +21,6 @@
 
 namespace cairn {
 namespace {
-
-// The place behind one entry of an index whose shards are by source: the shard's number (4 bytes,
-// little-endian), then its ScanCursor. By key range a cursor is a plain ScanCursor, which stays
-// good however the next generation is cut.
-struct SourceCursor {
-  uint32_t shard = 0;
-  ScanCursor entry;
-
-  std::string Encode() const;
-  // As ScanCursor::Decode; InvalidArgument for a shard that is not below `shards`, too.
-  static absl::StatusOr<SourceCursor> Decode(std::string_view text, PhysicalType kind,
-                                             size_t shards);
-};
-
-std::string SourceCursor::Encode() const {
-  std::string text;
-  for (int shift = 0; shift < 32; shift += 8) text.push_back(static_cast<char>(shard >> shift));
-  return text + entry.Encode();
-}
-
-absl::StatusOr<SourceCursor> SourceCursor::Decode(std::string_view text, PhysicalType kind,
-                                                  size_t shards) {
-  SourceCursor cursor;
-  if (text.size() < sizeof cursor.shard) {
-    return absl::InvalidArgumentError("not a cursor of an index in shards by source");
-  }
-  for (size_t i = 0; i < sizeof cursor.shard; ++i) {
-    cursor.shard |= static_cast<uint32_t>(static_cast<uint8_t>(text[i])) << (8 * i);
-  }
-  if (cursor.shard >= shards) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("a cursor in shard %d, of %d", cursor.shard, shards));
-  }
-  ASSIGN_OR_RETURN(cursor.entry, ScanCursor::Decode(text.substr(sizeof cursor.shard), kind));
-  return cursor;
-}
 
 constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
 constexpr ShardInterval kNone = {1, 0};

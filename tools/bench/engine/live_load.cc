@@ -11,7 +11,8 @@
 //   store_one_row/delta:<n>: one row put after n new rows since the base, and FlushIndexes.
 //     Counters: ms, the median; bytes, the largest growth of the index's files.
 //
-//   find/<before, during or after>_merge/changed:<n>: Find of 16 keys in an index of 4/3 n rows, after
+//   find/<before, during or after>_merge/changed:<n>: Find of 16 keys in an index of 4/3 n rows,
+//   after
 //     updates of n of them, while one row per millisecond is inserted. Counters:
 //     worst_ms, p99_ms.
 #include <benchmark/benchmark.h>

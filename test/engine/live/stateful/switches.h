@@ -30,8 +30,8 @@ inline constexpr Switch kSwitches[] = {
     {"remake_past_object", true},
     {"delete_file", true},
     {"filter_log", true},
-    // A RocksDB with assertions aborts (MemTable::Add, first_seqno_) if it writes after a recovery that
-    // ended in an earlier state.
+    // A RocksDB with assertions aborts (MemTable::Add, first_seqno_) if it writes after a recovery
+    // that ended in an earlier state.
     {"best_efforts", false},
     {"plain_best_efforts", false},
     {"removed_files", true},
