@@ -106,7 +106,7 @@ CAIRN_C_API void cairn_build_reports_free(cairn_build_reports* reports);
 
 enum { CAIRN_VERIFY_FULL = 0, CAIRN_VERIFY_METADATA = 1 };
 enum { CAIRN_ON_CPU = 0, CAIRN_ON_GPU = 1, CAIRN_ON_AUTO = 2 };
-// STORE writes the results of trials into the index's directory; the others write nothing.
+// CAIRN_CALIBRATION_STORE writes measurements to the index directory; the others write nothing.
 enum {
   CAIRN_CALIBRATION_STORED = 0,
   CAIRN_CALIBRATION_TRIALS = 1,

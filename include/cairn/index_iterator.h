@@ -17,29 +17,28 @@ namespace cairn {
 class SecondaryIndex;
 
 struct IteratorOptions {
-  // The iterator sees only entries with these keys: one key, a prefix or a range. Used by
-  // NewIterator only.
+  // Limits the iterator to entries with these keys: one key, a prefix or a range. Used only by
+  // NewIterator.
   KeyQuery range = KeyQuery::Everything();
   // The included columns that IndexIterator::column reads, by name (IndexSpec::include).
   std::vector<std::string> columns = {};
 };
 
-// Walks over the entries of an index, in the order of (secondary key, primary key), as
-// rocksdb::Iterator does over those of a database. It sees one state of the index: that which a
-// lookup would have used when the iterator was made. A row that has several keys has an entry for
-// each.
+// Iterates over the entries of an index in (secondary key, primary key) order, like
+// rocksdb::Iterator over a database. It sees one state of the index: the state that a lookup would
+// have used when the iterator was created. A row with several keys has one entry per key.
 //
 //   cairn::IndexIterator it = db->NewIterator("age");
 //   for (it.Seek(18); it.Valid(); it.Next()) ... it.secondary_key()[0] ... it.primary_key() ...
 //   if (!it.status().ok()) ...
 //
-// Entries are read in blocks that grow, so that a walk costs what a scan does. Not thread-safe,
-// except that const methods may be called from several threads. Keeps the memory of its state of
-// the index, which may be deleted or change otherwise. No exception leaves; an error ends the walk:
-// see status().
+// Entries are read in growing blocks, so an iteration costs as much as a scan. Not thread-safe,
+// except that const methods may be called from several threads. The iterator keeps the memory of
+// its state of the index; the index may change or be destroyed. No method throws. An error ends the
+// iteration: see status().
 class IndexIterator {
  public:
-  // Has no entries, and this status.
+  // Creates an iterator without entries, with this status.
   explicit IndexIterator(absl::Status status = absl::OkStatus());
   IndexIterator(IndexIterator&& other) noexcept;
   IndexIterator& operator=(IndexIterator&& other) noexcept;
@@ -47,31 +46,31 @@ class IndexIterator {
 
   // Whether the iterator is at an entry. It is not before the first Seek.
   bool Valid() const;
-  // OK, also after the last entry. InvalidArgument, naming the index, for a `range`, column or
-  // target that the index refuses; otherwise errors as of a scan. A Seek clears errors, except
-  // those of NewIterator.
+  // OK, also after the last entry. Errors: InvalidArgument, naming the index, for an invalid range,
+  // column or target; those of a scan. A Seek clears errors, except those of NewIterator.
   absl::Status status() const;
 
   // Go to the first or last entry.
   void SeekToFirst();
   void SeekToLast();
-  // Goes to the first entry whose key is at least `target`. Leading parts of a key stand for the
-  // first key that begins with them.
+  // Goes to the first entry whose key is at least `target`. If `target` has fewer parts than the
+  // keys, it represents the first key that starts with them.
   void Seek(const LogicalKey& target);
-  // Goes to the last entry whose key is at most `target`. Leading parts of a key stand for the last
-  // key that begins with them.
+  // Goes to the last entry whose key is at most `target`. If `target` has fewer parts than the
+  // keys, it represents the last key that starts with them.
   void SeekForPrev(const LogicalKey& target);
-  // Go to the next or previous entry, or to none if this is the last or first one. They do nothing
-  // unless Valid().
+  // Go to the next or previous entry. After the last or before the first entry, the iterator is not
+  // valid. Do nothing unless Valid().
   void Next();
   void Prev();
 
-  // The entry's key, one value per part, and the primary key of its row. Views are valid until the
-  // iterator moves. Empty unless Valid(). If the key's bytes are damaged, the iterator is not valid
-  // any more, and its status is DataLoss.
+  // Return the key of the entry, one value per part, and the primary key of its row. Views are
+  // valid until the iterator moves. Empty unless Valid(). If the bytes of the key are corrupt, the
+  // iterator becomes invalid with status DataLoss.
   absl::Span<const DataValue> secondary_key();
   std::string_view primary_key() const;
-  // The row's value in IteratorOptions::columns[i]. Requires Valid() and i < columns.size().
+  // Returns the value of the row in IteratorOptions::columns[i]. Requires Valid() and i <
+  // columns.size().
   DataValue column(size_t i) const;
 
  private:
@@ -79,7 +78,7 @@ class IndexIterator {
                                       const IteratorOptions& options);
   class Walk;
 
-  // Moves, and keeps the error.
+  // Moves the iterator and stores the error, if any.
   void Move(absl::FunctionRef<absl::Status(Walk*)> move);
 
   std::unique_ptr<Walk> walk_;

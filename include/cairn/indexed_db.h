@@ -34,13 +34,14 @@ enum class OnStale : uint8_t {
 };
 
 enum class IndexState : uint8_t {
-  kBuilding,    // from a snapshot, while writes go on
+  kBuilding,    // from a snapshot, while writes continue
   kCatchingUp,  // with the writes since that snapshot
-  kReady,       // queries see every write that had returned when they began
-  kStale,       // it cannot follow; OnStale says whether it is rebuilt
-  kFailed,      // it could not be built, or a row cannot be read: IndexInfo::status says why
+  kReady,       // queries see every write that returned before they began
+  kStale,       // cannot follow the database; OnStale defines whether it is rebuilt
+  kFailed,      // could not be built, or a row cannot be read: see IndexInfo::status
 };
-std::string_view IndexStateName(IndexState state);  // "building", "catching up" …
+// Returns "building", "catching up", "ready", "stale" or "failed".
+std::string_view IndexStateName(IndexState state);
 
 // A change of an index's state, or of the reason for it.
 struct IndexStateChange {
@@ -48,7 +49,7 @@ struct IndexStateChange {
   std::string column_family;
   IndexState before = IndexState::kBuilding;  // equal to `after` if only the reason has changed
   IndexState after = IndexState::kBuilding;
-  absl::Status status;  // the reason, as IndexInfo::status
+  absl::Status status;  // the reason; see IndexInfo::status
 };
 
 // A flush or compaction of an index that has ended.
@@ -59,13 +60,13 @@ struct IndexWork {
   absl::Duration duration;
 };
 
-// Receives events of an IndexedDB (IndexedDBOptions::listeners), as rocksdb::EventListener does
-// those of a database. Each method does nothing unless it is overridden.
+// Receives the events of an IndexedDB (IndexedDBOptions::listeners), like rocksdb::EventListener
+// for a database. The default of each method does nothing.
 //
 // Thread safety: one background thread of the IndexedDB makes all calls, one after the other, in
 // the order of the events. Cairn holds no lock during a call. A listener may call const methods of
 // the IndexedDB, which then show the event or a later state, and methods of the database. It must
-// not call Close, nor destroy the IndexedDB: both wait for it. Open and Attach may call it before
+// not call Close or destroy the IndexedDB: both wait for it. Open and Attach may call it before
 // they return. Once Close has returned, no call is made; all events before that were reported. A
 // process that exits with the IndexedDB open reports no further events. A slow listener delays
 // later calls, and nothing else; waiting events take memory. An exception is ignored.
@@ -85,14 +86,14 @@ struct IndexedDBOptions {
   // The directory that contains one directory per index, named after it. Empty: the path of the
   // database followed by ".indexes". Created if missing; its parent must exist.
   std::string index_directory;
-  // For every index. If open.file_system is null, indexes are in the database's file system. The
-  // memory budgets are per index. Results of calibrations are stored in the indexes' directories,
-  // with Calibration::kStored as with kStore.
+  // Options for opening every index. If open.file_system is null, indexes use the file system of
+  // the database. The memory budgets are per index. Calibration::kStored has the effect of kStore:
+  // the results of measurements are stored in the index directories.
   OpenOptions open;
-  // For builds. build.memory_budget is for all indexes that are built together; 0: 1 GiB, or half
-  // of the machine's memory if that is less, as the process serves queries and writes at the same
-  // time. on_progress, cancelled and file_system are not used: ListIndexes has the progress,
-  // DropIndex cancels, and the file system is that of `open`.
+  // Options for builds. build.memory_budget is for all indexes that are built together; 0: 1 GiB,
+  // or half of the machine's memory if that is less, because the process serves queries and writes
+  // at the same time. on_progress, cancelled and file_system are not used: ListIndexes returns the
+  // progress, DropIndex cancels a build, and the file system is that of `open`.
   BuildOptions build;
   OnStale on_stale = OnStale::kRebuild;
   // For Attach: states that all layers between the attached database and the stored one
@@ -133,13 +134,14 @@ struct IndexedDBOptions {
   // index fails with ResourceExhausted, and it is built when the database is opened again.
   uint64_t build_log_megabytes = 0;
 
-  // Are told states of indexes and the ends of work in the background. Not null.
+  // Receive changes of index states and the results of background work. Must not be null.
   std::vector<std::shared_ptr<IndexListener>> listeners;
 };
 
+// Options for CreateIndex and CreateIndexes.
 struct CreateIndexOptions {
-  // An index of this name and an equal spec, in whatever state, is left as it is, and the call
-  // succeeds. WaitUntilReady then returns why it is not ready, if it has failed.
+  // If an index with this name and an equal spec exists, in any state, it is left unchanged and the
+  // call succeeds. If that index has failed, WaitUntilReady returns the reason.
   bool if_not_exists = false;
 };
 
@@ -294,23 +296,24 @@ class IndexedDB : public rocksdb::StackableDB {
       std::shared_ptr<rocksdb::DB> db, absl::Span<rocksdb::ColumnFamilyHandle* const> handles = {},
       const IndexedDBOptions& options = {});
 
-  // Starts to build the index `spec.name` while writes go on, and returns. The index is kept with
-  // the database: if this process ends before it is built, the next Open builds it. `column_family`
-  // (null: the default one) must be the spec's. Indexes of one column family that wait to be built
-  // are built together, by one scan.
+  // Starts to build the index `spec.name` in the background, while writes continue. The index is
+  // recorded on disk before the call returns: if the process ends before the index is built, the
+  // next Open builds it. `column_family` must be that of the spec; null: the default one. Indexes
+  // of one column family that wait to be built are built together, in one scan.
   //
   //   db->CreateIndex("city = value.field('|', 2):text", {.if_not_exists = true});
   //
   // A spec may be given as text (IndexSpec). Without cf=NAME it is of `column_family`.
   //
   // Errors: AlreadyExists if the name is taken; with if_not_exists only if that index has another
-  // spec, naming the first difference. InvalidArgument if the text is not a spec, with the offset
-  // and what was expected there; if the spec is of another column family; if its name is not 1 to
-  // 128 letters, digits, '_', '-' and '.', not starting with '.'; or if compactions of the column
-  // family may drop or change rows and the spec does not ignore that (DroppedRows).
-  // FailedPrecondition or Unimplemented, naming the option, if the database cannot be followed as
-  // it is open: see above. An existing index gets the same errors when its database is opened with
-  // such options: it has failed, and is not built until that has changed.
+  // spec, naming the first difference. InvalidArgument, with the offset and what was expected
+  // there, if the text is not a spec. InvalidArgument if the spec is of another column family, or
+  // if its name is not 1 to 128 letters, digits, '_', '-' and '.', not starting with '.'.
+  // InvalidArgument if compactions of the column family may drop or change rows and the spec does
+  // not ignore that (DroppedRows). FailedPrecondition or Unimplemented, naming the option, if the
+  // database cannot be followed with its options (see above). If a database is opened with such
+  // options, its existing indexes fail with these errors, and are not built until the options have
+  // changed.
   absl::Status CreateIndex(const IndexSpec& spec,
                            rocksdb::ColumnFamilyHandle* column_family = nullptr,
                            const CreateIndexOptions& options = {}) {
@@ -325,12 +328,14 @@ class IndexedDB : public rocksdb::StackableDB {
   absl::Status CreateIndex(std::string_view spec, const CreateIndexOptions& options) {
     return CreateIndex(spec, nullptr, options);
   }
-  // CreateIndex of several indexes of one column family, which one scan of its rows builds. Either
-  // all that do not exist are created or, after an error, none. Errors: those of CreateIndex.
+  // Creates several indexes of one column family, built in one scan of its rows. Creates all that
+  // do not exist or, on error, none. Errors: those of CreateIndex.
   virtual absl::Status CreateIndexes(absl::Span<const IndexSpec> specs,
                                      rocksdb::ColumnFamilyHandle* column_family = nullptr,
                                      const CreateIndexOptions& options = {}) = 0;
-  // Rebuilds an index in the background, also a failed one. NotFound.
+  // Starts a rebuild of an index in the background, also of a failed one. Errors: NotFound if there
+  // is no such index; FailedPrecondition if the index cannot be built until the database is opened
+  // again, and after Close.
   virtual absl::Status RebuildIndex(const std::string& name) = 0;
   // Ends all work on an index and removes it and its directory. Pinned versions stay usable.
   // Errors: NotFound if there is no such index. If its files cannot be removed, returns that error;
@@ -349,8 +354,8 @@ class IndexedDB : public rocksdb::StackableDB {
   // Returns the primary keys of the rows with these keys, or with keys in this range: see lookup.h.
   // The result, including the columns of LookupOptions::columns, is from one state of the index,
   // with all writes that returned before the call. The call waits until these writes are applied to
-  // the index. The result takes memory for all rows found; for KeyQuery::Everything() these are all
-  // rows of the index: set LookupOptions::limit, and continue with the cursor. Errors:
+  // the index. The results of Lookup and LookupRows are in memory, which for KeyQuery::Everything()
+  // are all rows of the index: set LookupOptions::limit and continue with the cursor. Errors:
   // InvalidArgument, naming the index, the key and what was expected, for keys of the wrong type or
   // number of parts; those of Index and its queries.
   virtual absl::StatusOr<FoundKeys> Lookup(const std::string& index, const KeyQuery& keys,
@@ -363,12 +368,13 @@ class IndexedDB : public rocksdb::StackableDB {
   // empty; those of reading the rows.
   virtual absl::StatusOr<FoundRows> LookupRows(const std::string& index, const KeyQuery& keys,
                                                const LookupOptions& options = {}) const = 0;
-  // SecondaryIndex::Count and Contains of the state that Lookup would use. Errors: those of Lookup.
+  // Return the results of SecondaryIndex::Count and Contains at the state that Lookup would use.
+  // Errors: those of Lookup.
   absl::StatusOr<std::vector<uint64_t>> Count(const std::string& index, const KeyQuery& keys) const;
   absl::StatusOr<std::vector<bool>> Contains(const std::string& index, const KeyQuery& keys) const;
-  // An iterator over the entries of the state of an index that Lookup would use: index_iterator.h.
-  // Errors: those of Lookup, as IndexIterator::status. A template, so that NewIterator({}) is
-  // rocksdb::DB's.
+  // Returns an iterator over the entries of an index, at the state that Lookup would use: see
+  // index_iterator.h. Errors: those of Lookup, through IndexIterator::status. This is a template so
+  // that NewIterator({}) calls the method of rocksdb::DB.
   template <typename Name,
             std::enable_if_t<std::is_convertible_v<const Name&, std::string>, int> = 0>
   IndexIterator NewIterator(const Name& index, const IteratorOptions& options = {}) const {
@@ -407,7 +413,7 @@ class IndexedDB : public rocksdb::StackableDB {
       const std::string& name) const = 0;
 
   // Returns all indexes, sorted by name. If memory runs out, the end of the list is missing.
-  // PrometheusText (prometheus.h) has the same as metrics.
+  // PrometheusText (prometheus.h) exports this as metrics.
   virtual std::vector<IndexInfo> ListIndexes() const = 0;
   virtual BacklogStats Backlog() const = 0;
 

@@ -94,8 +94,9 @@ class LogicalKey {
 //   db->Lookup("city", KeyQuery::BytePrefix("Lis"), options);  // with options.limit, in pages
 //
 // A batch is much faster than one lookup per key. Does not own bytes, like PartValue. Keys of a
-// batch must have a value for each part of the index. An end of a range may have fewer values: the
-// range then has all keys that start with these values, or none of them.
+// batch must have a value for each part of the index. An end of a range may have fewer values; it
+// then represents all keys that start with these values, which are all inside or all outside the
+// range.
 class KeyQuery {
  public:
   enum class Kind : uint8_t { kKeys, kPrefix, kBytePrefix, kRange };
@@ -112,21 +113,21 @@ class KeyQuery {
                 int> = 0>
   KeyQuery(const Container& keys) : keys_(keys.begin(), keys.end()) {}  // NOLINT
 
-  // Keys of several parts whose first parts equal these: Prefix("PT") finds {"PT", "Lisbon"}, but
-  // not {"PTX", "Lisbon"}. InvalidArgument from the lookup if these are all parts of the key and
-  // the last one is text or bytes: that is a key, or a BytePrefix.
+  // Matches keys of several parts whose first parts equal these values: Prefix("PT") finds {"PT",
+  // "Lisbon"}, but not {"PTX", "Lisbon"}. The lookup returns InvalidArgument if these are all parts
+  // of the key and the last one is text or bytes; use the key itself or BytePrefix.
   static KeyQuery Prefix(LogicalKey parts) { return KeyQuery(Kind::kPrefix, {std::move(parts)}); }
-  // Keys whose first parts equal these, except for the last one given, text or bytes, which only
-  // begins so: BytePrefix("Lis") finds "Lisbon"; BytePrefix({"PT", "Lis"}) finds {"PT", "Lisbon"};
-  // BytePrefix("PT") finds {"PTX", "Lisbon"}, too.
+  // Matches keys whose first parts equal these values, except that the last value, text or bytes,
+  // is a prefix: BytePrefix("Lis") finds "Lisbon", and BytePrefix({"PT", "Lis"}) finds {"PT",
+  // "Lisbon"}. BytePrefix("PT") also finds {"PTX", "Lisbon"}.
   static KeyQuery BytePrefix(LogicalKey parts) {
     return KeyQuery(Kind::kBytePrefix, {std::move(parts)});
   }
-  // Keys from `lower` on, and before `upper`. A range whose ends have crossed is empty.
+  // Matches keys in [lower, upper). Empty if `lower` is above `upper`.
   static KeyQuery Range(LogicalKey lower, LogicalKey upper) {
     return KeyQuery(std::move(lower), Bound::kInclusive, std::move(upper), Bound::kExclusive);
   }
-  // Keys from `lower` to `upper`, both included, as BETWEEN in SQL.
+  // Matches keys in [lower, upper], like BETWEEN in SQL.
   static KeyQuery Between(LogicalKey lower, LogicalKey upper) {
     return KeyQuery(std::move(lower), Bound::kInclusive, std::move(upper), Bound::kInclusive);
   }
@@ -148,13 +149,13 @@ class KeyQuery {
   }
 
   Kind kind() const { return kind_; }
-  // kKeys: the batch; kPrefix, kBytePrefix: one; kRange: lower and upper end, which mean nothing if
-  // open.
+  // kKeys: the batch. kPrefix, kBytePrefix: one key. kRange: the lower and the upper end; an open
+  // end is ignored.
   absl::Span<const LogicalKey> keys() const { return keys_; }
   // kRange: kInclusive, kExclusive or kOpen.
   Bound lower_bound() const { return lower_bound_; }
   Bound upper_bound() const { return upper_bound_; }
-  // The number of keys of a batch, otherwise 1.
+  // Returns the number of keys of a batch; otherwise 1.
   size_t size() const { return kind_ == Kind::kKeys ? keys_.size() : 1; }
 
  private:
@@ -177,10 +178,10 @@ struct LookupOptions {
   uint64_t limit = std::numeric_limits<uint64_t>::max();
   Order order = Order::kAscending;
   // The LookupResult::cursor of an earlier lookup that reached its limit, in the same index and
-  // order, and for the same single key, prefix or range; the result continues after
-  // it. Empty: start at the beginning. InvalidArgument for a batch of several keys and for an
-  // invalid cursor. A cursor stays valid while the database changes and after it is reopened. If a
-  // row with several keys changes between two pages, it may be returned twice or not at all.
+  // order, and for the same single key, prefix or range; the result continues after it. Empty:
+  // start at the beginning. InvalidArgument for a batch of several keys and for an invalid cursor.
+  // A cursor stays valid while the database changes and after it is reopened. If a row with several
+  // keys changes between two pages, it may be returned twice or not at all.
   //
   //   do {
   //     rows = db->LookupRows(index, query, page);

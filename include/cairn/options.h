@@ -38,13 +38,12 @@ enum class SearchDevice : uint8_t {
 
 // The origin of the cost models of the router.
 enum class Calibration : uint8_t {
-  kStored,  // from an earlier trial on the same kind of machine (kStore), stored in the index
-            // directory; otherwise kTrials
-  kTrials,  // from measurements that take some tens of milliseconds, at each Open
+  kStored,  // results stored by kStore on such a machine, if there are any; otherwise kTrials
+  kTrials,  // measurements that take some tens of milliseconds, repeated by each Open
   kNone,    // no models: the first of OpenOptions::ordered_indexes executes every batch, unbuffered
-  // As kStored, and stores the results of new measurements in the index directory, for later Opens
-  // and other processes. With the other values, Open and queries write no file, so that an index
-  // may be on read-only media.
+  // Like kStored, but stores the results of new measurements in the index directory, for later
+  // Opens and other processes. With any other value, Open and queries write no files, so that an
+  // index may be on read-only media.
   kStore,
 };
 
@@ -71,11 +70,11 @@ struct OpenOptions {
   std::vector<int> devices;
   // Bytes that `auto` structures of this index may use: `host_memory_budget` in host memory,
   // `device_memory_budget` on each GPU. The shards of a sharded index share them. If a structure
-  // does not fit, cpu:auto uses a smaller one, down to the mapped files only (docs/tuning.md), and
-  // gpu:auto fails with ResourceExhausted. 0: half of the memory that is available when the index
-  // is opened or compacted, so that several indexes together never take all of it; on a GPU, half
-  // of its memory. With 0 there is no hash table for byte-string keys, which needs several times
-  // the memory of the tree.
+  // does not fit, cpu:auto uses a smaller one, down to the mapped files only
+  // (docs/tuning.md), and gpu:auto fails with ResourceExhausted. 0 in host memory: half of
+  // the memory that is available when the index is opened or compacted, so that several indexes
+  // together never take all of it. 0 on a GPU: half of its memory. With 0, there is no hash table
+  // for byte-string keys, which needs several times the memory of the tree.
   uint64_t host_memory_budget = 0;
   uint64_t device_memory_budget = 0;
   // Copies keys, row ids and a prebuilt search structure that is searched

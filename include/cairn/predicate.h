@@ -49,14 +49,15 @@ namespace cairn {
 class Predicate {
  public:
   enum class Kind : uint8_t {
-    kKeys,    // a row's key in `index` is among `keys`
-    kIsNull,  // it is null, or the row has none
-    kAnd,     // both, either, or not: children()
+    kKeys,    // the key of a row in `index` is in `keys`
+    kIsNull,  // the key is null, or the row has no key
+    kAnd,     // of children(): all, any, or not
     kOr,
     kNot,
   };
 
-  // Rows whose key in the index of this name is among `keys`: one key, several, a prefix, a range.
+  // Matches rows whose key in the index of this name is in `keys`: one key, several keys, a prefix,
+  // or a range.
   Predicate(std::string_view index, const KeyQuery& keys);
   static Predicate IsNull(std::string_view index);
   friend Predicate operator&&(const Predicate& a, const Predicate& b) {
@@ -98,8 +99,8 @@ class Predicate {
 
   Kind kind() const;
   const std::vector<Predicate>& children() const;  // kAnd, kOr, kNot
-  const std::string& index() const;                // of all others, as is what follows
-  const KeyQuery& keys() const;                    // kKeys; views into this
+  const std::string& index() const;                // kKeys, kIsNull
+  const KeyQuery& keys() const;                    // kKeys; valid as long as this object
 
  private:
   struct Node;

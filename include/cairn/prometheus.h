@@ -21,13 +21,13 @@ struct NamedStats {
 // Throws std::bad_alloc if memory runs out.
 std::string PrometheusText(absl::Span<const NamedStats> indexes);
 
-// Metrics of all indexes of open databases, for one page of a process: the statistics above of
-// every index that has been built, and, also of the others, states, lag, builds, flushes and
-// compactions with their failures, and writes that waited for indexes. docs/operations.md
-// lists them, with alerts. Each sample has the label `database`, the database's path, and those of
-// indexes the labels `index` and `column_family` where they name a state or work. Counters begin at
-// zero when a database is opened. Costs some microseconds per index. After IndexedDB::Close the
-// indexes are reported as failed.
+// Returns metrics of all indexes of open databases, for one metrics page per process. They contain
+// the statistics above for every index that has been built. For all indexes, they contain states,
+// lag, and counts of builds, flushes, compactions and their failures. Writes that waited for
+// indexes are counted, too. docs/operations.md lists the metrics, with alerts. Each sample has
+// the label `database`, the path of the database. Samples of an index have the label `index`, and
+// those of states and work also `column_family`. Counters start at zero when a database is opened.
+// Costs some microseconds per index. After IndexedDB::Close the indexes are reported as failed.
 std::string PrometheusText(absl::Span<const IndexedDB* const> databases);
 std::string PrometheusText(const IndexedDB& database);
 

@@ -98,10 +98,11 @@ struct FetchResult {
 // Thread-safe. Const methods do not wait for CatchUp or Compact; one of these runs at a time. A
 // query sees one version of the index from beginning to end.
 //
-// Lookup, LookupRows, Count and Contains of a KeyQuery take keys by their values, like IndexedDB.
-// All other methods take batches of physical keys (key_codec.h), which codec() encodes and decodes:
-// for callers that have many keys, or that route them. Entries are ordered by key, and entries of
-// one key by primary key. A row keeps its id until the next build or compaction.
+// Lookup, LookupRows, Count and Contains of a KeyQuery take keys by the values of their parts, as
+// in IndexedDB. All other methods take batches of physical keys (key_codec.h), which codec()
+// encodes and decodes; they are for callers that have many keys or that route them. Entries are
+// ordered by key, and entries of one key by primary key. A row keeps its id until the next build or
+// compaction.
 //
 // No function throws. Common errors: InvalidArgument for a batch with the wrong type of keys;
 // ResourceExhausted if memory runs out; DataLoss for a corrupt file; NotFound if there is no index.
@@ -181,25 +182,29 @@ class SecondaryIndex : public BatchIndex {
   // FailedPrecondition. Takes constant time.
   virtual absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin() const = 0;
 
-  // The primary keys of the rows with these keys, or with keys in this range, and their included
-  // columns if LookupOptions::columns asks for them, of one state of the index: lookup.h. If shards
-  // are by source, the primary keys of all databases, by (secondary key, shard, primary key).
-  // Errors: InvalidArgument, naming the index, the key and what was expected, for keys of the wrong
-  // type or number of parts, and for a cursor or column that is none of this index.
+  // Returns the primary keys of the rows with these keys, or with keys in this range, and the
+  // values of LookupOptions::columns: see lookup.h. The result is from one state of the index. For
+  // an index sharded by database, it contains the primary keys of all databases, in (secondary key,
+  // shard, primary key) order. Errors: InvalidArgument, naming the index, the key and what was
+  // expected, for keys of the wrong type or number of parts, for an invalid cursor and for an
+  // unknown column.
   absl::StatusOr<FoundKeys> Lookup(const KeyQuery& keys, const LookupOptions& options = {}) const;
-  // The rows themselves, read from `source`, as Fetch does: a row that no longer has such a key is
-  // left out. Errors: those of Lookup and Fetch.
+  // Returns the rows with these keys, read from `source` as by Fetch: a row that no longer has such
+  // a key is omitted. Errors: those of Lookup and Fetch.
   absl::StatusOr<FoundRows> LookupRows(const SnapshotSource& source, const KeyQuery& keys,
                                        const LookupOptions& options = {}) const;
-  // The number of entries with each key of a batch, or one number for a range: the number of rows,
-  // except that a row counts for each key that it has in the range. Errors: those of Lookup.
+  // Returns the number of entries with each key of a batch, or one number for a range. This is the
+  // number of rows, except that a row counts once for each of its keys in the range. Errors: those
+  // of Lookup.
   absl::StatusOr<std::vector<uint64_t>> Count(const KeyQuery& keys) const;
   using BatchIndex::Count;
-  // Whether any row has each key of a batch, or a key in the range. Errors: those of Lookup.
+  // Returns whether any row has each key of a batch, or one result for a range. Errors: those of
+  // Lookup.
   absl::StatusOr<std::vector<bool>> Contains(const KeyQuery& keys) const;
   using BatchIndex::Contains;
-  // An iterator over the entries of one state of the index: index_iterator.h. If shards are by
-  // source, its order is (secondary key, shard, primary key). Errors: see IndexIterator::status.
+  // Returns an iterator over the entries of one state of the index: see index_iterator.h. For an
+  // index sharded by database, its order is (secondary key, shard, primary key). Errors: see
+  // IndexIterator::status.
   IndexIterator NewIterator(const IteratorOptions& options = {}) const;
 
   // Appends the primary key of each row. Errors: OutOfRange for an id that does not exist;
