@@ -21,7 +21,7 @@ std::map<std::string, double> Samples(const std::string& page) {
   for (std::string line; std::getline(lines, line);) {
     if (line.rfind("# TYPE ", 0) == 0) {
       metric = line.substr(7, line.find(' ', 7) - 7);
-      BOOST_TEST(metrics.insert(metric).second);  // a metric's samples stand together
+      BOOST_TEST(metrics.insert(metric).second);  // a metric's samples are contiguous
       continue;
     }
     if (line.rfind("# HELP ", 0) == 0) continue;
