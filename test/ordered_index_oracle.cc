@@ -27,7 +27,7 @@ std::string Print(const Key& key) {
   return out.str();
 }
 
-// One operation's outcome against what it should be; names the query on a difference.
+// Compares an operation's result with the expected one; names the query on a difference.
 #define CAIRN_ORACLE_CHECK(ok, what, i)                                                     \
   do {                                                                                      \
     if (!(ok)) BOOST_FAIL(index.description() << " on " << data.name << ": " << what << i); \
@@ -88,7 +88,7 @@ class Oracle {
     return {range.first - data_.keys.begin(), range.second - data_.keys.begin()};
   }
 
-  // The positions of one range by the definitions of Bound, entry by entry where it must.
+  // The positions of one range by the definitions of Bound, entry by entry if necessary.
   std::pair<size_t, size_t> PositionsOf(size_t lower, Bound lower_bound, size_t upper,
                                         Bound upper_bound) const {
     const auto [lower_from, lower_to] = EqualRange(lower);

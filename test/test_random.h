@@ -13,7 +13,7 @@ inline uint64_t TestSeed() {
   return seed != nullptr ? std::strtoull(seed, nullptr, 0) : 20261121;
 }
 
-// A generator for one test case; `salt` tells those of one case apart.
+// A generator for one test case; `salt` distinguishes those of one case.
 inline std::mt19937_64 TestRandom(uint64_t salt = 0) {
   BOOST_TEST_MESSAGE("CAIRN_TEST_SEED=" << TestSeed());
   return std::mt19937_64(TestSeed() * 0x9E3779B97F4A7C15ull + salt);

@@ -1,4 +1,4 @@
-// ArrowColumn: what an array says of itself, checked, and its elements.
+// ArrowColumn: validates an array's description of itself, and reads its elements.
 #include <charconv>
 #include <cstdint>
 #include <string>
@@ -52,7 +52,7 @@ absl::Status CheckChildren(const ArrowSchema& schema, const ArrowArray& array) {
   return absl::OkStatus();
 }
 
-// The bitmap of what is not null, or null where nothing is.
+// The validity bitmap, or nullptr if no element is null.
 absl::StatusOr<const uint8_t*> Validity(const ArrowArray& array) {
   const uint8_t* const validity = static_cast<const uint8_t*>(array.buffers[0]);
   if (validity == nullptr && array.null_count > 0) {
@@ -205,7 +205,7 @@ absl::Status ArrowColumn::CheckBytes(const ArrowArray& array) const {
 
 template <typename Offset>
 absl::Status ArrowColumn::CheckOffsets(const ArrowArray& array) const {
-  // Without a branch, so that the compiler vectorizes it; which one it was is seen afterwards.
+  // Without a branch, so that the compiler vectorizes it; the wrong element is found afterwards.
   bool ascend = At<Offset>(0) >= 0;
   for (size_t i = 0; i < size_; ++i) ascend &= At<Offset>(i + 1) >= At<Offset>(i);
   Offset last = 0;
@@ -309,7 +309,7 @@ void ArrowColumn::ViewOffsets(size_t first, absl::Span<std::string_view> views) 
 }
 
 std::string_view ArrowColumn::View(size_t i) const {
-  if (IsNull(i)) return {};  // it may be anything
+  if (IsNull(i)) return {};  // the bytes are unspecified
   const char* const at = values_ + (first_ + i) * kViewBytes;
   int32_t view[4];
   std::memcpy(view, at, kViewBytes);

@@ -14,17 +14,17 @@
 namespace cairn {
 namespace {
 
-// A search of a large batch runs on all cores, so what comes before it must not run on one.
+// A search of a large batch uses all cores, so the preparation must not use only one.
 constexpr size_t kGrain = size_t{1} << 16;  // views that take longer than a thread's start
 constexpr size_t kMaxThreads = 16;
 
-// A thread's spare views, and how many it keeps: 64 MB of them. Fresh memory for a large batch
-// costs a tenth of its search.
+// A thread's spare views, and the number that it keeps: 64 MB. New memory for a large batch costs
+// 10% of its search.
 constexpr size_t kMaxSpareViews = size_t{1} << 22;
 thread_local std::vector<std::string_view> spare_views;
 
 void WriteViews(const ArrowColumn& column, std::string_view* to) {
-  // The cores are not counted for a small one, as that takes 2 us.
+  // Small batches do not count the cores, since that takes 2 us.
   const size_t slices = column.size() / kGrain;
   if (slices < 2) return column.View(0, absl::MakeSpan(to, column.size()));
   const size_t threads =

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kMaxParts = 16;
 
-// `status` with the part that it is about before its message.
+// `status` with the name of its part before its message.
 absl::Status InPart(const KeyCodec& codec, size_t part, const absl::Status& status) {
   return absl::Status(status.code(),
                       absl::StrFormat("part %d (%s): %s", part + 1,
@@ -176,7 +176,7 @@ absl::Status KeyCodec::AppendPrefixRange(absl::Span<const DataValue> values, boo
   if (kind_ != PhysicalType::kBytes) {
     AppendPackedRange(key, PackedWidth(*this), lower, upper, upper_open);
   } else if (whole == parts_.size()) {
-    // One key: the next possible one has a zero byte more.
+    // One key: its successor has an additional zero byte.
     lower->AppendBytes(key);
     key.push_back('\0');
     upper->AppendBytes(key);

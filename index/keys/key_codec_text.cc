@@ -1,4 +1,4 @@
-// Keys as people write them: KeyCodec::Parse, ParsePrefix and Format.
+// Human-readable keys: KeyCodec::Parse, ParsePrefix and Format.
 #include <string>
 
 #include "absl/strings/str_format.h"
@@ -11,7 +11,7 @@
 namespace cairn {
 namespace {
 
-// The parts that `text` holds: separated by commas, in a composite.
+// The parts of `text`, separated by commas if the key is composite.
 std::vector<std::string_view> SplitParts(std::string_view text, bool composite) {
   std::vector<std::string_view> parts;
   while (composite) {
@@ -41,7 +41,7 @@ absl::Status Unescape(std::string_view text, std::string* bytes) {
   return absl::OkStatus();
 }
 
-// Reads parts into values, one each. Text is unescaped into `scratch`, which has room for it all.
+// Parses each part into a value. Text is unescaped into `scratch`, which has room for all of it.
 absl::Status ParseParts(const KeyCodec& codec, absl::Span<const std::string_view> parts,
                         std::vector<DataValue>* values, std::string* scratch) {
   for (size_t i = 0; i < parts.size(); ++i) {

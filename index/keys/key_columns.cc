@@ -43,7 +43,7 @@ DataType TypeOf(const ColumnSpan& column) {
       column.values);
 }
 
-// A number as OrderedBits(bits, type) gives it, of the width of its type.
+// A number as by OrderedBits(bits, type), with the width of its type.
 template <typename T>
 auto Ordered(T value) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -60,7 +60,7 @@ absl::Status InColumn(const KeyCodec& codec, size_t part, std::string_view messa
       absl::StrFormat("part %d (%s): %s", part + 1, DataTypeName(codec.parts()[part]), message));
 }
 
-// Types, sizes, and nulls where there may be none: what does not depend on the values.
+// Checks types, sizes and forbidden nulls: everything that does not depend on the values.
 absl::Status Check(const KeyCodec& codec, absl::Span<const ColumnSpan> columns,
                    const EncodedKeys& keys) {
   if (keys.kind() != codec.kind()) {
@@ -116,7 +116,7 @@ void AppendNumbers(absl::Span<const T> values, EncodedKeys* keys) {
 // count).
 void PackPart(const PartLayout& layout, const ColumnSpan& column, size_t first, size_t count,
               uint64_t* packed) {
-  const size_t width = 8 * layout.width();  // 64 only where the key has this part alone
+  const size_t width = 8 * layout.width();  // 64 only if the key has only this part
   const auto put = [&](size_t i, uint64_t number) {
     packed[i] = (width == 64 ? 0 : packed[i] << width) | number;
   };
@@ -127,7 +127,7 @@ void PackPart(const PartLayout& layout, const ColumnSpan& column, size_t first, 
           for (size_t i = 0; i < count; ++i) {
             put(i, PackedNumber(layout, Ordered(values[first + i])));
             if (column.is_null(first + i)) {
-              // Nulls are few: the value is taken out again.
+              // Nulls are rare: the value is removed again.
               const uint64_t mask = (uint64_t{1} << width) - 1;
               packed[i] = (packed[i] & ~mask) | PackedNull(layout);
             }

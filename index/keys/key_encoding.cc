@@ -30,8 +30,8 @@ void AppendEscaped(std::string_view text, std::string* key) {
   }
 }
 
-// Takes an escaped text and its end from the front of `bytes`. False where it has no end or an
-// escape that AppendEscaped does not make.
+// Takes an escaped text and its end from the front of `bytes`. Returns false if it has no end, or
+// an escape that AppendEscaped does not write.
 bool TakeEscaped(std::string_view* bytes, std::string* text) {
   while (true) {
     const size_t zero = bytes->find('\0');

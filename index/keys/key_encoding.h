@@ -1,6 +1,7 @@
 #pragma once
 
-// The order-preserving encoding of one part of a key (cairn/key_codec.h says how parts make a key).
+// The order-preserving encoding of one part of a key (cairn/key_codec.h defines how parts form a
+// key).
 
 #include <bit>
 #include <cstddef>
@@ -31,7 +32,7 @@ constexpr uint64_t OrderedBits(double value) {
   return (bits & kSign) != 0 ? ~bits : bits | kSign;
 }
 
-// The same for the bits of a number as NumberBits gives them, or as a row holds them.
+// The same for the bits of a number as by NumberBits, or as stored in a row.
 constexpr uint64_t OrderedBits(uint64_t bits, DataType type) {
   if (IsUnsigned(type)) return bits;
   if (IsSigned(type)) return bits ^ (uint64_t{1} << (8 * FixedWidth(type) - 1));
@@ -44,7 +45,7 @@ void AppendBigEndian(uint64_t number, size_t width, std::string* bytes);
 // All of `bytes`, at most 8, as a big-endian number.
 uint64_t ReadBigEndian(std::string_view bytes);
 
-// How one part of a key is laid out.
+// The layout of one part of a key.
 struct PartLayout {
   DataType type = DataType::kBytes;
   NullPolicy nulls = NullPolicy::kSkip;
@@ -54,16 +55,16 @@ struct PartLayout {
   // Part `i` of a codec's keys.
   static PartLayout Of(const KeyCodec& codec, size_t i);
 
-  // Bytes of this part where it is fixed-width, with the byte that says null or not; else 0.
+  // Bytes of this part if it is fixed-width, including the byte for null or not; otherwise 0.
   size_t width() const {
     const size_t width = FixedWidth(type);
     return width == 0 ? 0 : width + (nulls == NullPolicy::kSkip ? 0 : 1);
   }
 };
 
-// Appends the encoding of one value; keys are the concatenation of their parts' encodings, and
-// those of packed keys that number in big-endian. InvalidArgument, with nothing appended, for a
-// value that does not fit the type or would take more than KeyCodec::kMaxKeyBytes.
+// Appends the encoding of one value; keys are the concatenation of their parts' encodings;
+// packed keys are that number in big-endian order. Errors: InvalidArgument, with nothing appended,
+// if a value does not fit the type or would need more than KeyCodec::kMaxKeyBytes.
 absl::Status AppendPart(const PartLayout& layout, const DataValue& value, std::string* key);
 
 // The same for a number whose OrderedBits are known.
@@ -73,16 +74,16 @@ void AppendPartNumber(const PartLayout& layout, uint64_t ordered, std::string* k
 uint64_t PackedNumber(const PartLayout& layout, uint64_t ordered);
 uint64_t PackedNull(const PartLayout& layout);
 
-// Appends what the encodings of all text that starts with `prefix` start with.
+// Appends the common prefix of the encodings of all text that starts with `prefix`.
 absl::Status AppendPartPrefix(const PartLayout& layout, std::string_view prefix, std::string* key);
 
-// The number whose OrderedBits these are: uint64_t, int64_t or double. DataLoss where no number's
-// are.
+// The number whose OrderedBits these are: uint64_t, int64_t or double. Errors: DataLoss if no
+// number has them.
 absl::Status OrderedNumber(DataType type, uint64_t ordered, DataValue* value);
 
 // Takes one encoding from the front of `bytes`. Text is unescaped to the end of `*scratch`, which
-// must have room for all of `bytes` so that it does not move. DataLoss where no value of the
-// layout's has this encoding.
+// must have room for all of `bytes` so that it does not move. Errors: DataLoss if no
+// value of the layout has this encoding.
 absl::Status TakePart(const PartLayout& layout, std::string_view* bytes, DataValue* value,
                       std::string* scratch);
 

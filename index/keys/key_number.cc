@@ -74,7 +74,7 @@ absl::Status ParseFloat(std::string_view text, DataType type, DataValue* value) 
   } else if (text == "-inf") {
     *value = -std::numeric_limits<double>::infinity();
   } else {
-    // from_chars has more names for infinity and NaN: keep them out.
+    // from_chars accepts more names for infinity and NaN; reject them.
     if (text.find_first_not_of("0123456789+-.eE") != std::string_view::npos) {
       return Unreadable(text, type);
     }
@@ -96,7 +96,7 @@ absl::Status ParseFloat(std::string_view text, DataType type, DataValue* value) 
 template <typename Float, typename Integer>
 bool ExactFloat(Integer number, Float* result) {
   *result = static_cast<Float>(number);
-  // The integers' upper end itself, a power of two, is where a cast back would overflow.
+  // A cast back would overflow at the integers' upper end itself, a power of two.
   const Float end = std::ldexp(Float{1}, std::numeric_limits<Integer>::digits);
   return *result < end && static_cast<Integer>(*result) == number;
 }
@@ -118,7 +118,7 @@ bool ToFloat(const DataValue& value, Float* result) {
   }
 }
 
-// A value as an integer of 64 bits, if it is one exactly.
+// A value as an integer of 64 bits, if it is exactly one.
 template <typename Integer>
 bool ToInteger(const DataValue& value, Integer* result) {
   if (const uint64_t* number = std::get_if<uint64_t>(&value)) {
@@ -161,7 +161,7 @@ void AppendNumber(const DataValue& value, DataType type, std::string* text) {
   } else if (IsSigned(type)) {
     result = std::to_chars(digits, digits + sizeof(digits), std::get<int64_t>(value));
   } else if (const double number = std::get<double>(value); std::isnan(number)) {
-    text->append("nan");  // of either sign
+    text->append("nan");  // with either sign
     return;
   } else if (type == DataType::kF32) {
     result = std::to_chars(digits, digits + sizeof(digits), static_cast<float>(number));

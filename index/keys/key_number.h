@@ -55,13 +55,13 @@ absl::Status ParseNumber(std::string_view text, DataType type, DataValue* value)
 void AppendNumber(const DataValue& value, DataType type, std::string* text);
 
 // The bits of `value` as a number of a fixed-width type, in its low FixedWidth(type) bytes:
-// unsigned, two's complement, or IEEE 754. Integers become floats, and floats integers, only where
-// that is exact; a double for f32 is rounded to nearest. InvalidArgument, with what was expected
-// and found, for a value that does not fit the type.
+// unsigned, two's complement, or IEEE 754. Integers become floats, and floats integers, only if
+// that is exact; a double for f32 is rounded to nearest. Errors: InvalidArgument, with the expected
+// and the found value, if it does not fit the type.
 absl::Status NumberBits(const DataValue& value, DataType type, uint64_t* bits);
 
-// The bytes of `value` as one of text or bytes. InvalidArgument, with what was expected and found,
-// for a value that is a number.
+// The bytes of `value`, which must be text or bytes. Errors: InvalidArgument, with the expected and
+// the found value, if it is a number.
 absl::Status TextBytes(const DataValue& value, DataType type, std::string_view* bytes);
 
 // A value for a message: 17, -0.5, 'some text', null.

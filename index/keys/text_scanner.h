@@ -9,12 +9,12 @@
 
 namespace cairn {
 
-// Reads the tokens of a text from its beginning on: what parsers of small languages are made of. A
-// method that takes something skips the blanks before it. One that returns false has set status():
-// InvalidArgument, with the offset in the text and what was expected there.
+// Reads the tokens of a text from its beginning on, for parsers of small languages. A method that
+// takes something skips the blanks before it. A method that returns false has set status():
+// InvalidArgument, with the offset in the text and the expected token.
 class TextScanner {
  public:
-  // `name` is what messages call the text, which must outlive this.
+  // Messages use `name` for the text, which must outlive this.
   TextScanner(std::string_view name, std::string_view text) : name_(name), text_(text) {}
 
   const absl::Status& status() const { return status_; }
@@ -28,13 +28,13 @@ class TextScanner {
   bool Take(char c, std::string_view expected);
   // Takes the rest up to the first byte that does not belong; may be empty.
   std::string_view TakeWhile(bool (*belongs)(char));
-  // A string of at most `max` bytes between single quotes, in which \' \\ and \xHH are escapes.
+  // A single-quoted string of at most `max` bytes, in which \' \\ and \xHH are escapes.
   bool TakeString(size_t max, std::string* value, std::string_view expected);
   // Decimal digits of a number of at most `max`.
   bool TakeNumber(uint64_t max, uint64_t* value, std::string_view expected);
 
-  // Each false, with the status set.
-  bool Expected(size_t offset, std::string_view expected);  // and found what is there
+  // Each returns false and sets the status.
+  bool Expected(size_t offset, std::string_view expected);  // adds the text found there
   bool Error(size_t offset, std::string_view what);
 
  private:

@@ -28,7 +28,7 @@ class Packer {
   size_t tasks() const { return (keys_.size() + kEntriesATask - 1) / kEntriesATask; }
 
   // Calls leaf(first, end, separator) for the leaves whose first entry is one of task's, in order:
-  // the entries [first, end), none for an empty leaf. The last leaf's separator means nothing.
+  // the entries [first, end), none for an empty leaf. The last leaf's separator is unused.
   template <typename Emit>
   void ForEachLeaf(size_t task, Emit leaf) const {
     const size_t begin = task * kEntriesATask, end = std::min(begin + kEntriesATask, keys_.size());
@@ -63,7 +63,7 @@ class Packer {
     return leaves;
   }
 
-  // The leaves of all tasks before each, and of all.
+  // The numbers of leaves before each task, and of all.
   std::vector<size_t> LeavesBefore(int threads) const {
     std::vector<size_t> before(tasks() + 1);
     ParallelFor(threads, tasks(), [&](size_t task) { before[task + 1] = CountLeaves(task); });
@@ -140,7 +140,7 @@ int ChooseLeafBits(absl::Span<const Key> keys, int threads) {
     const size_t leaves = SampledLeaves(Packer<Key>(keys, bits), threads);
     if (leaves < fewest) best = bits, fewest = leaves;
   }
-  // A sample may have missed where the keys are sparse, so that each has a leaf, or two.
+  // A sample may miss places with sparse keys, where each key has one leaf or two.
   if (best != kKeyBits && CountPackedLeaves(keys, best, threads) > FewestLeaves<Key>(keys.size())) {
     return kKeyBits;
   }

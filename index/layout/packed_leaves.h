@@ -15,13 +15,13 @@
 
 namespace cairn {
 
-// How a leaf of 64 bytes is laid out whose keys are kept as their low kBits bits:
+// The layout of a leaf of 64 bytes that keeps the low kBits bits of its keys:
 //
-//   keys       kEntries x kBits   ascending; all ones where there is no entry
+//   keys       kEntries x kBits   ascending; all ones if there is no entry
 //   position   4 bytes            of the leaf's first entry in the run
-//   row ids    kEntries x 4       kNoRow where there is no entry
+//   row ids    kEntries x 4       kNoRow if there is no entry
 //
-// so that one cache line holds all that a lookup reads. Keys of 48 bits are in two parts: the low
+// so that a lookup reads only one cache line. Keys of 48 bits are in two parts: the low
 // 32 bits of each, then the high 16 of each. Little-endian; the same bytes on CPU and GPU.
 template <int kBits>
 struct LeafLayout {
@@ -106,9 +106,9 @@ struct LeafCuts {
   AlignedBuffer<Key> separators;      // ascending, one less than leaves
 };
 
-// The separator in [last, next) that ends in most ones; `last` where they are equal. It lies
-// anywhere between them, so that a key a little above `last` mostly finds the leaf that `last`
-// does, and few bits tell it from others (suffix truncation; Bayer and Unterauer, Prefix B-trees,
+// The separator in [last, next) that ends in most ones; `last` if they are equal. It can be
+// anywhere between them, so that a key slightly above `last` mostly finds the leaf of `last`, and
+// few bits distinguish it from others (suffix truncation; Bayer and Unterauer, Prefix B-trees,
 // 1977).
 template <typename Key>
 constexpr Key SeparatorBetween(Key last, Key next) {
@@ -116,20 +116,20 @@ constexpr Key SeparatorBetween(Key last, Key next) {
 }
 
 // The number of leaves that keys kept in `bits` bits take; requires 16 <= bits <= the key's. At
-// most two a key, and where all bits are kept, as few as hold all keys.
+// most two per key and, if all bits are kept, the fewest that hold all keys.
 template <typename Key>
 size_t CountPackedLeaves(absl::Span<const Key> keys, int bits, int threads);
 
-// The number of bits, out of 16, 32 and 64 up to the key's, that takes the fewest leaves, as far as
-// a sample of the keys tells; never more leaves than all bits take.
+// The number of bits, out of 16, 32 and 64 up to the key's, that needs the fewest leaves, estimated
+// from a sample of the keys; never more leaves than with all bits.
 template <typename Key>
 int ChooseLeafBits(absl::Span<const Key> keys, int threads);
 
-// InvalidArgument where there are more leaves than 32 bits number.
+// Errors: InvalidArgument if there are more leaves than 32 bits can number.
 absl::Status CheckLeafCount(uint64_t leaves, int bits);
 
-// Cuts keys, which must ascend, into leaves, on up to `threads` threads. CheckLeafCount's error.
-// Throws std::bad_alloc.
+// Cuts keys, which must ascend, into leaves, on up to `threads` threads. Errors: as of
+// CheckLeafCount. Throws std::bad_alloc.
 template <typename Key>
 absl::StatusOr<LeafCuts<Key>> CutLeaves(absl::Span<const Key> keys, int bits, int threads);
 
@@ -141,7 +141,7 @@ void FillLeaves(absl::Span<const Key> keys, absl::Span<const RowId> row_ids,
                 const LeafCuts<Key>& cuts, size_t first_task, size_t last_task, int threads,
                 Leaf* leaves);
 
-// Fills all leaves that `keys` were cut into. Throws std::bad_alloc.
+// Fills all leaves of `keys`. Throws std::bad_alloc.
 template <typename Key>
 AlignedBuffer<Leaf> FillLeaves(absl::Span<const Key> keys, absl::Span<const RowId> row_ids,
                                const LeafCuts<Key>& cuts, int threads);

@@ -5,7 +5,7 @@
 
 namespace cairn {
 
-// How the inner nodes of a TreeLayout are blocked for memory pages.
+// The blocking of a TreeLayout's inner nodes for memory pages.
 enum class PageBlocking : uint8_t {
   kNone,  // level order: each level's nodes one after the other
   k4K,    // subtrees with all whole levels that fit share a 4 KiB page
@@ -58,7 +58,7 @@ class TreeLayout {
   constexpr size_t lines() const { return lines_; }
 
   // The line of node `node` of `level`. kPage must be page(): it is a template argument so that
-  // the arithmetic of a search is done in constants.
+  // a search computes with constants.
   template <PageBlocking kPage>
   constexpr size_t Line(int level, size_t node) const;
   // The same, for callers that are not time-critical.
@@ -121,7 +121,7 @@ constexpr TreeLayout<Key>::TreeLayout(uint64_t entries, PageBlocking page)
   for (int bottom = levels_; bottom > 0;) {
     const int depth = bottom < BlockLevels(page) ? bottom : BlockLevels(page);
     const int top = bottom - depth;
-    // The root's block, which is alone, may share a page with others.
+    // The root's block, the only one of its level, may share a page with others.
     const size_t fits = top == 0 ? FirstLineOf(depth) : page_lines;
     if (lines_ % page_lines + fits > page_lines) lines_ += page_lines - lines_ % page_lines;
     for (int i = 0; i < depth; ++i) {

@@ -44,9 +44,9 @@ class BucketMap {
   static constexpr uint16_t kDivided = 0x8000;  // slots_ from here on: an index of divided_
 
   struct DividedSlot {
-    uint32_t bucket;          // of the slot's least entries
+    uint32_t bucket;          // of the slot's smallest entries
     uint32_t first_splitter;  // in splitters_
-    uint32_t splitters;       // at least one; one bucket more each
+    uint32_t splitters;       // at least one; each adds a bucket
   };
 
   size_t SlotOf(uint64_t word) const {
@@ -54,7 +54,7 @@ class BucketMap {
     return std::min<uint64_t>(offset, kSlots - 1);
   }
 
-  // How many of `n` >= 1 splitters are at most `entry`; without branches that depend on it.
+  // The number of splitters, of `n` >= 1, that are at most `entry`; without branches on its value.
   static size_t UpperBound(const Entry* first, size_t n, const Entry& entry) {
     const Entry* begin = first;
     while (n > 1) {
@@ -68,7 +68,7 @@ class BucketMap {
   size_t buckets_ = 1;
   uint64_t least_ = 0;
   int shift_ = 0;
-  std::vector<uint16_t> slots_;  // [kSlots] the slot's bucket, or kDivided and more
+  std::vector<uint16_t> slots_;  // [kSlots] the slot's bucket, or kDivided + an index of divided_
   std::vector<DividedSlot> divided_;
   std::vector<Entry> splitters_;
 };

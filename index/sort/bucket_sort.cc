@@ -20,7 +20,8 @@ constexpr size_t kFewWords = 32;
 // Pairs of words, ordered by the leading one, then by the other. Up to kFewPairs are sorted by
 // insertion.
 constexpr size_t kFewPairs = 24;
-// Pairs that meet at a digit, on average, if the digits are evenly drawn: about half of it to all.
+// The average number of pairs per digit, if digits are evenly distributed: about half of this to
+// all of it.
 constexpr size_t kPairsADigit = 8;
 // kMaxPairsByDigits pairs and their copies fit a core's own cache. The memory budget does not
 // include copies of more.
@@ -136,11 +137,11 @@ void SortByDigit(absl::Span<Pair> pairs, Pair* scratch, size_t values, Digit dig
   }
 }
 
-// A radix sort from the leading digit on. A digit is wide enough to leave a few pairs for each of
-// its values, which are sorted by insertion: a third of the time of a vectorized quicksort of
-// 128-bit numbers. Where most pairs share a value, as clustered keys do, these are sorted by
-// vectors, so that no keys take much longer than by vectors alone. `scratch` has room for all
-// pairs.
+// A radix sort from the leading digit on. A digit is wide enough that each of its values has only a
+// few pairs, which are sorted by insertion: a third of the time of a vectorized quicksort of
+// 128-bit numbers. If most pairs share a value, as with clustered keys, the vectorized sort is used
+// for them, so that no distribution takes much longer than with that sort. `scratch` has room for
+// all pairs.
 template <typename Pair>
 void SortByDigits(absl::Span<Pair> pairs, Pair* scratch) {
   if (pairs.size() <= kFewPairs) return InsertionSort(pairs);
@@ -151,7 +152,7 @@ void SortByDigits(absl::Span<Pair> pairs, Pair* scratch) {
     all &= pair.leading();
     any |= pair.leading();
   }
-  if (least == most) {  // as a rule in order: rows come in theirs
+  if (least == most) {  // usually sorted already, since rows come in order
     if (!std::is_sorted(pairs.begin(), pairs.end(), Less<Pair>)) VectorizedSort(pairs);
     return;
   }

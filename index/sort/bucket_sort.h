@@ -3,9 +3,9 @@
 #include "absl/types/span.h"
 #include "index/sort/sort_entry.h"
 
-// Sorts on the caller's thread, best where the entries fit the core's cache: entries of a word by
-// Highway's vectorized quicksort, of two words by digits. Both keep memory for the next call of
-// their thread: 2 MiB at most, and 512 KiB as a rule.
+// Sorts on the caller's thread, best if the entries fit the core's cache: entries of one word by
+// Highway's vectorized quicksort, of two words by digits. Both keep memory for the thread's next
+// call: at most 2 MiB, usually 512 KiB.
 
 namespace cairn {
 

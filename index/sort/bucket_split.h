@@ -28,9 +28,9 @@ struct Buckets {
   }
 };
 
-// Entries of a bucket that is then sorted by one thread, in a core's own cache: half a megabyte of
-// them, and half of that where a sort needs as much again (Sort/u32, Sort/u64). The bucket of an
-// entry of bytes is found by comparing keys, so that these are larger.
+// Entries per bucket, which one thread sorts in its core's own cache: half a megabyte, or half of
+// that if the sort needs a copy (Sort/u32, Sort/u64). Buckets of byte-string entries are larger,
+// since finding an entry's bucket requires comparing keys.
 template <typename Entry>
 inline constexpr size_t kBucketEntries = (std::is_same_v<Entry, Entry64> ? size_t{256} << 10
                                                                          : size_t{512} << 10) /

@@ -12,7 +12,7 @@
 
 namespace cairn {
 
-// A chunk, and what is added to its row ids.
+// A chunk, and the number added to its row ids.
 template <typename Chunk>
 struct ChunkOf {
   Chunk* chunk;
@@ -33,13 +33,13 @@ inline std::vector<size_t> CutEvenly(const std::vector<size_t>& sizes, size_t sl
   return ends;
 }
 
-// How many slices let `threads` threads end at about the same time.
+// The number of slices with which `threads` threads end at about the same time.
 inline size_t SlicesFor(int threads) {
   return threads <= 1 ? 1 : static_cast<size_t>(threads) * 4;
 }
 
 // The source of a split (bucket_split.h) that is a list of chunks of fixed-width entries. Drain
-// frees the chunks. Once `stop` says so it yields nothing more, and what was split is incomplete.
+// frees the chunks. Once `stop` is set it yields nothing more, and the split is incomplete.
 template <typename Entry>
 class ColumnSource {
  public:

@@ -20,7 +20,7 @@ char* MapPages(size_t bytes) {
   const size_t before = (kAlignment - reinterpret_cast<uintptr_t>(p) % kAlignment) % kAlignment;
   if (before > 0) munmap(begin, before);
   munmap(begin + before + bytes, kAlignment - before);
-  madvise(begin + before, bytes, MADV_HUGEPAGE);  // a wish: small pages serve as well, only slower
+  madvise(begin + before, bytes, MADV_HUGEPAGE);  // only a hint: small pages also work, but slower
   return begin + before;
 }
 

@@ -11,13 +11,13 @@
 #include "cairn/types.h"
 #include "index/sort/sort_entry.h"
 
-// Where entries wait to be sorted: lists of chunks that grow without ever copying, and whose memory
-// goes back to the system chunk by chunk. One thread at a time.
+// Stores entries until they are sorted: lists of chunks that grow without copying, and whose memory
+// is returned to the system chunk by chunk. One thread at a time.
 
 namespace cairn {
 
-// Memory of one chunk: the heap's below kLargeBytes, else whole 2 MB pages mapped for it alone, so
-// that freeing it returns them at once whatever else the heap holds. Movable. Throws
+// Memory of one chunk: from the heap below kLargeBytes, otherwise separately mapped 2 MB pages, so
+// that freeing it returns them at once, whatever the heap's state. Movable. Throws
 // std::bad_alloc.
 class ChunkMemory {
  public:
@@ -93,7 +93,7 @@ class RecordChunks {
     return chunks_.empty() ||
            chunks_.back().capacity - chunks_.back().size < KeyRecord::Bytes(key.size());
   }
-  // A chunk that has room for `key` at least. Returns the new chunk's bytes.
+  // Adds a chunk with room for at least `key`. Returns the new chunk's bytes.
   size_t AddChunk(std::string_view key);
   void Add(std::string_view key, RowId row_id) {
     Chunk& chunk = chunks_.back();

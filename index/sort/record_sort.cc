@@ -15,12 +15,11 @@ namespace {
 // Groups up to this size are sorted by comparing whole keys.
 constexpr size_t kFewRecords = 16;
 
-// How far ahead records are prefetched: they lie anywhere in memory.
+// The prefetch distance of records, which are anywhere in memory.
 constexpr size_t kPrefetchDistance = 16;
 
-// The first length that a common prefix is looked for in. A look that finds all of it equal is
-// followed by one twice as long, so that looking in vain costs no more than a multiple of what was
-// skipped.
+// The first length in which a common prefix is searched. If all of it is equal, the next search is
+// twice as long, so that a useless search costs at most a multiple of the skipped bytes.
 constexpr size_t kFirstLook = 64;
 
 // Entries that are equal up to a depth at which their partial keys have been taken.
@@ -55,7 +54,7 @@ size_t Mismatch(const char* a, const char* b, size_t n) {
   return i;
 }
 
-// As CommonPrefix, but looks at no more than `limit` bytes.
+// Like CommonPrefix, but reads at most `limit` bytes.
 size_t CommonPrefixWithin(absl::Span<const BytesEntry> entries, size_t depth, size_t limit) {
   const std::string_view first = entries[0].key();
   limit = std::min(limit, first.size() - depth);
@@ -121,7 +120,7 @@ uint64_t PartialKeyBehind(std::string_view prefix, std::string_view key) {
 }
 
 void SortRecords(absl::Span<BytesEntry> entries, size_t depth) {
-  // Records are looked at only where partial keys are equal, which is when they are prefetched.
+  // Reads records only if partial keys are equal, and prefetches these.
   const auto prefetch = [&](const Group& group, size_t begin, size_t end) {
     begin = std::max(begin, group.begin + 1);
     end = std::min(end, group.end);

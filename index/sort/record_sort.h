@@ -10,13 +10,13 @@
 namespace cairn {
 
 // Sorts entries by (key, row id) on the caller's thread and in place. Their partial keys must have
-// been taken at `depth`, in bytes, before which all keys are equal but those marked kBelowDepth or
-// kAboveDepth. Leaves the partial keys in an unspecified state.
+// been taken at `depth`, in bytes, before which all keys are equal except those marked kBelowDepth
+// or kAboveDepth. Leaves the partial keys in an unspecified state.
 //
 // A multikey sort: entries are sorted by their partial keys; those that are still equal get the
-// next bytes of their keys, or, few of them, are compared as they are. Bytes that a whole group has
-// in common are skipped. The work is linear in the bytes that tell keys apart, plus that of sorting
-// n words; the stack does not grow with the length of keys.
+// next bytes of their keys or, if they are few, are compared directly. Bytes that a whole group has
+// in common are skipped. The work is linear in the bytes that distinguish keys, plus that of
+// sorting n words; the stack does not grow with the length of keys.
 void SortRecords(absl::Span<BytesEntry> entries, size_t depth);
 
 // The length of the common prefix of the keys of `entries` from `depth` on; requires an entry.

@@ -16,7 +16,7 @@ namespace {
 // A bucket's records, with their entries, should fit a core's own cache.
 constexpr size_t kBucketBytes = size_t{1} << 19;
 
-// So few entries are not made a bucket of, however long they are.
+// The smallest number of entries in a bucket, however long they are.
 constexpr size_t kMinBucketEntries = 256;
 
 constexpr size_t kSamplesPerBucket = 16;
@@ -50,7 +50,7 @@ RecordSplit::RecordSplit(std::vector<ChunkOf<Chunk>> chunks, int threads, StopFl
   struct Slice {
     std::vector<uint16_t> buckets;
     std::vector<uint64_t> counts;
-    std::vector<uint64_t> ends;  // bytes; then where the next record goes
+    std::vector<uint64_t> ends;  // bytes; later the offset of the next record
   };
   const std::vector<size_t> ends = CutEvenly(sizes, SlicesFor(threads));
   std::vector<Slice> slices(ends.size());
@@ -90,7 +90,7 @@ RecordSplit::RecordSplit(std::vector<ChunkOf<Chunk>> chunks, int threads, StopFl
   void* p = mmap(nullptr, heap_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (p == MAP_FAILED) throw std::bad_alloc();
   heap_ = std::unique_ptr<char, Unmap>(static_cast<char*>(p), Unmap{heap_bytes});
-  // With large pages all of the memory would be there as soon as each bucket has a record.
+  // With large pages, all memory would be allocated as soon as each bucket has a record.
   madvise(p, heap_bytes, MADV_NOHUGEPAGE);
 
   ParallelFor(threads, slices.size(), [&](size_t s) {
@@ -164,7 +164,7 @@ std::vector<BytesEntry> RecordSplit::Entries(size_t bucket) const {
 }
 
 void RecordSplit::Release(size_t bucket) {
-  // The pages at the ends may hold records of the neighbours.
+  // The pages at both ends may hold records of adjacent buckets.
   constexpr uint64_t kPage = 4096;
   const uint64_t begin = (begin_[bucket] + kPage - 1) / kPage * kPage;
   const uint64_t end = begin_[bucket + 1] / kPage * kPage;

@@ -15,11 +15,11 @@
 
 namespace cairn {
 
-// The first pass of sorting keys of bytes that lie in chunks: moves the records themselves to
-// buckets, so that a bucket's keys are together in a core's cache when they are compared. The
-// buckets' order is that of their keys; inside one, records are unordered. Chunks are freed as
-// they are passed, so that memory holds little more than one copy of the keys. After the
-// constructor, buckets may be used by different threads.
+// The first pass of sorting byte-string keys in chunks: moves the records themselves to buckets, so
+// that a bucket's keys are together in a core's cache when they are compared. The buckets' order is
+// that of their keys; inside one, records are unordered. Chunks are freed as they are passed, so
+// that memory holds little more than one copy of the keys. After the constructor, buckets may be
+// used by different threads.
 class RecordSplit {
  public:
   using Chunk = RecordChunks::Chunk;
@@ -33,7 +33,7 @@ class RecordSplit {
   size_t buckets() const { return counts_.size(); }
   // The records of a bucket; the partial keys are not set.
   std::vector<BytesEntry> Entries(size_t bucket) const;
-  // Gives the memory of a bucket's records back.
+  // Frees the memory of a bucket's records.
   void Release(size_t bucket);
 
  private:

@@ -60,7 +60,7 @@ void SplitAndSort(absl::Span<Entry> entries, int threads, Sort sort) {
   });
 }
 
-// A prefix that most keys share: the common one of some of them.
+// A prefix that most keys share: the common prefix of a sample.
 std::string_view LikelyPrefix(absl::Span<const BytesEntry> entries) {
   constexpr size_t kLooks = 64;
   std::vector<BytesEntry> looks;

@@ -9,11 +9,11 @@
 #include "cairn/types.h"
 #include "index/machine/byte_copy.h"
 
-// Entries in the forms that they are sorted in. Each is ordered by (key, row id) with operator<.
+// The types of entries that are sorted. operator< orders each by (key, row id).
 
 namespace cairn {
 
-// A u32 key and a row id in one word, whose order is theirs.
+// A u32 key and a row id in one word with the same order.
 struct Entry32 {
   using Key = uint32_t;
 
@@ -29,7 +29,7 @@ inline bool operator<(Entry32 a, Entry32 b) {
   return a.word < b.word;
 }
 
-// A u64 key and a row id in one little-endian 128-bit number, whose order is theirs.
+// A u64 key and a row id in one little-endian 128-bit number with the same order.
 struct alignas(16) Entry64 {
   using Key = uint64_t;
 
@@ -92,20 +92,20 @@ inline uint64_t PartialKey(std::string_view key, size_t depth) {
   word = __builtin_bswap64(word);
   const size_t left = key.size() - depth;
   if (left > kPartialKeyBytes) return (word & ~uint64_t{0xFF}) | kGoesOn;
-  // A shift by 64 is undefined, so in two steps.
+  // In two steps, since a shift by 64 is undefined.
   const uint64_t mask = ~uint64_t{0} << 8 << (8 * (kPartialKeyBytes - left));
   return (word & mask) | (left + 1);
 }
 inline bool GoesOn(uint64_t partial_key) {
   return (partial_key & 0xFF) == kGoesOn;
 }
-// Whether keys that have this partial key are equal: those without a marker may be any others.
+// Whether keys with this partial key are equal: keys without a marker may be different.
 inline bool TellsAll(uint64_t partial_key) {
   return ((partial_key - 1) & 0xFF) <= kPartialKeyBytes;
 }
 
-// A KeyRecord with a part of its key at hand. Ordered by the partial key, then by the whole: of
-// entries that are compared, those that do not share what is before that depth must be marked.
+// A KeyRecord with a part of its key. Ordered by the partial key, then by the whole key. Entries
+// that do not share the bytes before the partial keys' depth must be marked.
 struct alignas(16) BytesEntry {
   using Key = std::string_view;
 

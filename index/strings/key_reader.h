@@ -10,8 +10,8 @@
 
 namespace cairn {
 
-// The keys of a run of byte strings by position, and requests for what they are read from. Where
-// all are of one length, their offsets are computed, not read. A view of the run's column.
+// The keys of a run of byte strings by position, and prefetches of their memory. If all
+// have one length, their offsets are computed, not read. A view of the run's column.
 class KeyReader {
  public:
   KeyReader() = default;

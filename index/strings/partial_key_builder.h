@@ -33,10 +33,10 @@ template <typename Shape>
 struct PlannedNode {
   typename Shape::Bits bits = Shape::NodeBits();
   uint16_t slots[Shape::kSlots] = {};  // sparse_key.h
-  // Bit i is set where slot i leads to another child than slot i - 1; all are in a leaf.
+  // Bit i is set if slot i leads to another child than slot i - 1; in a leaf all are set.
   uint64_t starts = 0;
   uint32_t base = 0;     // of an inner node: the first child; of a leaf: its first key
-  uint32_t entries = 0;  // of a leaf: its keys, at most kSlots unless all are ties; else 0
+  uint32_t entries = 0;  // of a leaf: its keys, at most kSlots unless all are ties; otherwise 0
 
   PlannedNode() { std::fill(std::begin(slots) + 1, std::end(slots), kTied); }
 };
@@ -46,8 +46,7 @@ struct PlannedNode {
 //   Rebase(&node, by)     adds to the base of a node that is not a leaf;
 //   RootBits(most)        an empty set for at most `most` bits;
 //   kLowestInner          keys in the range of the lowest inner nodes: few enough that the slots
-//   can
-//                         cut it into pieces that pack well into leaves;
+//                         can cut it into pieces that pack well into leaves;
 //   kInnerFanOut          the factor by which the ranges of the level above are larger;
 //   kLargestLowestInner   a range of up to this many keys is also a lowest inner node, if its
 //   kWellFilled           leaves hold this many keys on average;
@@ -94,7 +93,7 @@ class PartialKeyBuilder {
   static constexpr size_t kSlots = Shape::kSlots;
 
   // The sparse partial key of a piece, given that of the piece before it and the bit between them:
-  // their ways part at the bit, so that above it they are the same.
+  // their paths differ from this bit on, so the bits above it are the same.
   static uint32_t NextSparseKey(uint32_t previous, uint32_t place) {
     return (previous & ~(place | (place - 1))) | place;
   }
@@ -119,7 +118,7 @@ class PartialKeyBuilder<Shape>::Subtree {
     const size_t base = nodes_.size();
     nodes_.resize(base + ranges.size());
     for (size_t i = 0; i < ranges.size(); ++i) {
-      // Made apart, since making nodes below moves the vector.
+      // Made separately, since making nodes below reallocates the vector.
       const Node node = Shape::Pack(BuildNode(ranges[i], level));
       nodes_[base + i] = node;
     }
@@ -138,7 +137,7 @@ class PartialKeyBuilder<Shape>::Subtree {
     return TiedLeaf(range, false);
   }
 
-  // A leaf that tells nothing apart, be it that all its keys have the same bits.
+  // A leaf that distinguishes no keys. `same`: all its keys have the same bits.
   static Planned TiedLeaf(const Range& range, bool same) {
     Planned node;
     if (!same) node.slots[1] |= kMixedTies;
@@ -188,7 +187,7 @@ class PartialKeyBuilder<Shape>::Subtree {
     TellApart({cut, range.last}, begin, bits, told_apart);
   }
 
-  // How many keys an inner child may have in a node of `size`.
+  // The largest number of keys of an inner child, in a node of `size` keys.
   static size_t ChildCapacity(size_t size) {
     size_t capacity = Shape::kLowestInner;
     while (capacity * Shape::kInnerFanOut < size) capacity *= Shape::kInnerFanOut;
@@ -230,7 +229,7 @@ class PartialKeyBuilder<Shape>::Subtree {
   std::vector<Node> nodes_;
 };
 
-// The pieces that the root table tells apart.
+// The pieces that the root table distinguishes.
 template <typename Shape>
 struct PartialKeyBuilder<Shape>::RootPieces {
   std::vector<uint32_t> sparse_keys;

@@ -31,7 +31,7 @@ class PartialKeyTrie {
 
     size_t size() const { return last - first; }
   };
-  // A range cut into pieces that partial keys of `bits` tell apart, and those joined to children.
+  // A range cut into pieces that partial keys of `bits` distinguish, and these joined to children.
   template <typename Bits>
   struct Division {
     Bits bits;
@@ -51,10 +51,10 @@ class PartialKeyTrie {
 
   // The first bit in which key i differs from key i - 1.
   uint32_t difference(size_t i) const { return differences_[i]; }
-  // The key before which the trie of a range of two or more branches first.
+  // The key before which the trie of a range of two or more keys branches first.
   size_t Cut(const Range& range) const { return minimum_.ArgMin(range.first + 1, range.last); }
-  // Adds all bits in which keys of the range differ first. False, and *bits with some of them,
-  // where it cannot.
+  // Adds all bits in which keys of the range differ first. If they do not fit, returns false with
+  // some of them in *bits.
   template <typename Bits>
   bool AddAll(const Range& range, Bits* bits) const {
     for (size_t i = range.first + 1; i < range.last; ++i) {
@@ -64,7 +64,7 @@ class PartialKeyTrie {
   }
   // Cuts the largest piece of a range, again and again, into at most `max_pieces` pieces, told
   // apart by bits added to `bits`, that pack well into children of `capacity` keys. Children of
-  // Shape::kSlots keys are leaves, which can tell apart their keys.
+  // Shape::kSlots keys are leaves, which can distinguish their keys.
   template <typename Shape>
   Division<typename Shape::Bits> Divide(const Range& range, size_t capacity, size_t max_pieces,
                                         typename Shape::Bits bits) const {

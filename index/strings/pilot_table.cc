@@ -14,16 +14,16 @@ namespace cairn {
 namespace {
 
 constexpr size_t kPilots = 256;
-constexpr size_t kHashesAPart = 10240;  // on average: 2.5 a bucket
+constexpr size_t kHashesAPart = 10240;  // on average: 2.5 per bucket
 // Random deviations from the average stay below this number of standard deviations.
 constexpr double kDeviations = 17;
-constexpr size_t kMaxInPart = 12000;  // as of parts of kHashesAPart on average
+constexpr size_t kMaxInPart = 12000;  // if parts have kHashesAPart on average
 // The used part of the slots: the larger, the more often buckets use slots of others.
 constexpr double kLoad = 0.87;
 constexpr double kMaxLoad = 0.95;  // of the fullest part
 // Larger buckets result from equal hashes, or from hashes that are far from random.
 constexpr size_t kMaxInBucket = 64;
-// Buckets that are placed, again and again, for each that there is, before it is given up.
+// The number of placements per bucket, including repeated ones, after which the build gives up.
 constexpr size_t kMaxPlaced = 100;
 
 constexpr uint32_t kNoBucket = UINT32_MAX;
@@ -39,7 +39,7 @@ struct Entry {
 
 }  // namespace
 
-// The hashes of one part, and where its buckets lie.
+// The hashes of one part, and the positions of its buckets.
 struct PilotTable::Part {
   // Orders entries by their bucket.
   Part(const PilotTable& table, absl::Span<Entry> entries) : begins(kBucketsAPart + 1) {
@@ -58,14 +58,14 @@ struct PilotTable::Part {
   }
   size_t size(uint32_t bucket) const { return begins[bucket + 1] - begins[bucket]; }
 
-  // Chooses pilots; false where they cannot be had.
+  // Chooses pilots. Returns false if there are none.
   bool Place(uint32_t slots, uint8_t* pilots);
-  // Gives `bucket` the pilot that costs others least, and says who has lost its slots.
+  // Gives `bucket` the pilot with the least cost for others, and collects buckets that lost slots.
   bool PlaceOne(uint32_t bucket, uint32_t slots, uint8_t* pilots);
 
   std::vector<uint32_t> begins;  // of each bucket's hashes, and the end
   std::vector<uint64_t> hashes;  // bucket after bucket
-  std::vector<uint32_t> owners;  // the bucket that has a slot
+  std::vector<uint32_t> owners;  // the bucket of each slot
   std::array<std::vector<uint32_t>, kMaxInBucket + 1> waiting;  // buckets, by their size
   std::minstd_rand random;
 };
@@ -75,7 +75,7 @@ bool PilotTable::Part::PlaceOne(uint32_t bucket, uint32_t slots, uint8_t* pilots
   uint32_t wanted[kMaxInBucket];
   int best = -1;
   size_t best_cost = SIZE_MAX;
-  const size_t first = random() % kPilots;  // else two buckets could take turns for ever
+  const size_t first = random() % kPilots;  // otherwise two buckets could alternate forever
   for (size_t i = 0; i < kPilots && best_cost > 0; ++i) {
     const auto pilot = static_cast<uint8_t>((first + i) % kPilots);
     size_t cost = 0;
@@ -115,7 +115,7 @@ bool PilotTable::Part::Place(uint32_t slots, uint8_t* pilots) {
     if (size(b) > 0) waiting[size(b)].push_back(b);
   }
   size_t placed = 0;
-  // The largest first, also of those that have lost their slots.
+  // The largest first, also among those that lost their slots.
   for (size_t most = kMaxInBucket; most > 0;) {
     if (waiting[most].empty()) {
       --most;

@@ -25,8 +25,8 @@ namespace cairn {
 // Immutable except for TakeSlots; its const methods are safe from any number of threads.
 class PilotTable {
  public:
-  // values[i] is the value of hashes[i]. Returns nullopt if two hashes are equal (with 10^9 hashes,
-  // in one table of forty), if hashes are distributed very unevenly, or by chance; retry with
+  // values[i] is the value of hashes[i]. Returns nullopt if two hashes are equal (in one of 40
+  // tables, with 10^9 hashes), if hashes are distributed very unevenly, or by chance; retry with
   // another seed. At most 2^32 - 1 hashes. Throws std::bad_alloc.
   static std::optional<PilotTable> Build(absl::Span<const uint64_t> hashes,
                                          absl::Span<const uint32_t> values, int threads);
@@ -50,8 +50,8 @@ class PilotTable {
   void PrefetchSlot(size_t slot) const { Prefetch(slots_.data() + slot); }
   uint32_t Value(size_t slot) const { return slots_[slot]; }
 
-  // Gives the values of all slots away, for those who put something else in their place: lookups
-  // end with Slot from here on, as PrefetchSlot and Value have nothing to read.
+  // Moves the values of all slots out, for callers that store something else in their place.
+  // Lookups end with Slot afterwards, since PrefetchSlot and Value have nothing to read.
   AlignedBuffer<uint32_t> TakeSlots() { return std::exchange(slots_, {}); }
 
   // For lookups on a device, which work like Bucket, Slot and Value.

@@ -9,12 +9,12 @@
 
 namespace cairn {
 
-// Where the least of any consecutive values stands: a tree of minima, each of kFanOut below it.
-// Immutable; thread-safe. Takes a fifteenth of the values' memory; a query reads at most
-// 2 kFanOut values a level.
+// Finds the position of the minimum of any consecutive values: a tree of minima, each of kFanOut
+// below it. Immutable; thread-safe. Uses a fifteenth of the values' memory; a query reads at most
+// 2 kFanOut values per level.
 class RangeMinimum {
  public:
-  // `values` must stay where they are. Throws std::bad_alloc.
+  // `values` must outlive this. Throws std::bad_alloc.
   explicit RangeMinimum(absl::Span<const uint32_t> values) {
     for (absl::Span<const uint32_t> below = values; below.size() > kFanOut;) {
       std::vector<uint32_t> minima;
@@ -42,7 +42,7 @@ class RangeMinimum {
       return static_cast<size_t>(std::min_element(values + from, values + to) - values);
     };
     if (last - first <= 2 * kFanOut) return min_of(first, last);
-    // Whole parts by their minima, between what is left on either side.
+    // Whole parts by their minima, between the rest on either side.
     const size_t part = (first + kFanOut - 1) / kFanOut, end_part = last / kFanOut;
     const size_t min_part = ArgMin(level + 1, part, end_part);
     const size_t candidates[] = {

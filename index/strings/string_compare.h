@@ -8,7 +8,7 @@
 
 namespace cairn {
 
-// Eight bytes at `p` as an integer that is ordered like them.
+// Eight bytes at `p` as an integer with the same order.
 inline uint64_t LoadBigEndian(const char* p) {
   uint64_t word;
   std::memcpy(&word, p, sizeof(word));
@@ -40,7 +40,7 @@ inline bool Equal(std::string_view a, std::string_view b) {
   return difference == 0;
 }
 
-// The length of the common prefix of two strings that share their first `known` bytes at least.
+// The length of the common prefix of two strings that share at least their first `known` bytes.
 inline size_t CommonPrefix(std::string_view a, std::string_view b, size_t known) {
   const size_t shorter = std::min(a.size(), b.size());
   size_t i = known;

@@ -210,7 +210,7 @@ BOOST_AUTO_TEST_CASE(queries_answer_right_or_not_at_all) {
             RequireOk(index->CatchUp(*db.Source()));
           }
           const auto source = db.Source();
-          // All keys and ranges that a batch asks for: every key there is.
+          // All keys and ranges of a batch: every key of the index.
           FindResult everything;
           QueryOptions with_keys;
           with_keys.with_keys = true;

@@ -1,4 +1,4 @@
-// Every allocation of what writes, reads and sums typed columns fails in turn.
+// Every allocation fails in turn while typed columns are written, read and summed.
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
 #include <memory>

@@ -15,7 +15,7 @@
 namespace cairn {
 namespace {
 
-// Where the code of a loaded file lies.
+// The addresses of a loaded file's code.
 struct Extent {
   uintptr_t begin = UINTPTR_MAX, end = 0;
 
@@ -130,7 +130,7 @@ void FailingNew::Arm(uint64_t spared, How how) {
   if (executable.end == 0) {
     FindExtents();
     void* frame;
-    backtrace(&frame, 1);  // what it loads, it loads now
+    backtrace(&frame, 1);  // loads its library now
   }
   spared_allocations = spared;
   onward = how == How::kOnward;

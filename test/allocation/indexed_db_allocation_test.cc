@@ -81,7 +81,7 @@ class Live {
     }
     return false;
   }
-  // That an index is there, or will be, and has what the database has.
+  // Checks that an index exists, at least after a wait, and agrees with the database.
   void Check(const std::string& name) {
     RequireOk(db->WaitUntilReady(name, kLongest));
     const auto pinned = db->Pin(name);

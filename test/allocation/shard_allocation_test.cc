@@ -1,4 +1,4 @@
-// Every allocation fails in turn while an index in shards is built, opened and asked.
+// Every allocation fails in turn while a sharded index is built, opened and queried.
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
 #include <functional>

@@ -22,8 +22,8 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
 
   enum class Fault {
     kWriteError,  // operations that change something: create, write, sync, rename, link, remove …
-    kNoSpace,     // what takes space fails: create, write, link, make a directory
-    kReadError,   // what looks at something fails: open, read, list, ask for sizes
+    kNoSpace,     // operations that need space: create, write, link, make a directory
+    kReadError,   // operations that read: open, read, list, get sizes
   };
   enum class Lasting { kOnce, kUntilRepaired };
 
@@ -123,7 +123,7 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
                    Debug* d) override {
       IOStatus s = files_->Change("write", path_, true);
       if (s.ok()) return FSRandomRWFileOwnerWrapper::Write(offset, bytes, options, d);
-      // Half of it is there.
+      // Half of it is written.
       const rocksdb::Slice half(bytes.data(), bytes.size() / 2);
       FSRandomRWFileOwnerWrapper::Write(offset, half, options, d).PermitUncheckedError();
       return s;

@@ -178,7 +178,7 @@ class LoggedDatabase {
     return {};
   }
 
-  // The error of reading everything between two sequence numbers; OK where there is none.
+  // The error of reading everything between two sequence numbers, or OK.
   absl::Status Error(SequenceNumber after, SequenceNumber until, LogPosition position = {}) {
     ASSIGN_OR_RETURN(auto log, UpdateLog::Open(db(), families_, after, until, position));
     std::vector<RowChanges> changes(families_.size());

@@ -51,7 +51,7 @@ void CheckRoundTrips(const KeyCodec& codec, const EncodedKeys& keys) {
   const auto text = codec.Format(keys, 0);
   Require(text.ok() && codec.Parse(*text, &again).ok());
   Require(Compare(keys, 0, again, 0) == 0 && Compare(keys, 0, again, 1) == 0);
-  // And lie in the range of its first part.
+  // The key must also be in the range of its first part.
   EncodedKeys lower(codec.kind());
   EncodedKeys upper(codec.kind());
   bool open = false;

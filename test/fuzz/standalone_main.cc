@@ -39,7 +39,7 @@ void KeepCrash(int signal) {
 
 void Run(std::string input) {
   current = &input;
-  // In memory of its own, exactly as long, so that a sanitizer sees what reads beyond it.
+  // In separate memory of exactly its size, so that a sanitizer detects reads past its end.
   const std::vector<uint8_t> bytes(input.begin(), input.end());
   LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
 }

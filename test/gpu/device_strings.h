@@ -35,7 +35,7 @@ class DeviceStrings {
   static std::vector<char> Heap(const std::vector<std::string_view>& keys) {
     std::vector<char> heap;
     for (const std::string_view key : keys) heap.insert(heap.end(), key.begin(), key.end());
-    heap.resize((heap.size() + 4) / 4 * 4, '\xEE');  // what follows is not the last key's
+    heap.resize((heap.size() + 4) / 4 * 4, '\xEE');  // the padding is not part of the last key
     return heap;
   }
 

@@ -78,7 +78,7 @@ void CheckSays(const std::string& text, const std::vector<std::string>& parts) {
   }
 }
 
-// That a run failed with one line that says all of `parts`.
+// Checks that a run failed with one line that contains all of `parts`.
 void CheckFails(const std::vector<std::string>& arguments, const std::vector<std::string>& parts) {
   const ToolResult result = RunTool(arguments);
   BOOST_TEST(result.exit_status == 1);
@@ -164,7 +164,7 @@ BOOST_AUTO_TEST_CASE(a_database_in_use_is_caught_up_with) {
 
 BOOST_AUTO_TEST_CASE(a_gap_in_the_log_is_an_error_that_says_to_rebuild) {
   const Indexed indexed(/*log_seconds=*/0);
-  // Opening flushes the log that is there, and removes it.
+  // Opening flushes the existing log and removes it.
   indexed.WriteMore();
   indexed.Write([](rocksdb::DB* db) { Indexed::Put(db, "row7", "7777"); });
   CheckFails({"catch-up", indexed.index, indexed.from}, {"log", "build the index anew"});

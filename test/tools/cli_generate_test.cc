@@ -46,7 +46,7 @@ bool Has(const char* program) {
   return std::system(("command -v " + std::string(program) + " >/dev/null").c_str()) == 0;
 }
 
-// Runs a command, which must succeed, and gives what it printed and complained about.
+// Runs a command, which must succeed, and returns its output and errors.
 std::string Shell(const std::string& command) {
   TemporaryDirectory directory;
   const int status = std::system((command + " >" + directory / "out" + " 2>&1").c_str());
@@ -170,7 +170,7 @@ BOOST_AUTO_TEST_CASE(zsh_and_fish_complete_every_command_and_option) {
     if (Has(shell.c_str())) BOOST_TEST(Shell(shell + " -n " + directory / shell) == "");
   }
   if (!Has("fish")) return;
-  // fish says what it would offer.
+  // fish prints its suggestions.
   const auto offers = [&](const std::string& line) {
     return Shell("HOME=" + directory / "home" + " fish -N -c 'source " + directory / "fish" +
                  "; complete -C\"" + line + "\"'");

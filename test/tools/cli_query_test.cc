@@ -178,7 +178,7 @@ BOOST_AUTO_TEST_CASE(long_results_are_paged_without_loss) {
       }
     }
   }
-  // A file of keys, more than are asked for at a time.
+  // A file with more keys than one batch.
   std::string keys;
   Entries expected;
   for (size_t i = 0; i < demo.phone.size(); i += 37) {
@@ -284,7 +284,7 @@ BOOST_AUTO_TEST_CASE(rows_that_changed_since_the_build_are_left_out_with_values)
   const ToolResult fresh = MustRun({"query", index, "--range=..", "--format=tsv", "--db=" + db});
   CheckEqual(fresh.out, expected);
   BOOST_TEST(fresh.err.find("2 entries left out") != std::string::npos, fresh.err);
-  // The limit counts what is printed.
+  // The limit counts printed entries.
   const ToolResult limited =
       MustRun({"query", index, "--range=1..2", "--format=tsv", "--db=" + db, "--limit=2"});
   BOOST_TEST(limited.out == "1\t100\t1\n1\t103\t1\n");

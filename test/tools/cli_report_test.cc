@@ -1,4 +1,4 @@
-// cairn report: the file that it writes, and what it refuses.
+// cairn report: the file that it writes, and rejected arguments.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -46,7 +46,7 @@ BOOST_AUTO_TEST_CASE(a_page_is_written_whole_or_not_at_all) {
   BOOST_TEST(XmlCheck(to_output.out).Fault() == "");
   BOOST_TEST(Holds(to_output.out, "<h1>Its name</h1>"));
 
-  // Whatever fails, what was there stays.
+  // After any failure, the earlier file is unchanged.
   const ToolResult failed = RunTool({"report", out / "no index", "--out=" + file});
   BOOST_TEST(failed.exit_status == 1);
   BOOST_TEST(failed.err.compare(0, 7, "cairn: ") == 0, failed.err);

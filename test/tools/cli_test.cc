@@ -1,4 +1,4 @@
-// The command line: builds, failures, and what is said about them.
+// The command line: builds, failures, and their messages.
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
@@ -18,7 +18,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(cli_test)
 namespace {
 
-// One line, from the tool, that says all of `parts`.
+// One line from the tool that contains all of `parts`.
 void CheckComplaint(const ToolResult& result, int exit_status,
                     const std::vector<std::string>& parts = {}) {
   BOOST_TEST(result.exit_status == exit_status);
@@ -164,7 +164,7 @@ BOOST_AUTO_TEST_CASE(a_failed_build_leaves_nothing_and_names_the_row) {
   BOOST_TEST(skipped.out.find("the-bad-row") != std::string::npos, skipped.out);
   BOOST_TEST(MustRun({"count", index, "--range=.."}).out == "2\n");
 
-  // The index that is there survives a build that fails.
+  // An existing index survives a failed build.
   CheckComplaint(last_line(build({spec, "--on-error=skip", "--unique"})), 1, {"good", "other"});
   BOOST_TEST(MustRun({"count", index, "--eq=12"}).out == "2\n");
   BOOST_TEST(build({spec + ",unique=false", "--on-error=skip", "--unique"}).exit_status == 0);
@@ -290,7 +290,7 @@ BOOST_AUTO_TEST_CASE(the_demo_follows_from_its_seed) {
     BOOST_CHECK(a != ReadRows(directory / "c", column_family));
     BOOST_TEST(ReadRows(directory / "none", column_family).empty());
   }
-  // A database that is there is not touched.
+  // An existing database is not changed.
   CheckComplaint(RunTool({"demo", directory / "a"}), 1, {directory / "a"});
   BOOST_TEST(ReadRows(directory / "a", "customer").size() == 2500u);
 }

@@ -103,14 +103,14 @@ BOOST_AUTO_TEST_CASE(formats_of_rows) {
     arguments.insert(arguments.begin(), {"query", people.age(), people.city()});
     return MustRun(arguments).out;
   };
-  // Without a predicate, all rows; several indexes are enough to say that.
+  // Without a predicate, several indexes return all rows.
   BOOST_TEST(
       run({"--select=half"}) ==
       "primary key  half\nana          30\nbo b         17\neva          41\nida          \\N\n");
   BOOST_TEST(run({"--format=json", "--limit=1", "--select=age,town"}) ==
              "{\"primary_key\":\"ana\",\"columns\":{\"age\":30,\"town\":\"Lisbon\"}}\n");
   BOOST_TEST(run({"--format=json", "--limit=1", "--reverse"}) == "{\"primary_key\":\"ida\"}\n");
-  // Floats are not taken for integers.
+  // Floats are not accepted as integers.
   BOOST_TEST(run({"--format=json", "--limit=1", "--select=half"}) ==
              "{\"primary_key\":\"ana\",\"columns\":{\"half\":30.0}}\n");
 }
@@ -125,7 +125,7 @@ BOOST_AUTO_TEST_CASE(groups_in_order_and_in_pages) {
              "town\tcount_distinct(age)\tmin(age)\tmax(half)\n"
              "Lisbon\t1\t30\t30\n\\N\t1\t19\t\\N\nOslo\t2\t17\t41\n");
   BOOST_TEST(people.Where("age > 90", {"--sum=age"}) == "sum(age)\n\\N\n");
-  // Groups alone are counted; --reverse turns their order round.
+  // Only groups are counted; --reverse reverses their order.
   BOOST_TEST(people.Where("age > 0", {"--group-by=town", "--reverse", "--limit=2"}) ==
              "town\tcount\nOslo\t2\nLisbon\t1\n");
   std::string found, cursor;

@@ -67,7 +67,7 @@ inline std::string Tsv(const Entries& entries, bool with_values) {
   return text;
 }
 
-// A demo database with three indexes over its customers, and what a scan says about them.
+// A demo database with three indexes over its customers, and the expected entries from a scan.
 struct Demo {
   explicit Demo(const std::string& rows) {
     MustRun({"demo", db(), "--rows=" + rows, "--seed=" + std::to_string(TestSeed() % 1000)});

@@ -1,4 +1,4 @@
-// Keys by rank, and what a sample says, against all keys of an index.
+// Compares keys by rank, and a sample's results, with all keys of an index.
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <chrono>

@@ -87,7 +87,7 @@ inline ToolResult MustRun(const std::vector<std::string>& arguments,
   return result;
 }
 
-// One column family's rows, read by RocksDB alone.
+// One column family's rows, read only by RocksDB.
 inline std::map<std::string, std::string> ReadRows(const std::string& directory,
                                                    const std::string& column_family) {
   std::vector<std::string> names;

@@ -32,7 +32,7 @@ const std::vector<Key>& UniformKeys(size_t n) {
     tbb::parallel_sort(keys.begin(), keys.end());
     keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
   }
-  // Drops what is too much evenly, so that the greatest keys are not the ones that lack.
+  // Drops surplus keys evenly, so that not only the greatest keys are missing.
   const size_t surplus = keys.size() - n;
   size_t to = 0;
   for (size_t from = 0, dropped = 0; from < keys.size(); ++from) {

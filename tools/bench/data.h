@@ -28,15 +28,15 @@ class Random {
   uint64_t state_;
 };
 
-// The seed of every data set, unless a benchmark says otherwise.
+// The seed of every data set, unless a benchmark has another one.
 inline constexpr uint64_t kSeed = 20261121;
 
-// `n` distinct uniform random keys, ascending. Requires n to be well below the number of keys there
-// are. The set that was made last is kept, since benchmarks of one size follow each other.
+// `n` distinct uniform random keys, ascending. n must be well below the number of possible
+// keys. Keeps the last set, since benchmarks of one size follow each other.
 template <typename Key>
 const std::vector<Key>& UniformKeys(size_t n);
 
-// The row id of entry i of `n`: distinct, and in no order.
+// The row id of entry i of `n`: distinct, and unordered.
 inline RowId ScatteredRow(size_t i, size_t n) {
   uint64_t mask = 1;
   while (mask < n) mask *= 2;
@@ -47,7 +47,8 @@ inline RowId ScatteredRow(size_t i, size_t n) {
 template <typename Key>
 SortedRun MakeRun(const std::vector<Key>& keys);
 
-// The counters ns_per_query and queries_per_s of a benchmark that answers `queries` an iteration.
+// The counters ns_per_query and queries_per_s of a benchmark that answers `queries` queries per
+// iteration.
 inline void SetQueryCounters(benchmark::State& state, size_t queries) {
   const auto q = static_cast<double>(queries);
   using benchmark::Counter;

@@ -54,7 +54,7 @@ std::map<uint64_t, std::unique_ptr<BenchDatabase>>& BenchDatabase::Databases() {
   return databases;
 }
 
-// A bijection of 64-bit numbers, so that values are distinct: splitmix64's finaliser.
+// A bijection of 64-bit numbers, so that values are distinct: splitmix64's finalizer.
 uint64_t BenchDatabase::Value(uint64_t i) {
   return Random(i * 0x9E3779B97F4A7C15ull)();
 }

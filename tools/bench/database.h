@@ -13,15 +13,15 @@ namespace cairn::bench {
 
 // A RocksDB of `rows` rows in a temporary directory, removed at the end: 16-byte primary keys (the
 // rank as 16 decimal digits), values of 100 bytes whose first 8 are a random big-endian u64, all
-// distinct. Two more column families hold what people make by hand today: `by_value` with keys
-// value||primary key and empty values, and `value_to_key` with the value as key and the primary key
-// as value; they are loaded when first asked for. All compacted and uncompressed, with a block
+// distinct. Two more column families are hand-made indexes: `by_value` with keys value||primary key
+// and empty values, and `value_to_key` with the value as key and the primary key as value. They are
+// loaded on first use. All compacted and uncompressed, with a block
 // cache of 8 GB. Not thread-safe.
 class BenchDatabase {
  public:
   // This process's database of `rows` rows, created by the first call.
   static BenchDatabase& Get(uint64_t rows);
-  // Closes and removes all of them. Called by main, as long as RocksDB's own globals live.
+  // Closes and removes all databases. main must call this while RocksDB's globals exist.
   static void RemoveAll();
   ~BenchDatabase();
   BenchDatabase(const BenchDatabase&) = delete;
@@ -45,7 +45,7 @@ class BenchDatabase {
   void LoadRows();
   void LoadIndexes();
   rocksdb::ColumnFamilyHandle* Index(size_t family);
-  // Leaves the machine to what is measured: no compaction, no writing back.
+  // Compacts everything, stops background work and syncs, so that measurements are undisturbed.
   void Settle();
 
   const uint64_t rows_;

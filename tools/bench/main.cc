@@ -1,4 +1,4 @@
-// cairn_bench: the measurements that Cairn's performance claims rest on. Google Benchmark's flags
+// cairn_bench: the measurements that support Cairn's performance claims. Google Benchmark's flags
 // apply:
 //   cairn_bench --benchmark_filter='^PointLookup/' --benchmark_format=json
 // Benchmarks are registered by each subject's file.

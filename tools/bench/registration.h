@@ -2,8 +2,8 @@
 
 namespace cairn::bench {
 
-// Benchmarks whose registration must wait for main, since it asks what the machine has: a file
-// defines one of these for its own, and main calls RunAll.
+// Benchmarks whose registration must wait for main, since it depends on the machine: a file defines
+// one of these for its own benchmarks, and main calls RunAll.
 class RegisterInMain {
  public:
   using Function = void (*)();

@@ -68,7 +68,7 @@ class KeyMaker {
     return std::to_string(10 + random_.Below(25)) + "-" + Number(&random_, 3) + "-" +
            Number(&random_, 3) + "-" + Number(&random_, 4);
   }
-  // The product of two uniform numbers favours the first hosts.
+  // The product of two uniform numbers favors the first hosts.
   const std::string& Host() { return hosts_[random_.Below(random_.Below(hosts_.size()) + 1)]; }
   const std::string& AnyWord() { return words_[random_.Below(words_.size())]; }
   std::string Email() {

@@ -17,7 +17,8 @@ struct Strings {
 //   dig16      sixteen random digits;
 //   phone      TPC-H's c_phone: 25-989-741-2988;
 //   email      name.name@host, some with a number, few hosts having many;
-//   url        https://host/word/word/number, a hundred pages per host on average, few having many;
+//   url        https://host/word/word/number, a hundred pages per host on average, few hosts
+//              having many;
 //   d64, d128  64 or 128 bytes of ten symbols;
 //   prefix100  a hundred bytes that all keys share, then twelve random letters;
 //   prefix1k   1,000 bytes that all keys share, then three random bytes;

@@ -8,7 +8,7 @@
 
 namespace cairn::bench {
 
-// A new directory in that for temporary files (TMPDIR), removed with all that is in it.
+// A new directory in the one for temporary files (TMPDIR), removed with its contents.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {

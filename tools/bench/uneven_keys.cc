@@ -53,7 +53,7 @@ std::vector<Key> UnevenKeys(UnevenSet set, size_t n) {
     }
     case UnevenSet::kOutliers:
       for (size_t i = 0; i < n; ++i) {
-        // Of 32-bit keys a 65,536th would hold 65,536.
+        // A 65,536th of the 32-bit keys would be only 65,536.
         const uint64_t width = std::max<uint64_t>(kGreatest >> 16, 4 * uint64_t{n});
         keys[i] = static_cast<Key>(i < 100 ? random() : kGreatest / 3 + random.Below(width));
       }

@@ -10,8 +10,8 @@
 //   outliers       uniform in a 65,536th of the key space, and a hundred keys anywhere;
 //   timestamps     bursts: a thousand short gaps, then a long one; one in ten gaps is zero;
 //   two_ends       half in the first, half in the last 1,024th of the key space;
-//   powers         the same number between 2^k and 2^(k + 1) for every k from half the key's bits
-//   on; near_unique    uniform, one in a thousand twice
+//   powers         the same number between 2^k and 2^(k + 1) for every k from half the bits on;
+//   near_unique    uniform, one in a thousand twice
 namespace cairn::bench {
 
 enum class UnevenSet : uint8_t {

@@ -13,7 +13,7 @@
 
 namespace cairn::bench {
 
-// Ranks 0 … n - 1 as a Zipf distribution draws them, the least the most often (Gray et al., Quickly
+// Ranks 0 … n - 1 from a Zipf distribution, the smallest most often (Gray et al., Quickly
 // generating billion-record synthetic databases, 1994).
 class Zipf {
  public:
@@ -26,7 +26,7 @@ class Zipf {
     eta_ = (1 - std::pow(2 / n_, 1 - kTheta)) / (1 - (1 + std::pow(0.5, kTheta)) / zeta_);
   }
 
-  // The rank that a uniform random number stands for.
+  // The rank for a uniform random number.
   CAIRN_BENCH_DEVICE size_t Rank(uint64_t random) const {
     const double u = static_cast<double>(random >> 11) * 0x1p-53, uz = u * zeta_;
     if (uz < 1) return 0;

@@ -50,7 +50,7 @@ std::vector<Way> EveryStrategy(PhysicalType kind) {
   return all;
 }
 
-// Entries of many kinds, few enough to be asked in every way; keys come of numbers.
+// Entries of many kinds, few enough to be queried in every way; keys are made from numbers.
 template <typename Key, typename MakeKey>
 std::vector<OracleData<Key>> DataOf(MakeKey make_key) {
   auto random = TestRandom();

@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(gives_stretches_of_uneven_separators_cells_of_thei
     for (const bool exact : {false, true}) {
       const auto directory = CellDirectory<Key>::Build(absl::MakeConstSpan(separators), exact, 2);
       BOOST_TEST_CONTEXT(name << (exact ? ", exact" : "")) {
-        // To tell all of scattered keys exactly takes too many steps.
+        // An exact directory of scattered keys needs too many steps.
         BOOST_REQUIRE(directory.has_value() || exact);
         if (!directory.has_value()) continue;
         BOOST_TEST((directory->exact() || !exact));

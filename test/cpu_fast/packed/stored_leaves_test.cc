@@ -17,7 +17,7 @@ namespace {
 
 using DataTypes = boost::mpl::list<uint32_t, uint64_t>;
 
-// Asks the leaves in a file what the oracle knows, as each SIMD level, and as a copy.
+// Compares the leaves in a file with the oracle, at each SIMD level, and as a copy.
 template <typename Key>
 void CheckOpened(const OpenLeafFile& opened, const OracleData<Key>& data,
                  const PackedIndexOptions& options) {

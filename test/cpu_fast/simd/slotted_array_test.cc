@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(sizes_and_limits) {
 BOOST_AUTO_TEST_CASE(numbers_that_share_a_slot) {
   for (const uint32_t at : {uint32_t{0}, uint32_t{77777}, kGreatest - 50}) {
     std::vector<uint32_t> elements(500, at);                       // all equal
-    for (uint32_t i = 0; i < 50; ++i) elements.push_back(at + i);  // and neighbours
+    for (uint32_t i = 0; i < 50; ++i) elements.push_back(at + i);  // and adjacent numbers
     std::sort(elements.begin(), elements.end());
     Check(elements, kGreatest, NumbersAround(elements, kGreatest));
   }

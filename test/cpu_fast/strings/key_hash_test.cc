@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(is_in_the_description_and_in_the_memory) {
   BOOST_TEST(with->memory_bytes() > without->memory_bytes() + 4 * distinct);
 }
 
-// Distinct keys in order: numbers, padded by zeros to the length that is said for each.
+// Distinct keys in order: numbers, each padded with zeros to the given length.
 template <typename LengthOf>
 SortedRun Numbers(size_t count, LengthOf length_of) {
   std::vector<std::string> keys(count);

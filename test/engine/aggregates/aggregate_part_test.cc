@@ -26,7 +26,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(aggregate_part_test)
 namespace {
 
-// An index in shards as programs of many processes ask it.
+// A sharded index, queried as by programs of many processes.
 class Apart {
  public:
   explicit Apart(const std::string& directory) : map_(RequireOk(ShardMap::Open(directory))) {

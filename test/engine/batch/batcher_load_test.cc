@@ -107,7 +107,7 @@ struct Ledger {
     }
   }
 
-  // Those that were accepted are the ones that `accepted` says.
+  // Checks that the accepted requests are those in `accepted`.
   void Check(const std::function<bool(size_t)>& accepted) const {
     BOOST_TEST(wrong == 0);
     for (size_t i = 0; i < requests.size(); ++i) {

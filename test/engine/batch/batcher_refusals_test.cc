@@ -103,7 +103,7 @@ BOOST_AUTO_TEST_CASE(where_there_is_no_room_a_request_is_rejected) {
 
 BOOST_AUTO_TEST_CASE(a_caller_that_finds_no_room_helps) {
   FakeIndex index = FakeIndex::OfNumbers();
-  const FakeClock clock;  // stands still: nothing falls due, however slow this thread is
+  const FakeClock clock;  // never advances, so nothing is due, however slow this thread is
   BatcherOptions options = Polled(&clock);
   options.callers = Callers::kHelp;
   options.max_waiting = 4;

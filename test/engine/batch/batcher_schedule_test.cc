@@ -51,7 +51,8 @@ BOOST_AUTO_TEST_CASE(a_batch_goes_when_its_earliest_deadline_allows_no_more) {
   const absl::Duration overhead = absl::FromChrono(batcher->Stats().dispatch_overhead);
   const BatcherTime due = earliest - absl::ToChronoNanoseconds(absl::Microseconds(13) + overhead);
 
-  // Poll tells when to come again, first in time for a whole batch to join, and then exactly.
+  // Poll returns the time of the next call: first early enough for a whole batch to join, then
+  // exact.
   BatcherTime next = batcher->Poll();
   BOOST_TEST((next < due && next > clock.Now()));
   for (int steps = 0; next < due && steps < 10; ++steps) {

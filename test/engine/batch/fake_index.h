@@ -22,7 +22,7 @@
 
 namespace cairn {
 
-// A clock that stands still until it is told to go on. Thread-safe.
+// A clock that advances only on request. Thread-safe.
 class FakeClock : public BatcherClock {
  public:
   BatcherTime Now() const override { return BatcherTime(std::chrono::nanoseconds(now_.load())); }

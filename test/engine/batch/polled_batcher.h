@@ -13,7 +13,7 @@ inline std::unique_ptr<Batcher> Make(const BatchIndex& index, const BatcherOptio
   return RequireOk(Batcher::Make(&index, options));
 }
 
-// Without threads, and callers only ask: batches run in Poll and Flush, and nowhere else.
+// Without threads, and callers only submit: batches run only in Poll and Flush.
 inline BatcherOptions Polled(const BatcherClock* clock = nullptr) {
   BatcherOptions options;
   options.threads = 0;

@@ -123,7 +123,7 @@ BOOST_AUTO_TEST_CASE(nulls_where_there_are_none) {
   const TestArrow keys("I", {uint64_t{5}, {}, uint64_t{3}}, 9);
   CheckError(FindFirst(numbers, &keys.schema, &keys.array), CAIRN_INVALID_ARGUMENT,
              {"key 1", "null"});
-  // A bitmap that says of nothing that it is null.
+  // A validity bitmap without nulls.
   TestArrow counted("I", kNumbers);
   const uint8_t all[] = {0xFF};
   counted.array.buffers[0] = all;

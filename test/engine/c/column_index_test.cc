@@ -29,7 +29,7 @@ constexpr DataType kTypes[] = {DataType::kU8,  DataType::kU16, DataType::kU32, D
                                DataType::kI8,  DataType::kI16, DataType::kI32, DataType::kI64,
                                DataType::kF32, DataType::kF64, DataType::kText};
 
-// Makes keys of `parts`, of few enough values that they repeat, with nulls where those are allowed.
+// Makes keys of `parts`, with few enough values that they repeat, and with nulls if allowed.
 class RandomKeys {
  public:
   RandomKeys(std::vector<DataType> parts, bool nulls, uint64_t salt)

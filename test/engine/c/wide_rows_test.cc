@@ -1,4 +1,4 @@
-// Indexes in shards by the C API: rows of 64 bits, against what the C++ API says of the same index.
+// Sharded indexes through the C API: compares rows of 64 bits with the C++ API on the same index.
 #include <boost/test/unit_test.hpp>
 #include <cstdint>
 #include <string>

@@ -1,6 +1,6 @@
 #pragma once
 
-// Random histories of rows, for what writes and reads a delta.
+// Random histories of rows, for tests that write and read deltas.
 
 #include <algorithm>
 #include <boost/test/unit_test.hpp>

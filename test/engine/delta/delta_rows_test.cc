@@ -47,7 +47,7 @@ BOOST_AUTO_TEST_CASE(rows_that_come_in_order_are_ordered_with_those_that_do_not)
   }
 }
 
-// Base rows have the primary keys "0010", "0020", …; later ones stand anywhere between.
+// Base rows have the primary keys "0010", "0020", …; later ones are anywhere between.
 BOOST_AUTO_TEST_CASE(rows_are_ordered_by_primary_key) {
   constexpr RowId kBaseRows = 50;
   const auto name = [](uint64_t number) {

@@ -96,7 +96,7 @@ BOOST_AUTO_TEST_CASE(a_row_that_comes_back_is_the_row_that_it_was) {
   BOOST_TEST(FirstRow(*version, 1) == kNoRow);
   BOOST_TEST(version->Stats().new_rows == 1u);
   BOOST_TEST(version->dead_rows.empty());
-  // The base's own entry is there again.
+  // The base's own entry is visible again.
   BOOST_TEST(version->removed.empty());
 }
 

@@ -110,7 +110,8 @@ BOOST_AUTO_TEST_CASE(the_same_again_changes_nothing) {
   const auto second = RequireOk(writer->Apply(updates));
   BOOST_TEST(second->end_tuple == first->end_tuple);
   BOOST_TEST(RequireOk(DeltaChanges::Since(*first, second)).rows().empty());
-  // Another tuple alone is a change, and so are other keys alone.
+  // A different tuple with the same keys is a change, and so are different keys with the same
+  // tuple.
   const auto third = RequireOk(writer->Apply(Updates({{Name(1), {{10, 20}, "two"}}})));
   BOOST_TEST(RequireOk(DeltaChanges::Since(*second, third)).rows().size() == 1u);
   const auto fourth = RequireOk(writer->Apply(Updates({{Name(1), {{20}, "two"}}})));

@@ -171,7 +171,7 @@ BOOST_AUTO_TEST_CASE(pages_of_versions_that_are_gone_are_used_again) {
   BOOST_TEST(set.memory_bytes() < 2 * kUniverse / 8);
 }
 
-// A reader, or what was stored last, may keep a version for as long as it likes.
+// A reader, or the last stored state, may keep a version for any time.
 BOOST_AUTO_TEST_CASE(a_version_that_is_kept_does_not_keep_the_pages_of_later_ones) {
   auto random = TestRandom();
   constexpr uint64_t kUniverse = 1000000;

@@ -46,7 +46,7 @@ struct Deltas {
     Publish(std::move(next));
     return bytes;
   }
-  // False where there is nothing to merge.
+  // Returns false if there is nothing to merge.
   bool Merge(uint64_t* bytes = nullptr) {
     const auto merged = RequireOk(MergeDeltas(manifest, PhysicalType::kU64, directory.get()));
     if (!merged.has_value()) return false;
@@ -74,7 +74,7 @@ struct Deltas {
       found[std::string(updates.primary_keys[i])] = updates.keys.u64(i);
     }
     BOOST_REQUIRE((found == rows));
-    // Nothing else lies about.
+    // No other files remain.
     size_t on_disk = 0;
     for (const auto& file : std::filesystem::directory_iterator(directory->path())) {
       on_disk += file.path().extension() == ".upd";

@@ -46,7 +46,7 @@ inline std::string Keys(std::string_view spec, std::string_view value) {
   return Keys(spec, Row(value));
 }
 
-// The row must be unreadable, and the error name the part and say `mention`.
+// The row must be unreadable; the error must name the part and contain `mention`.
 inline void Unreadable(std::string_view spec, std::string_view value, std::string_view mention) {
   const std::string found = Keys(spec, value);
   BOOST_CHECK_MESSAGE(found.rfind("! part ", 0) == 0, spec << ": " << found);

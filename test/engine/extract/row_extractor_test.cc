@@ -60,7 +60,7 @@ BOOST_AUTO_TEST_CASE(reads_numbers_of_every_type_and_byte_order_from_raw_bytes) 
     BOOST_TEST(Keys("value[0:4]:f32" + order, Bytes(-0.1f, big)) == "-0.1");
     BOOST_TEST(Keys("value[0:8]:f64" + order, Bytes(1e300, big)) == "1e+300");
     BOOST_TEST(Keys("value[0:8]:f64" + order, Bytes(-std::nan("5"), big)) == "nan");
-    // The same where nulls are kept, which takes another way through the extractor.
+    // The same with nulls kept, which uses another path of the extractor.
     BOOST_TEST(Keys("value[0:4]:i32" + order + ",nulls=last", Bytes(int32_t{-7}, big)) == "-7");
   }
   BOOST_TEST(Keys("value[1:1]:u8", "a\xff") == "255");
@@ -293,7 +293,7 @@ BOOST_AUTO_TEST_CASE(random_arrays_give_the_keys_that_a_set_of_tuples_holds) {
         numbers_json += number == 3 ? "null" : std::to_string(number);
         numbers.insert(number == 3 ? std::nullopt : std::optional(number));
       }
-      // The field stands within a string of the document.
+      // The field is inside a string of the document.
       const int field = static_cast<int>(random() % 100) - 50;
       const std::string json =
           absl::StrFormat(R"([[%s],[%s],";%d;"])", texts_json, numbers_json, field);

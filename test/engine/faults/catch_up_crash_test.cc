@@ -268,7 +268,7 @@ BOOST_AUTO_TEST_CASE(each_index_is_what_its_database_once_was_and_has_what_was_s
   BOOST_TEST_MESSAGE(kills << " kills, " << course.writes() << " writes");
   for (const auto& [what, count] : hits) BOOST_TEST_MESSAGE("  " << what << ": " << count);
   for (const char* phase : kPhaseNames) BOOST_TEST(hits[phase] >= kills / 50, phase);
-  // Fewer where the machine has much else to do.
+  // Fewer if the machine is busy.
   BOOST_TEST(hits["caught up"] >= kills / 10);
 }
 

@@ -41,7 +41,7 @@ inline std::string WhyStale(const absl::Status& status, bool of_recovered_log,
 // A database of TwoFamilies, "default" and "a", whose indexes are of kCrashIndexes.
 class CrashDatabase {
  public:
-  // The options of such databases, on the local file system where `env` is null.
+  // The options of these databases, on the local file system if `env` is null.
   static rocksdb::Options RocksDbOptions(rocksdb::Env* env) {
     rocksdb::Options options;
     options.create_if_missing = true;

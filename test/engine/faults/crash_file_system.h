@@ -75,7 +75,7 @@ class CrashFileSystem final : public rocksdb::FileSystem {
     disk_.SyncAll();
   }
 
-  // Each from here on is what rocksdb::FileSystem says.
+  // The rest overrides rocksdb::FileSystem.
   IOStatus NewSequentialFile(const std::string& path, const FileOptions&,
                              std::unique_ptr<rocksdb::FSSequentialFile>* file, Debug*) override {
     return OpenAs<SequentialFile>(path, file);

@@ -21,7 +21,7 @@ namespace cairn {
 struct IndexOfModel {
   const char* spec;
   size_t family;
-  // The key of a row, formatted; empty where it has none.
+  // The formatted key of a row; empty if it has none.
   std::string (*key)(const std::string& primary_key, const std::string& value);
 };
 

@@ -18,7 +18,7 @@
 
 namespace cairn {
 
-// Rows are "number,word", or the number alone. An operand is a number, and added to the row's.
+// Rows are "number,word", or only the number. An operand is a number, added to the row's.
 class AddOperator final : public rocksdb::AssociativeMergeOperator {
  public:
   static std::string Sum(const std::string& value, const std::string& operand) {

@@ -52,7 +52,7 @@ void FailAtEachStep(FaultyFileSystem* files, Failure failure, uint64_t stride,
   }
 }
 
-// That an operation in `directory` says what failed and where, in the code of the fault.
+// Checks that an error in `directory` has the fault's code and names the operation and the file.
 inline void CheckSaysWhy(const absl::Status& status, Failure failure,
                          const std::string& directory) {
   BOOST_TEST(absl::StrContains(status.message(), directory), status);

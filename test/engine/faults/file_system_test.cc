@@ -122,7 +122,7 @@ struct Fixture {
     RequireOk(index->Verify());
     return index;
   }
-  // That the directory holds what its manifest names, and no more, once the next writer has it.
+  // Checks that the directory has only the files of its manifest after the next writer opened it.
   void CheckNoLeftovers() {
     RequireOk(IndexDirectory::OpenForWrite(directory).status());
     std::set<std::string> expected = {"LOCK", "MANIFEST"};

@@ -114,7 +114,7 @@ void WriteUntilKilled(const std::string& path, uint64_t seed) {
 
 // This process's side.
 
-// A database, what it must hold, and what its processes were at when they were killed.
+// A database, its expected contents, and the operations that kills interrupted.
 class Course {
  public:
   explicit Course(std::mt19937_64* random) : random_(*random) {}
@@ -187,7 +187,7 @@ class Course {
     return directory_ / ("db.indexes/" + name);
   }
 
-  // Kills that left something half done, by what that is.
+  // The number of kills by interrupted operation.
   void CountInterrupted(std::map<std::string, int>* hits) const {
     std::set<std::string> kinds;
     const std::string indexes = directory_ / "db.indexes";
@@ -233,7 +233,7 @@ class Course {
     return last_has_empty_range || under_way.EmptyRanges() > 0;
   }
 
-  // Indexes that had not been built when the process was killed, as their marks say.
+  // Indexes that were not yet built when the process was killed, according to their marks.
   std::set<std::string> Unbuilt() const {
     std::set<std::string> names;
     const std::string indexes = directory_ / "db.indexes";

@@ -154,14 +154,14 @@ BOOST_AUTO_TEST_CASE(an_index_that_cannot_be_removed_is_dropped_again) {
       f.files->Repair();
       if (!status.ok()) {
         CheckSaysWhy(status, failure, f.db.path() + ".indexes");
-        // It is what it was, or on its way out.
+        // It is unchanged, or kFailed because it was partly removed.
         if (f.db.Info("by_number").state == IndexState::kReady) {
           CheckAgainstDatabase(f.db.get(), "by_number", nullptr);
         } else {
           BOOST_TEST((f.db.Info("by_number").state == IndexState::kFailed));
         }
         if (++attempts % 2 == 0) {
-          // Or is gone at the next open, unless nothing of it had gone yet.
+          // The next open completes the removal, unless nothing was removed yet.
           f.db.Reopen();
           if (!f.db->ListIndexes().empty()) {
             RequireOk(f.db->WaitUntilReady("by_number"));

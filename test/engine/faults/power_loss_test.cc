@@ -67,7 +67,7 @@ struct Life {
   bool under_way[kPhases] = {};
 };
 
-// A database, what it must hold, and what became of it.
+// A database, its expected contents, and the results of its stops.
 class Course {
  public:
   Course(std::mt19937_64* random, std::map<std::string, int>* hits)

@@ -63,7 +63,7 @@ class SimulatedDisk {
     return slash == 0 ? "/" : path.substr(0, slash);
   }
 
-  // Null where there is nothing.
+  // Null if there is nothing.
   NodePtr Find(const std::string& path) const {
     const auto found = names_.find(path);
     return found == names_.end() ? nullptr : found->second;
@@ -109,7 +109,7 @@ class SimulatedDisk {
     }
     unsynced_names_ = std::move(left);
   }
-  // As if it were synced, though nothing of it survives: what a sync that fails leaves.
+  // The effect of a failed sync: treated as synced, although nothing survives.
   static void Forget(Node* node) { node->unsynced.clear(); }
 
   void SyncAll() {

@@ -255,7 +255,7 @@ BOOST_AUTO_TEST_CASE(the_next_manifest_names_the_merged_base_and_the_deltas_sinc
   merged.run = {"base-000010.run", 3, 4};
   merged.row_table = {"rows-000011.tbl", 5, 6};
   merged.rows = 10, merged.entries = 20, merged.distinct_keys = 15;
-  // One of them has been made one file with later updates meanwhile, and is named no more.
+  // One of them was meanwhile merged with later updates, and is no longer listed.
   const std::vector<ManifestFile> merged_files = {
       current.files[2], {"delta-000001.upd", 1, 2}, current.files[3]};
   const Manifest next = AfterMerge(current, merged, merged_files);

@@ -186,7 +186,7 @@ BOOST_AUTO_TEST_CASE(what_was_stored_is_found_under_its_key_alone) {
   other = record.key;
   other.structure += " more";
   BOOST_TEST(absl::IsNotFound(LoadCalibration(directory.path(), other).status()));
-  // Nothing else is left there.
+  // No other files remain.
   const std::filesystem::directory_iterator entries(directory.path());
   BOOST_TEST(std::distance(begin(entries), end(entries)) == 1);
 }

@@ -40,7 +40,7 @@ SortedRun FakeRun(size_t entries, size_t duplicates = 1) {
   return *SortedRun::FromSorted(absl::MakeConstSpan(keys), rows);
 }
 
-// An index whose answers take what a function says, on a clock of the test's.
+// An index whose answers take the time that a function returns, on the test's clock.
 class FakeIndex final : public OrderedIndex {
  public:
   FakeIndex(SortedRun run, FakeClock* clock, Cost cost)

@@ -28,7 +28,7 @@ BatchShape Points(size_t queries) {
   return {Operation::kFindFirst, queries, 0, false};
 }
 
-// Tells the model, `times` times, that a batch took `factor` times what its trials say.
+// Reports to the model, `times` times, a batch that took `factor` times the predicted time.
 void ObserveOften(CostModel* model, size_t queries, double factor, int times) {
   for (int i = 0; i < times; ++i) {
     model->Observe(Points(queries), factor * model->curves().Time(Points(queries)));

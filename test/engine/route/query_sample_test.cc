@@ -128,7 +128,7 @@ BOOST_AUTO_TEST_CASE(long_keys_are_drawn_fewer_times) {
   BOOST_TEST(sample.Next(1000).size() == 1000);
 }
 
-// Bytes of memory that keys take, those that are there twice once.
+// Bytes of memory of the keys; duplicates count once.
 uint64_t MemoryOf(absl::Span<const std::string_view> keys) {
   std::set<const char*> seen;
   uint64_t bytes = 0;

@@ -39,7 +39,7 @@ BOOST_AUTO_TEST_CASE(an_index_is_served_by_the_cpu_where_a_gpu_cannot) {
       }
       BOOST_TEST(index->Verify().ok());
     }
-    // A name is looked at all the same, and a structure of the CPU stays what it is.
+    // Names are still checked, and a structure of the CPU is unchanged.
     options.ordered_indexes = {"gpu:nothing,"};
     BOOST_TEST(absl::IsInvalidArgument(SecondaryIndex::Open(db.Beside("index"), options).status()));
     options.ordered_indexes = {"cpu:sorted_array"};

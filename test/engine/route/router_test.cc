@@ -23,7 +23,7 @@ struct FakeClock {
   }
 };
 
-// An ordered index that takes known time, and fails when told to.
+// An ordered index with known times, which fails on request.
 class FakeIndex : public SortedArray {
  public:
   FakeIndex(SortedRun run, FakeClock* clock, double fixed, double per_query)
@@ -166,7 +166,7 @@ BOOST_AUTO_TEST_CASE(what_fails_on_the_gpu_is_answered_by_the_cpu_and_counted) {
   // Both tries count: 60.1 us on the GPU, 100.1 on the CPU.
   BOOST_TEST(absl::ToDoubleNanoseconds(explain.measured) == 60'100 + 100'100);
 
-  // A lost device is left alone for good, also by those who name it.
+  // A lost device is never used again, also if the query names it.
   const int calls = f.gpu.calls;
   f.gpu.failure = absl::OkStatus();
   f.clock.now += int64_t{1} << 60;
@@ -188,7 +188,7 @@ BOOST_AUTO_TEST_CASE(a_gpu_without_memory_is_tried_again_after_pauses_that_grow)
     const int calls = f.gpu.calls;
     BOOST_TEST(f.Ask(5000) == "cpu:fake");
     BOOST_TEST(f.gpu.calls == calls + 1);
-    // Left alone now; tried again after a while that is twice the last one.
+    // Not used now; tried again after twice the last interval.
     const int64_t failed = f.clock.now;
     while (f.gpu.calls == calls + 1) {
       f.clock.now += 10'000'000;

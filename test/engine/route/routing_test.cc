@@ -260,7 +260,7 @@ BOOST_AUTO_TEST_CASE(several_ordered_indexes_are_resident_and_budgets_leave_the_
   BOOST_TEST(RoutesOf(*middle)[0].route == "cpu:fast");
 }
 
-// Text has a hash table for whole keys, where it is said that there is memory for it.
+// Text has a hash table for whole keys if the options allow the memory.
 BOOST_AUTO_TEST_CASE(a_budget_decides_whether_text_is_hashed) {
   TestDatabase db;
   Fill(db);

@@ -1,6 +1,6 @@
 #pragma once
 
-// Rows of an index with all kinds of columns, and what checks its aggregates against an oracle.
+// Rows of an index with all kinds of columns, and checks of its aggregates against an oracle.
 
 #include <boost/test/unit_test.hpp>
 #include <random>
@@ -158,7 +158,7 @@ inline void CheckRanges(const SecondaryIndex& index, size_t count, std::mt19937_
   }
 }
 
-// Groups by the first `parts` parts, in pages where there is a limit.
+// Groups by the first `parts` parts, in pages if there is a limit.
 inline void CheckGroups(const SecondaryIndex& index, size_t parts, uint64_t limit, size_t count,
                         std::mt19937_64& random) {
   const AggregateOracle oracle(index, kColumns);
@@ -218,7 +218,7 @@ inline std::string Key(uint64_t i) {
   return absl::StrFormat("row%06d", i);
 }
 
-// Changes some rows: values alone, keys alone, both, gone, new.
+// Changes some rows: only values, only keys, both; deletes some and adds some.
 inline void Change(TestDatabase& db, Rows& rows, uint64_t universe, size_t changes) {
   // Sometimes with few keys, mostly absent from the base: a part of the delta has several entries
   // of a key, and the next parts remove some of them.

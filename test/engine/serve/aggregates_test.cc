@@ -1,4 +1,4 @@
-// Aggregates of ranges and groups: what they are, what cannot be asked, what they take.
+// Aggregates of ranges and groups: results, rejected queries, memory.
 #include <boost/test/unit_test.hpp>
 #include <memory>
 #include <string>

@@ -35,7 +35,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kCopies = 3;
 
-// RocksDB finds that files lack what only the log's lost end had, and opens it no more.
+// RocksDB detects that files lack data of the log's lost end, and no longer opens the database.
 struct DatabaseIsLost {};
 
 class World {
@@ -163,7 +163,7 @@ class World {
     const uint64_t size = fs::file_size(newest);
     fs::resize_file(newest, size - Below(std::min<uint64_t>(size, 2000) + 1));
   }
-  // Files may come and go meanwhile: until none did.
+  // Files may change during the copy: repeats until none did.
   void CopyFiles(const std::string& from, const std::string& to) {
     std::error_code changed;
     do {
@@ -309,7 +309,7 @@ class World {
     }
     if (caught_up.ok()) {
       ++followed_;
-      // Until then what was built may have nothing but table files to prove it.
+      // Until then only table files may prove the state of a build.
       if (options.durable) disturbed_ = false;
     } else {
       Tell(absl::StrCat("build (", caught_up.message(), ")"));

@@ -23,7 +23,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(included_columns_test)
 namespace {
 
-// Rows are "key|signed|float|text|tiny"; what is missing at the end is null.
+// Rows are "key|signed|float|text|tiny"; missing fields at the end are null.
 constexpr std::string_view kSpec =
     "by=value.field('|',0):u32,include(signed=value.field('|',1):i64,"
     "float=value.field('|',2):f64,text=value.field('|',3):text,tiny=value.field('|',4):u8)";
@@ -36,7 +36,7 @@ std::string Text(const std::vector<ColumnValues>& columns, size_t i) {
   return text;
 }
 
-// "key=primary key: values" of what a scan finds.
+// "key=primary key: values" of the rows of a scan.
 Strings Entries(const SecondaryIndex& index, const QueryOptions& options) {
   FindResult matches;
   RequireOk(index.Scan(RangeBatch::Everything(index.kind()), &matches, options));
@@ -64,7 +64,7 @@ Strings EntriesWithColumns(const SecondaryIndex& index) {
   return Entries(index, AllColumns());
 }
 
-// A row's value, with fields missing at random, and what Entries says of it.
+// A row's value, with fields missing at random, and its text in Entries.
 struct Row {
   std::string value;
   std::string key;
@@ -88,7 +88,7 @@ Row RandomRow(std::mt19937_64& random) {
   return row;
 }
 
-// The rows that a database has, and what an index of kSpec says of them.
+// The rows of a database, and the expected contents of an index with kSpec.
 struct Model {
   void Put(TestDatabase& db, const std::string& key, const Row& row) {
     db.Put(key, row.value);

@@ -143,7 +143,7 @@ BOOST_AUTO_TEST_CASE(shards_go_to_the_devices_in_turn_and_share_their_memory) {
     BOOST_TEST(of_one.host_memory_budget == 1001u);
     RequireOk(CheckDevices(of_one));
   }
-  // A single one is opened on the first, alone.
+  // A single one is opened on only the first device.
   BOOST_TEST(OptionsOfShard(options, 0, 1).devices == std::vector<int>{4},
              boost::test_tools::per_element());
   BOOST_TEST(OptionsOfShard(options, 0, 1).device_memory_budget == 1001u);

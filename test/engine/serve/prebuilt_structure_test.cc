@@ -199,7 +199,7 @@ bool Damage(const std::string& path, const FileFormat& format, RunSection id,
   return true;
 }
 
-// Asks everything that a query can ask; errors are DataLoss or of rows that there are not.
+// Runs every kind of query; errors must be DataLoss or name rows that do not exist.
 void AskAll(TestDatabase& db, const SecondaryIndex& index, std::mt19937_64& random) {
   const auto expect = [](const absl::Status& s) {
     BOOST_REQUIRE_MESSAGE(s.ok() || absl::IsDataLoss(s) || absl::IsOutOfRange(s), s);

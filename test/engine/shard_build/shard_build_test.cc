@@ -1,4 +1,4 @@
-// The steps of building an index in shards: each alone, together, and repeated.
+// The steps of building a sharded index: separate, together, and repeated.
 #include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
@@ -50,7 +50,7 @@ BOOST_AUTO_TEST_CASE(a_step_run_twice_gives_the_same_and_any_attempt_is_taken) {
   RequireOk(steps.Publish());
   BOOST_TEST(steps.Names().size() == 5u);
   BOOST_CHECK(Entries(*steps.Open()) == Entries(*Build(steps.db(), kShardSpec)));
-  // Once more: the shards are there.
+  // Again, with existing shards.
   RequireOk(steps.Publish());
   BOOST_TEST(RequireOk(steps.Open()->Stats()).version == 2u);
 }

@@ -38,7 +38,7 @@ class Machine {
     options.build.file_system = files_;
     return BuildSharded(*db_.Source(), Spec("value:text"), kIndex, options).status();
   }
-  // The number of shards of the generation that is there; 0 where there is none.
+  // The number of shards of the current generation; 0 if there is none.
   size_t Shards(const Strings& expected) {
     OpenOptions options = ForTests();
     options.threads = 1;
@@ -50,7 +50,7 @@ class Machine {
     BOOST_CHECK(Entries(**index) == expected);
     return RequireOk((*index)->Stats()).shards.size();
   }
-  // SHARDS, LOCK's file where there is one, and directories.
+  // SHARDS, the LOCK file if there is one, and directories.
   size_t Names() { return RequireOk(FileSystemOf(files_)->List(kIndex)).size(); }
 
  private:

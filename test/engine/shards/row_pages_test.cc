@@ -46,7 +46,7 @@ struct Arrays {
     }
   }
 
-  // The rows with a key in [lower, upper), each where it comes first.
+  // The rows with a key in [lower, upper), each at its first occurrence.
   Strings Expected(uint32_t lower, uint32_t upper, Order order) const {
     std::vector<std::pair<uint32_t, std::string>> first;
     for (const auto& [row, keys] : rows) {

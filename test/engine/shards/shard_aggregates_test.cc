@@ -192,7 +192,7 @@ BOOST_AUTO_TEST_CASE(a_key_counts_once_wherever_it_is) {
   const IndexStats stats = RequireOk(index->Stats());
   BOOST_REQUIRE(!stats.aggregates.empty());
   BOOST_TEST(stats.aggregates.back().bytes > 0u);
-  // A version that is pinned counts what it has, whatever its index has since.
+  // A pinned version counts its own entries, regardless of later changes.
   const auto pinned = RequireOk(index->Pin());
   sources[1].Put("other", "9");
   sources[2].Delete("other");

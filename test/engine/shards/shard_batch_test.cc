@@ -1,4 +1,4 @@
-// Which shards of a batch are asked, in which slices, and whose error comes back.
+// The shards that a batch queries, their slices, and the returned error.
 #include <algorithm>
 #include <atomic>
 #include <boost/test/unit_test.hpp>
@@ -18,7 +18,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(shard_batch_test)
 namespace {
 
-// Shard s is asked `queries[s]` queries.
+// Shard s gets `queries[s]` queries.
 ShardAssignment AssignmentOf(const std::vector<size_t>& queries) {
   ShardAssignment assignment;
   assignment.begin.push_back(0);

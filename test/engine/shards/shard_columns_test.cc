@@ -1,4 +1,4 @@
-// Columns included in an index in shards: what one that is not in shards returns.
+// Included columns of a sharded index: the same results as of an unsharded one.
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cmath>

@@ -1,4 +1,4 @@
-// Shards that are asked one by one, by a map of them, against the index that has all of them open.
+// Compares shards queried one by one through a ShardMap with the index that has all of them open.
 #include "cairn/sharding.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// All shards of a map, opened alone.
+// All shards of a map, opened separately.
 std::vector<std::unique_ptr<SecondaryIndex>> OpenAll(const ShardMap& map) {
   std::vector<std::unique_ptr<SecondaryIndex>> shards;
   for (uint32_t s = 0; s < map.shards().size(); ++s) {
@@ -27,7 +27,7 @@ std::vector<std::unique_ptr<SecondaryIndex>> OpenAll(const ShardMap& map) {
   return shards;
 }
 
-// The part of a batch that a shard is asked.
+// The part of a batch for one shard.
 std::vector<uint32_t> Part(const ShardQueries& queries, size_t shard) {
   const auto begin = queries.query_of.begin();
   return {begin + static_cast<ptrdiff_t>(queries.begin[shard]),

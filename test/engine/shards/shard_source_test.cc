@@ -159,7 +159,7 @@ BOOST_AUTO_TEST_CASE(a_shard_catches_up_with_its_own_database) {
     return FoundEntries(of, matches);
   };
   BOOST_CHECK(everything(*index) == sources.Sorted());
-  // And is opened as what it has become.
+  // Opening it again gives the same entries.
   BOOST_CHECK(everything(*RequireOk(SecondaryIndex::Open(sources.path(), ForTests()))) ==
               sources.Sorted());
   RequireOk(index->Compact());

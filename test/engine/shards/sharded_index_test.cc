@@ -56,7 +56,7 @@ void Fill(const Data& data, TestDatabase* db) {
   }
 }
 
-// Keys that are there, their neighbours, and some that are not.
+// Present keys, adjacent ones, and some absent keys.
 EncodedKeys SomeKeys(const SecondaryIndex& index, std::mt19937_64* random) {
   FindResult matches;
   QueryOptions options;

@@ -25,7 +25,7 @@ class ShardedSources {
   TestDatabase& operator[](size_t i) { return databases_[i]; }
   std::string Path(const std::string& name) const { return databases_[0].Beside(name); }
 
-  // Builds one of what the databases have now, and opens it.
+  // Builds an index of the databases' current rows, and opens it.
   std::unique_ptr<SecondaryIndex> Build(std::string_view spec,
                                         const std::string& name = "sources") {
     const std::string path = Path(name);

@@ -193,7 +193,7 @@ BOOST_AUTO_TEST_CASE(any_number_of_parts_partitions_the_rows) {
   options.compression = rocksdb::kNoCompression;
   const auto db = OpenDb(temp / "db", options);
   std::map<std::string, std::string> model;
-  // In memory alone, in memory and files, and in files, where the ranges must also be even.
+  // Only in memory, in memory and files, and only in files, where the ranges must also be even.
   for (const int writes : {5000, 40000, 10000}) {
     for (int i = 0; i < writes; ++i) {
       const std::string key = RandomKey(&random, 90000);

@@ -258,7 +258,7 @@ BOOST_AUTO_TEST_CASE(other_orders_are_refused_by_name) {
     const absl::Status given = SnapshotSource::FromDirectory(path, "default", &options).status();
     BOOST_TEST(absl::IsUnimplemented(given));
     CheckMessage(given, {comparator->Name()});
-    // Without stored options, the MANIFEST tells.
+    // Without stored options, the MANIFEST decides.
     for (const auto& entry : std::filesystem::directory_iterator(path)) {
       if (entry.path().filename().string().rfind("OPTIONS", 0) == 0) {
         std::filesystem::remove(entry.path());

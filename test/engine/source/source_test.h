@@ -58,7 +58,7 @@ inline Rows ToRows(const std::map<std::string, std::string>& model) {
   return rows;
 }
 
-// What RocksDB itself says that a column family holds: the oracle.
+// The contents of a column family according to RocksDB: the oracle.
 inline Rows DbRows(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family = nullptr) {
   if (column_family == nullptr) column_family = db->DefaultColumnFamily();
   rocksdb::ReadOptions options;
@@ -217,7 +217,7 @@ inline std::shared_ptr<rocksdb::MergeOperator> MakeOperator(const std::string& n
   return made;
 }
 
-// Every file below a directory, with its time and contents: equal where nothing was written.
+// Every file below a directory, with its time and contents: equal if nothing was written.
 inline std::map<std::string, std::string> DirectoryState(const std::string& directory) {
   std::map<std::string, std::string> state;
   namespace fs = std::filesystem;

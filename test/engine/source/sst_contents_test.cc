@@ -38,7 +38,7 @@ BOOST_AUTO_TEST_CASE(merge_operands_need_an_operator_that_is_known) {
   CheckFiles(temp.path(), {temp / "base.sst", temp / "unnamed.sst"},
              {{"a", number(17), {}}, {"b", number(2), {}}}, &random, &adding);
 
-  // With settings that only options tell.
+  // With settings that only the options contain.
   rocksdb::Options appending;
   appending.merge_operator = MakeOperator("{id=StringAppendOperator;delimiter=|}");
   WriteSst(temp / "append.sst", {{"a", {Entry::kMerge, "x"}}}, {}, appending);

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 using Files = std::vector<std::string>;
 
-// What SstFileWriter is told about one key.
+// The calls of SstFileWriter for one key.
 struct Entry {
   enum Kind { kPut, kDelete, kMerge } kind = kPut;
   std::string value;

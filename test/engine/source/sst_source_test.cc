@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(later_files_of_a_writer_win_with_tombstones_and_range_delet
         deleted.emplace_back(begin, end);
         model.erase(model.lower_bound(begin), model.lower_bound(end));
       }
-      // Some files lie apart from others, some are of tombstones only.
+      // Some files are disjoint from others, some contain only tombstones.
       const bool only_deletes = random() % 5 == 0;
       const std::string prefix = random() % 4 == 0 ? std::to_string(random() % 3) : "";
       for (size_t i = random() % 60 + (deleted.empty() ? 1 : 0); i > 0; --i) {

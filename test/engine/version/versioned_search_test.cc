@@ -50,7 +50,7 @@ class Workload {
     return rows;
   }
 
-  // Changes the model as much as the updates say.
+  // Applies the updates to the model.
   RowUpdates Updates(size_t count, ModelRows<Key>* rows) {
     RowUpdates updates(kKindOf<PhysicalOf<Key>>);
     while (random_() % 4 == 0) {

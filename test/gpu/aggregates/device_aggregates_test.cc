@@ -21,7 +21,7 @@ namespace cairn::gpu {
 BOOST_FIXTURE_TEST_SUITE(device_aggregates_test, NeedsDevice)
 namespace {
 
-// Aggregates over keys, in any order, and what they must say.
+// Aggregates over keys, in any order, and the expected values.
 template <typename Key>
 void CheckKeys(const std::vector<Key>& keys, size_t queries, bool with_rows) {
   auto random = TestRandom(keys.size());

@@ -25,7 +25,7 @@ constexpr RowId kUntouched = 0xABABABAB;
 constexpr Strategy kStrategies[] = {Strategy::kAuto, Strategy::kGather, Strategy::kBitmap,
                                     Strategy::kScan};
 
-// How a column's keys lie.
+// The distribution of a column's keys.
 enum class Keys : uint8_t { kDistinct, kFew, kEqual, kSkewed, kEnds };
 constexpr Keys kAllKeys[] = {Keys::kDistinct, Keys::kFew, Keys::kEqual, Keys::kSkewed, Keys::kEnds};
 

@@ -27,7 +27,7 @@ constexpr const char* kFactories[] = {"gpu:packed,directory=bitmap",
                                       "gpu:eytzinger",
                                       "gpu:sorted_array,aos"};
 
-// Entries, and where those of ranges are.
+// Entries, and the positions of ranges.
 template <typename Key>
 struct Entries {
   std::vector<Key> keys;

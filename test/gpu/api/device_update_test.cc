@@ -19,7 +19,7 @@
 #include "test/require_ok.h"
 #include "test/test_random.h"
 
-// Insertions by the public API; what they do to pages is tested in b_plus_tree_update_test.
+// Insertions by the public API; b_plus_tree_update_test tests their effect on pages.
 namespace cairn::gpu {
 BOOST_FIXTURE_TEST_SUITE(device_update_test, NeedsDevice)
 namespace {

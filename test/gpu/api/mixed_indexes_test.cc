@@ -37,7 +37,7 @@ constexpr const char* kFactories[] = {"gpu:packed",
                                       "gpu:eytzinger,k=9",
                                       "gpu:sorted_array",
                                       "gpu:sorted_array,aos"};
-// Tops of directories differ with these, and so does what is kept in shared memory.
+// These determine the tops of directories, and the contents of shared memory.
 constexpr size_t kSizes[] = {700, 40000, 300000};
 // Small ones, and one for which blocks stay (packed_search.cuh).
 constexpr size_t kBatches[] = {1, 300, 5000, (size_t{1} << 17) + 77};
@@ -45,7 +45,7 @@ constexpr size_t kMaxQueries = kBatches[3];
 constexpr size_t kThreads = 8;
 constexpr int kRounds = 30;
 
-// An index in device memory and one that takes batches of the host, with what they should answer.
+// An index in device memory and one for batches of the host, with the expected answers.
 template <typename Key>
 struct Subject {
   std::string name;
@@ -66,7 +66,7 @@ struct Subject {
   }
 };
 
-// A third of the keys are there twice or more; there are dense ones and sparse ones.
+// A third of the keys occur twice or more; some keys are dense, some sparse.
 template <typename Key>
 Subject<Key> MakeSubject(const char* factory, size_t size) {
   auto random = TestRandom(size);
@@ -153,7 +153,7 @@ class Questions {
     return absl::OkStatus();
   }
 
-  // Ranges between neighbours of the batch, up to a few entries of each.
+  // Ranges between adjacent keys of the batch, with up to a few entries each.
   absl::Status Scan() const {
     constexpr uint64_t kLimit = 40;
     const size_t size = std::min<size_t>(keys_.size(), 5000);

@@ -42,7 +42,7 @@ std::unique_ptr<SecondaryIndex> OpenOn(const std::string& path, std::vector<int>
   return RequireOk(SecondaryIndex::Open(path, On(std::move(devices))));
 }
 
-// Keys of the index, their neighbours and both ends, `size` of them, in no order.
+// `size` keys: keys of the index, adjacent ones and both ends, unordered.
 EncodedKeys KeysOf(const SecondaryIndex& index, size_t size, std::mt19937_64* random) {
   FindResult matches;
   QueryOptions options;
@@ -213,7 +213,7 @@ BOOST_AUTO_TEST_CASE(shards_by_key_range_are_on_the_devices_in_turn) {
                    index.description);
       }
       RequireOk(on_gpu->Verify());
-      // A shard alone is a plain index, which has replicas.
+      // A single shard is a plain index, which has replicas.
       const auto map = RequireOk(ShardMap::Open(db.Beside("sharded")));
       const auto shard = RequireOk(map->OpenShard(1, On(GroupDevices(2))));
       CheckSameAnswers(*shard, *RequireOk(map->OpenShard(1, ForTests())), "gpu:", OnDevices(2));

@@ -34,7 +34,7 @@ std::unique_ptr<BPlusTree<Key>> BuildTree(const Entries<Key>& entries, BPlusTree
   return RequireOk(BuildBPlusTree(std::move(run), options, nullptr));
 }
 
-// Asks a tree for keys that it has and for their neighbours, and compares with its entries.
+// Queries a tree for its keys and adjacent ones, and compares with its entries.
 template <typename Key>
 void CheckAnswers(const BPlusTree<Key>& tree, const Entries<Key>& entries, uint64_t salt,
                   int keys_asked_for = 700) {

@@ -15,7 +15,7 @@ namespace cairn::gpu {
 BOOST_FIXTURE_TEST_SUITE(b_plus_tree_update_test, NeedsDevice)
 namespace {
 
-// Orders of inserts that trees have trouble with; `step` tells batches apart.
+// Orders of inserts that are hard for trees; `step` distinguishes batches.
 template <typename Key>
 Entries<Key> Adversarial(const std::string& kind, size_t count, size_t step, uint64_t salt) {
   if (kind == "random") return RandomEntries<Key>(count, 0, salt);

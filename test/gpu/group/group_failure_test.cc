@@ -15,7 +15,7 @@
 #include "test/require_ok.h"
 #include "test/test_random.h"
 
-// Members of a group are lost, as tests ask for it, before and in the middle of batches.
+// Simulated losses of a group's members, before and during batches.
 namespace cairn::gpu {
 BOOST_FIXTURE_TEST_SUITE(group_failure_test, NeedsDevice)
 namespace {
@@ -56,7 +56,7 @@ struct FailsNoMore {
   ~FailsNoMore() { FailGroupMemberAfter(-1, -1); }
 };
 
-// Whether the group counts right for a batch in device memory; its status where it does not answer.
+// Whether the group counts correctly for a batch in device memory, or its error.
 absl::Status AskOnDevice(const DeviceGroup& group, const GroupOracle<uint32_t>& entries,
                          const std::vector<uint32_t>& queries) {
   const size_t size = queries.size();
@@ -136,7 +136,7 @@ BOOST_AUTO_TEST_CASE(the_cpu_answers_where_no_device_is_left) {
     BOOST_TEST(absl::IsUnavailable(lost), lost);
     BOOST_TEST(lost.ToString().find("no fallback") != std::string::npos, lost);
     FailGroupMemberAfter(-1, -1);
-    // The batch's own device works, for all that the test says.
+    // The batch's own device has no simulated failure.
     const absl::Status on_device = AskOnDevice(*with, entries, queries);
     if (sharded) {
       RequireOk(on_device);

@@ -19,7 +19,7 @@ static_assert(AggregateLeafEntries(AggregateKind::kSums64, 8) == 2);
 static_assert(AggregateLeafEntries(AggregateKind::kFloatSums, 8) == 2);
 static_assert(sizeof(AggregateLeaf<AggregateKind::kExtremes64, 2>) == 64);
 
-// Fills a leaf with `entries` random entries, and asks it for all that it knows.
+// Fills a leaf with `entries` random entries, and checks all its answers.
 template <AggregateKind kKind, int kKeyBytes>
 void CheckLeaf(int entries, uint64_t seed) {
   using Leaf = AggregateLeaf<kKind, kKeyBytes>;

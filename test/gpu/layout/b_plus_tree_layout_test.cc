@@ -30,7 +30,7 @@ std::vector<int> Fills(int order) {
   return {order / 2, order / 2 + 1, order * 3 / 4, order};
 }
 
-// All sizes up to several levels' worth, and some around what fills whole trees.
+// All sizes up to several levels, and some around the sizes of full trees.
 std::vector<uint64_t> Sizes(int order, int fill) {
   std::vector<uint64_t> sizes;
   for (uint64_t size = 0; size < 3000; ++size) sizes.push_back(size);
@@ -158,7 +158,7 @@ BOOST_AUTO_TEST_CASE(pages_above_leaves_are_those_of_a_tree_with_as_many) {
   }
 }
 
-// A search by entry number: what LowerBound does with keys 0, 1, 2…
+// A search by entry number, like LowerBound with keys 0, 1, 2…
 BOOST_AUTO_TEST_CASE(descent_by_separators_ends_in_the_leaf_of_the_entry) {
   for (int order : kOrders) {
     for (int fill : Fills(order)) {

@@ -23,7 +23,7 @@ Key Draw(Random& random) {
   return static_cast<Key>(random());
 }
 
-// `shared` is what a block may take of shared memory, 0 for what the device gives.
+// `shared` is the shared memory of a block, 0 for the device's limit.
 template <typename Key>
 KaryDirectory<Key> Build(const std::vector<Key>& separators, size_t shared) {
   auto buffer = RequireOk(DeviceBuffer<Key>::Allocate(separators.size(), nullptr));
@@ -147,7 +147,7 @@ BOOST_AUTO_TEST_CASE(finds_leaves_around_full_levels) {
   FindsLeavesAroundFullLevels<WideKey>();
 }
 
-// The top is half of what would fit elsewhere, and less.
+// The top is at most half of the size that would fit otherwise.
 BOOST_AUTO_TEST_CASE(has_a_top_that_fits_what_a_block_may_take) {
   auto random = TestRandom(35);
   for (size_t shared : {size_t{99} << 10, size_t{64} << 10, size_t{48} << 10, size_t{5000}}) {

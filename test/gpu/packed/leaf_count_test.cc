@@ -52,7 +52,7 @@ BOOST_AUTO_TEST_CASE(leaves_of_whole_keys_are_always_few_enough) {
   BOOST_TEST(CheckLeafCount(wide.min_leaves, 64).ok());
   const auto narrow = BoundPackedBytes(kMaxEntries, Scattered<uint32_t>(kMaxEntries), OfBits(32));
   BOOST_TEST(CheckLeafCount(narrow.min_leaves, 32).ok());
-  // And what takes least memory is never more.
+  // The choice with the least memory is never larger.
   for (uint64_t keys : {uint64_t{1} << 30, uint64_t{1} << 31, kMaxEntries}) {
     const auto best = BoundPackedBytes(keys, Scattered<uint64_t>(keys), OfBits(0));
     BOOST_TEST(CheckLeafCount(best.min_leaves, 64).ok());

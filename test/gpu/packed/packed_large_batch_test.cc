@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kQueries = (size_t{1} << 22) + 33;
 
-// Keys that are there, and the two numbers above each.
+// Present keys, and the two numbers above each.
 template <typename Key>
 std::vector<Key> Queries(const std::vector<Key>& keys) {
   auto random = TestRandom(14);

@@ -22,7 +22,7 @@ OracleData<Key> Distinct(const std::string& name, size_t size, Draw draw) {
   return oracle::FinishIntegers(name, std::vector<Key>(keys.begin(), keys.end()));
 }
 
-// Sets that a bitmap of cells finds hard: what a region holds is uneven in one way or another.
+// Sets that are hard for a bitmap of cells: the contents of regions are uneven in different ways.
 template <typename Key>
 std::vector<OracleData<Key>> UnevenSets(size_t size) {
   auto random = TestRandom(11);

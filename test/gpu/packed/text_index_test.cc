@@ -134,7 +134,7 @@ BOOST_AUTO_TEST_CASE(answers_like_the_oracle) {
   });
 }
 
-// Under a bitmap too, wherever keys suit one; and where many share a cell.
+// Also with a bitmap, if keys suit one, and with many keys per cell.
 BOOST_AUTO_TEST_CASE(answers_like_the_oracle_under_a_bitmap) {
   size_t built = 0;
   ForEachSet(20000, [&](const auto& data, const SortedRun& run, const TextCode& code) {

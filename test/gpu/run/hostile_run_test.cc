@@ -18,7 +18,7 @@
 #include "test/temporary_directory.h"
 #include "test/test_random.h"
 
-// Runs that are not what they promise, on their way to a GPU: refused, or answered rightly.
+// Invalid runs on a GPU are rejected, or answer correctly.
 namespace cairn::gpu {
 BOOST_FIXTURE_TEST_SUITE(hostile_run_test, NeedsDevice)
 namespace {
@@ -80,7 +80,7 @@ OracleData<Key> Held(const SortedRun& run, const OracleData<Key>& original) {
   return data;
 }
 
-// Opens a file whose checksums are made right, at every level, and asks what could be opened.
+// Opens a file with repaired checksums, at every level, and queries it if it opens.
 template <typename Key>
 void RefuseOrAnswer(std::string bytes, const OracleData<Key>& original, size_t* answered) {
   RepairChecksums(&bytes);
@@ -107,7 +107,7 @@ void ForgeFiles() {
   size_t answered = 0;
   RefuseOrAnswer(good, data, &answered);
   BOOST_TEST(answered == 2u);
-  // Properties that lie.
+  // Wrong properties.
   const std::vector<std::function<void(RunProperties*)>> lies = {
       [](RunProperties* p) { p->key_kind = 3 - p->key_kind; },
       [](RunProperties* p) { p->entries -= 1; },

@@ -12,7 +12,7 @@
 
 namespace cairn::gpu {
 
-// Ranges of positions with what they give.
+// Ranges of positions with the expected results.
 struct PositionRanges {
   std::vector<Position> begin;
   std::vector<uint64_t> offsets = {0};

@@ -30,7 +30,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using std::chrono::steady_clock;
 
-// Runs a case of the suite device_lost_child, and ends it where it hangs.
+// Runs a case of the suite device_lost_child, and kills it if it hangs.
 void RunInChild(const std::string& name) {
   constexpr auto kPatience = seconds(120);
   std::string test = "--run_test=device_lost_child/" + name;
@@ -172,7 +172,7 @@ BOOST_FIXTURE_TEST_CASE(by_a_wild_write_while_threads_query, NeedsDevice) {
   CheckThatAllIsLost(std::move(index));
 }
 
-// A group has the CPU to go on with, where its only device is lost.
+// A group continues on the CPU if its only device is lost.
 BOOST_FIXTURE_TEST_CASE(by_a_trap_with_a_group, NeedsDevice) {
   const auto options = WithFallback(SmallChunks());
   std::vector<std::unique_ptr<OrderedIndex>> groups;

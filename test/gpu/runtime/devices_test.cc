@@ -51,7 +51,7 @@ BOOST_FIXTURE_TEST_CASE(a_stream_is_of_the_device_that_it_was_made_on, NeedsDevi
   }
 }
 
-// With one device this says little: the current one is always the stream's.
+// With one device this tests little, since the current one is always the stream's.
 BOOST_FIXTURE_TEST_CASE(an_index_is_built_on_its_streams_device_whichever_is_current, NeedsDevice) {
   const auto devices = RequireOk(ListDevices());
   const Device& last = devices.back();

@@ -75,7 +75,7 @@ struct Expected {
   }
 };
 
-// Asks it all that is asked about single keys.
+// Runs all operations on single keys.
 template <typename Key>
 void CheckPolicy(const PolicySearch<Key>& search, const DeviceRun<Key>& run,
                  const OracleData<Key>& data) {

@@ -16,7 +16,7 @@ namespace cairn::gpu {
 template <typename Key>
 struct PolicySearch {
   std::string name;
-  // Builds the structure over a run and asks it. Enqueues on the stream.
+  // Builds the structure over a run and queries it. Enqueues on the stream.
   std::function<absl::Status(const DeviceRun<Key>& run, Operation query, DeviceKeys keys,
                              void* results, cudaStream_t stream)>
       search;

@@ -49,7 +49,7 @@ struct Data {
   }
 };
 
-// Every second one is there.
+// Every second key is present.
 std::vector<std::string> SomeQueries(size_t size) {
   std::vector<std::string> queries;
   for (size_t i = 0; i < size; ++i) {

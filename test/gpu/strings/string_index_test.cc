@@ -106,7 +106,7 @@ BOOST_AUTO_TEST_CASE(chunks_end_where_strings_are_long) {
   const std::vector<RowId> row_ids = {1, 2, 3, 4};
   const SortedRun run = RequireOk(SortedRun::FromSorted(absl::MakeConstSpan(keys), row_ids));
   const auto index = RequireOk(MakeOrderedIndex("gpu:partial_key", run));
-  // 100 MB where every tenth is long, and a stretch of nothing else.
+  // 100 MB: every tenth query is long, and all queries of one stretch are.
   std::vector<std::string_view> queries(1000);
   std::vector<RowId> expected(queries.size());
   for (size_t i = 0; i < queries.size(); ++i) {

@@ -42,7 +42,7 @@ uint32_t SlotOf(const StringNode& node, std::string_view key) {
 }
 
 struct Led {
-  uint32_t first, last;  // to these keys, which the leaf does not tell apart
+  uint32_t first, last;  // to these keys, which the leaf does not distinguish
   int levels;
 };
 

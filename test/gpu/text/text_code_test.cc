@@ -171,7 +171,7 @@ BOOST_AUTO_TEST_CASE(lengths_are_told_apart) {
   auto data = FinishStrings("a and zeros", {"a", std::string("a\0", 2), std::string("a\0\0", 3)});
   data.queries.emplace_back("a\0\0\0", 4);
   BOOST_TEST(Check(data));
-  // Here no key ends with a zero, and none that is asked for may pass for a shorter one.
+  // Here no key ends with a zero, and no query may be mistaken for a shorter key.
   data = FinishStrings("no zeros", {"a", "ab", "b"});
   data.queries.emplace_back("a\0", 2);
   data.queries.emplace_back("ab\0\0", 4);

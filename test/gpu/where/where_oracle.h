@@ -37,7 +37,7 @@ inline std::optional<bool> Evaluate(const DevicePredicate& where,
     case Kind::kOr:
       break;
   }
-  // One child that says so decides.
+  // One child with this value decides.
   const bool decides = where.kind() == Kind::kOr;
   bool unknown = false;
   for (const DevicePredicate& child : where.children()) {

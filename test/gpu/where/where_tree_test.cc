@@ -1,4 +1,4 @@
-// Predicates without negations, and the programs made of them: on the host alone.
+// Predicates without negations, and their programs, on the host only.
 #include "gpu/where/where_tree.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ bool IsIn(const WhereSet& set, const std::vector<KeysOfRows>& columns, size_t ro
   });
 }
 
-// Runs a program for one row; says how large the stack became.
+// Runs a program for one row; returns the largest size of the stack.
 bool Run(const WhereProgram& program, const std::vector<const WhereSet*>& sets,
          const std::vector<KeysOfRows>& columns, size_t row, size_t* deepest) {
   std::vector<bool> stack;

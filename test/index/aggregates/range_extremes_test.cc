@@ -106,7 +106,7 @@ BOOST_AUTO_TEST_CASE(finds_extremes_of_values_of_every_width) {
   }
 }
 
-// Extremes that stand alone in each place of the structure: of few values most are ties.
+// With few distinct values, most extremes are ties, at each place of the structure.
 BOOST_AUTO_TEST_CASE(of_equal_values_it_is_the_first) {
   auto random = TestRandom();
   for (const int distinct : {1, 2, 3}) {

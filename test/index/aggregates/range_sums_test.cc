@@ -47,7 +47,7 @@ void CheckSums(const Entries& entries, std::mt19937_64& random) {
     BOOST_REQUIRE((found[i] == sums->Sum(ranges.begin[i], ranges.end[i])));
   }
 
-  // The same of values that are in order already, and of counts alone.
+  // The same for values that are already in order, and for counts only.
   const ColumnValues values = ValuesOf(entries);
   const auto of_values = RequireOk(RangeSums::Build(values, 2));
   const auto counts = RequireOk(RangeSums::BuildCounts(entries.table, 0, entries.row_ids, 2));

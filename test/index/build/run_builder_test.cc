@@ -22,7 +22,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(run_builder_test)
 namespace {
 
-// Rows of one kind of keys, in parts, and what a builder must make of them.
+// Rows of one kind of keys, in parts, and the expected run.
 struct Rows {
   PhysicalType kind;
   std::vector<std::vector<EncodedKeys>> parts;

@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(keys_of_bytes_in_order_whatever_they_are) {
       [&](size_t) { return Digits(random()); },
       [&](size_t) { return std::string(random() % 3, '\0'); },
       [&](size_t) { return prefix + Digits(random() % 1000); },
-      // Some are longer than what is kept of them.
+      // Some keys are longer than their stored part.
       [&](size_t i) { return Digits(random()) + std::string(i % 100 == 0 ? 3000 : 0, 'x'); },
   };
   for (const auto& set : sets) {

@@ -70,7 +70,7 @@ BOOST_AUTO_TEST_CASE(gives_back_pieces_of_any_size) {
   }
 }
 
-// Numbers at both ends of their types, with every width of what is between them.
+// Numbers at both ends of their types, with every width of the range between them.
 BOOST_AUTO_TEST_CASE(gives_back_numbers_of_every_width) {
   auto random = TestRandom();
   Columns columns;

@@ -13,7 +13,7 @@
 
 namespace cairn {
 
-// Columns of some rows, and what an oracle knows of them.
+// Columns of some rows, and the expected values.
 struct Columns {
   std::vector<ColumnSchema> schemas;
   std::vector<std::vector<OwnedValue>> values;  // by column

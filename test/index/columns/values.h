@@ -31,7 +31,7 @@ inline bool Mentions(const absl::Status& status, std::string_view what) {
 
 // A value that owns its text, as an oracle keeps it.
 struct OwnedValue {
-  DataValue number;  // or null, where there is no text
+  DataValue number;  // or null, if there is no text
   bool is_text = false;
   std::string text;
 

@@ -300,7 +300,7 @@ BOOST_AUTO_TEST_CASE(one_writer_at_a_time_across_processes_until_it_dies) {
   close(ready[1]);
 }
 
-// Publishes for ever, and tells `acknowledge` of each version that was.
+// Publishes forever, and calls `acknowledge` for each published version.
 [[noreturn]] void PublishUntilKilled(const std::string& path, int acknowledge) {
   auto directory = IndexDirectory::OpenForWrite(path);
   if (!directory.ok()) _exit(1);
@@ -378,7 +378,7 @@ BOOST_AUTO_TEST_CASE(a_kill_during_the_first_build_leaves_no_index_or_all_of_it)
     const uint64_t acknowledged = RunAndKillWriter(path, RandomLife(random, longest));
     const auto held = ReadVersion(path);
     if (acknowledged == 0 && absl::IsNotFound(held.status())) {
-      // Nothing there, or what the next build starts from.
+      // Empty, or a valid start for the next build.
       RequireOk(PublishVersion(IndexDirectory::OpenForWrite(path)->get(), 1));
       BOOST_TEST(NamesIn(path).size() == 4u);
       continue;

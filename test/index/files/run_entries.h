@@ -11,7 +11,7 @@
 
 namespace cairn {
 
-// Sorted entries of one kind, what a run should hold.
+// Sorted entries of one kind, the expected contents of a run.
 template <typename Key>
 struct Entries {
   std::vector<Key> keys;

@@ -200,7 +200,7 @@ BOOST_AUTO_TEST_CASE(hostile_tables_with_right_checksums_are_refused) {
       [](FileHeader*, Section* s) { s[2].size = 65; },
       [](FileHeader*, Section* s) { s[2].size = 0; },
       [](FileHeader*, Section* s) { s[0].size = 99; },   // padding is not zero
-      [](FileHeader*, Section* s) { s[0].size = 129; },  // overlaps what follows
+      [](FileHeader*, Section* s) { s[0].size = 129; },  // overlaps the next section
       [](FileHeader*, Section* s) { s[0].size = 64; },   // leaves a hole
       [](FileHeader*, Section* s) { s[0].offset = UINT64_MAX; },
       [](FileHeader*, Section* s) { s[0].offset = UINT64_MAX - 63; },

@@ -14,7 +14,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(key_codec_test)
 namespace {
 
-// Encodes all tuples and compares every pair's order, and what decodes, with the definition.
+// Encodes all tuples. Compares every pair's order, and the decoded values, with the definition.
 void CheckOrderAndDecoding(const KeyCodec& codec, absl::Span<const std::vector<DataValue>> tuples) {
   EncodedKeys keys(codec.kind());
   for (const auto& tuple : tuples) RequireOk(codec.Append(tuple, &keys));

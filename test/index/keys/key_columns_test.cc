@@ -14,7 +14,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(key_columns_test)
 namespace {
 
-// Columns that own their values: as many as `types`, of `size` values.
+// Columns that own their values: one per element of `types`, of `size` values.
 struct Columns {
   template <typename T>
   static const T* Get(const DataValue& value) {
@@ -85,7 +85,7 @@ struct Columns {
   std::deque<std::vector<uint8_t>> validity;
 };
 
-// Random values of each part, some of them null where that may be, as columns and one by one.
+// Random values of each part, some of them null if allowed, as columns and one by one.
 void CheckRandom(const std::vector<DataType>& parts, NullPolicy nulls, size_t size,
                  std::mt19937_64& random) {
   const KeyCodec codec = Codec(parts, nulls);

@@ -48,7 +48,7 @@ std::array<T, kCount> Read(const Leaf& leaf, size_t offset) {
     if (!(condition)) BOOST_FAIL(#condition << ", leaf " << i << ", entry " << entry); \
   } while (false)
 
-// Checks what PackedLeaves promises of every leaf against the entries themselves.
+// Checks the contract of PackedLeaves for every leaf against the entries.
 template <typename Key, int kBits>
 void CheckLeaves(const OracleData<Key>& data, int threads) {
   using Layout = LeafLayout<kBits>;

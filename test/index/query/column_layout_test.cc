@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-// What Arrow's columns of bytes are made of: one heap, and offsets of where strings begin and end.
+// The parts of Arrow's columns of bytes: one heap, and the offsets at which strings begin and end.
 
 BOOST_AUTO_TEST_CASE(a_list_of_strings_is_a_heap_and_offsets) {
   StringList list;

@@ -131,7 +131,7 @@ BOOST_AUTO_TEST_CASE(sorts_many_keys_outside_of_a_prefix_that_a_few_looks_took_f
 BOOST_AUTO_TEST_CASE(sorts_64_KiB_prefixes_and_keys_that_are_prefixes_of_one_another) {
   const std::string prefix(65'536, 'x');
   CheckSort(Make(300, [&](size_t i) { return prefix + std::to_string(i % 100); }), 2);
-  // a, aa, aaa …: every level of partial keys tells a few of them apart.
+  // a, aa, aaa …: every level of partial keys distinguishes a few of them.
   CheckSort(Make(3000, [&](size_t i) { return prefix.substr(0, i); }), 2);
   // 1,000 strings with one long common prefix; each leaves it at a different place.
   CheckSort(Make(1000,

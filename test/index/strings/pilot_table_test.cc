@@ -81,7 +81,7 @@ BOOST_AUTO_TEST_CASE(a_table_that_gave_its_values_away_leads_to_where_they_were)
   const uint64_t before = table->memory_bytes();
   const AlignedBuffer<uint32_t> taken = table->TakeSlots();
   BOOST_TEST(table->memory_bytes() == before - taken.size() * sizeof(uint32_t));
-  // Within a hundredth of what is said beforehand.
+  // Within 1% of the prediction.
   BOOST_TEST(taken.size() <= PilotTable::SlotsFor(hashes.size()) * 101 / 100);
   BOOST_TEST(taken.size() >= PilotTable::SlotsFor(hashes.size()));
   for (size_t i = 0; i < hashes.size(); ++i) {
@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(hashes_of_one_bucket_with_equal_lower_halves_are_told_apart
   Check(hashes);
 }
 
-// As no hash function leaves them: it ends, and is right where it gives a table.
+// Distributions that no hash function has: the build ends, and a resulting table is correct.
 BOOST_AUTO_TEST_CASE(hashes_that_are_none_end_with_or_without_a_table) {
   std::vector<uint64_t> ascending(20'000), high(20'000), low(20'000);
   for (uint64_t i = 0; i < ascending.size(); ++i) {

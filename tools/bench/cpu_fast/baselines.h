@@ -14,7 +14,7 @@
 namespace cairn::bench {
 
 // Binary search in Eytzinger order (Khuong and Morin, Array layouts for comparison-based searching,
-// 2017), a group of queries in step: the strongest plain competitor of a search tree.
+// 2017), a group of queries in step: the strongest simple competitor of a search tree.
 template <typename Key>
 class Eytzinger {
  public:
@@ -35,7 +35,7 @@ class Eytzinger {
       for (size_t j = 0; j < count; ++j) at[j] = 1;
       for (int level = 0; level <= levels_; ++level) {
         for (size_t j = 0; j < count; ++j) {
-          // Below the last level all paths go right, which the answer does not depend on.
+          // Below the last level all paths go right, which does not affect the answer.
           const bool below = at[j] >= keys_.size();
           const bool less = keys_[below ? 0 : at[j]] < queries[first + j];
           at[j] = 2 * at[j] + (below | less);
@@ -43,7 +43,7 @@ class Eytzinger {
         }
       }
       for (size_t j = 0; j < count; ++j) {
-        // The answer is where the path last went left.
+        // The answer is the last node at which the path went left.
         positions[first + j] = ranks_[at[j] >> __builtin_ffsll(static_cast<int64_t>(~at[j]))];
       }
     }

@@ -20,7 +20,7 @@ namespace cairn::bench::compressed_lookup {
 namespace {
 
 constexpr size_t kBatch = size_t{1} << 20;
-constexpr size_t kBatches = 8;  // asked in turn
+constexpr size_t kBatches = 8;  // used in turn
 
 enum class Keys : uint8_t { kUniform, kDense };
 

@@ -1,5 +1,5 @@
-// Build/<index>/<key>/n:<log2 n>: an ordered index built over a run of uniform keys that is in
-// memory, on all cores. What SecondaryIndex::Open does beyond mapping files. Counter entries_per_s.
+// Build/<index>/<key>/n:<log2 n>: builds an ordered index over a run of uniform keys in memory,
+// on all cores: the work of SecondaryIndex::Open after mapping files. Counter entries_per_s.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>

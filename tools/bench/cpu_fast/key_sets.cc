@@ -25,13 +25,13 @@ namespace cairn::bench::key_sets {
 namespace {
 
 constexpr size_t kBatch = size_t{1} << 16;
-constexpr size_t kBatches = 8;  // asked in turn
+constexpr size_t kBatches = 8;  // used in turn
 
 enum class Asked : uint8_t { kHit, kMiss, kFar, kCount };
 constexpr Asked kAsked[] = {Asked::kHit, Asked::kMiss, Asked::kFar, Asked::kCount};
 constexpr const char* kAskedNames[] = {"hit", "miss", "far", "count"};
 
-// A set under its structure, and queries of it.
+// A set with its structure, and queries.
 template <typename Key>
 class Contender {
  public:
@@ -72,7 +72,7 @@ class Contender {
            static_cast<double>(kBatch);
   }
 
-  // Whether a batch of each kind is answered as binary search does.
+  // Whether the answers to a batch of each kind equal those of binary search.
   bool AnswersRight() {
     const absl::Span<const Key> keys = index_->run().template keys<Key>();
     for (const auto* all : {&hits_, &misses_, &far_}) {

@@ -55,7 +55,7 @@ __attribute__((target("avx512f,popcnt"))) void LineTree<Key>::LowerBound(
   const size_t groups = (queries.size() + kGroup - 1) / kGroup;
   const auto first_of = [](size_t group) { return group * kGroup; };
   const auto end_of = [&](size_t group) { return std::min(first_of(group + 1), queries.size()); };
-  // A query's node waits in positions[].
+  // positions[] temporarily holds each query's node.
   for (size_t round = 0; round < groups + inner; ++round) {
     for (size_t level = inner + 1; level-- > 0;) {
       if (level > round || round - level >= groups) continue;

@@ -10,10 +10,9 @@
 
 namespace cairn::bench {
 
-// The yardstick that FastTree and packed leaves are measured against: a search tree whose nodes are
-// one cache line, compared by one AVX-512 instruction, with the levels one after the other and 32
-// queries in flight on each. The leaves are the keys themselves, which must stay where they are, at
-// a multiple of 64 bytes.
+// The baseline for FastTree and packed leaves: a search tree whose nodes are one cache line,
+// compared by one AVX-512 instruction, with contiguous levels and 32 queries in flight on each. The
+// leaves are the keys themselves, which must be aligned to 64 bytes and outlive the tree.
 template <typename Key>
 class LineTree {
  public:

@@ -1,8 +1,8 @@
-// OpenedStrings/<data set>/<index>: ten million strings in a run file that is mapped, by the side
-// of a copy in huge pages (CopyRun), both under the index, asked by turns in batches of 2^18.
-// Counters: ns a query of the copy, and `_ratio`, how many times as long the mapped file takes
-// (medians of neighbours): point, and miss, positions of keys that are not there. copy_s: seconds
-// of the copy, on all cores. Times are of the processor's clock of the thread.
+// OpenedStrings/<data set>/<index>: ten million strings in a mapped run file, compared with a copy
+// in huge pages (CopyRun). Both have the index, and are queried alternately in batches of 2^18.
+// Counters: ns per query of the copy, and as `_ratio` the time of the mapped file divided by it
+// (medians of adjacent ratios), for point and for miss (positions of absent keys). copy_s: seconds
+// of the copy, on all cores. Times are CPU times of the thread.
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
@@ -27,7 +27,7 @@ namespace {
 
 constexpr size_t kKeys = 10'000'000;
 constexpr size_t kBatch = size_t{1} << 18;
-constexpr size_t kBatches = 4;  // asked in turn
+constexpr size_t kBatches = 4;  // used in turn
 constexpr size_t kAppend = size_t{1} << 16;
 
 double Seconds(clockid_t clock) {
@@ -63,7 +63,7 @@ RunFile Write(const std::vector<std::string_view>& keys) {
   return file;
 }
 
-// A row of a key, or the position of one that is not there.
+// A row of a key, or the position of an absent key.
 enum class Ask : uint8_t { kPoint, kMiss };
 constexpr Ask kAsks[] = {Ask::kPoint, Ask::kMiss};
 constexpr const char* kNames[] = {"point", "miss"};

@@ -5,8 +5,7 @@
 //   zipf        a few keys are frequent (theta 0.99);
 //   sorted      queries in ascending order;
 //   clustered   the keys are dense in a thousand places;
-//   duplicates  sixteen entries per key
-//
+//   duplicates  sixteen entries per key.
 // Counter limit_ns: the time of a random read of one line in memory as large as the run, or as the
 // structure if that is larger; measured in the same process.
 #include <benchmark/benchmark.h>
@@ -32,7 +31,7 @@ namespace cairn::bench::point_lookup {
 namespace {
 
 constexpr size_t kBatch = size_t{1} << 22;
-constexpr size_t kBatches = 3;  // asked in turn
+constexpr size_t kBatches = 3;  // used in turn
 
 enum class Answer : uint8_t { kRowId, kPosition };
 enum class Variant : uint8_t { kHits, kMiss, kZipf, kSorted, kClustered, kDuplicates };
@@ -44,7 +43,7 @@ constexpr const char* kVariantNames[] = {"",        "/miss",      "/zipf",
 template <typename Key>
 SortedRun MakeRunOf(Variant variant, size_t n) {
   if (variant == Variant::kClustered) {
-    // Disjoint: each cluster has a thousandth of the key space to itself.
+    // Disjoint: each cluster is in a separate thousandth of the key space.
     constexpr size_t kClusters = 1000;
     const Key space = static_cast<Key>(~Key{0} / kClusters);
     Random random(kSeed);
@@ -66,7 +65,7 @@ SortedRun MakeRunOf(Variant variant, size_t n) {
   return MakeRun(UniformKeys<Key>(n));
 }
 
-// Batches of queries with the positions of their lower bounds, and whether they are there.
+// Batches of queries with the positions of their lower bounds, and whether the keys are present.
 template <typename Key>
 class Queries {
  public:
@@ -108,7 +107,7 @@ class Queries {
   size_t next_ = 0;
 };
 
-// A way to answer a batch, and the bytes that it takes beyond the run.
+// A way to answer a batch, and its bytes without the run.
 template <typename Key>
 struct Contender {
   std::function<void(absl::Span<const Key>, uint32_t*)> search;
@@ -116,7 +115,7 @@ struct Contender {
   std::string error;
 };
 
-// Lower bounds become row ids by a second pass, as a caller would write it.
+// A second pass maps lower bounds to row ids, as a caller would write it.
 template <typename Key>
 void RowsAt(const SortedRun& run, absl::Span<const Key> queries, uint32_t* out) {
   const absl::Span<const Key> keys = run.keys<Key>();

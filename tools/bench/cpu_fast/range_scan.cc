@@ -17,8 +17,8 @@
 namespace cairn::bench::range_scan {
 namespace {
 
-constexpr size_t kRows = size_t{1} << 22;  // a batch
-constexpr size_t kBatches = 4;             // asked in turn
+constexpr size_t kRows = size_t{1} << 22;  // per batch
+constexpr size_t kBatches = 4;             // used in turn
 
 struct Ranges {
   std::vector<uint64_t> lower, upper;  // half open

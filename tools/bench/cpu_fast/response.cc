@@ -30,7 +30,7 @@ namespace {
 
 constexpr int kMaxLog2Batch = 22;
 
-// Queries that are asked in turn, in batches, so that small ones are not the same keys each time.
+// Queries, used in turn, so that small batches do not repeat the same keys.
 constexpr size_t kQueries = size_t{4} << kMaxLog2Batch;
 
 // Answers are verified for up to kVerified queries and kVerifiedBatches batches, at least one.
@@ -60,7 +60,7 @@ Route SortBased(const char* index) {
   return route;
 }
 
-// One way of SortedSearch, to compare them; both are slow for small batches.
+// One of the two ways of SortedSearch, for comparison; both are slow for small batches.
 Route SortBased(const char* index, SortedSearch search) {
   Route route = SortBased(index);
   route.strategy += search == SortedSearch::kMerge ? ",merge" : ",index";
@@ -110,7 +110,7 @@ SortedRun MakeSubjectRun(size_t n) {
   }
 }
 
-// A run, its queries with the rows that answer them, and the index that was asked for last.
+// A run, its queries with the rows that answer them, and the last index.
 template <typename Key>
 class Subject {
  public:
@@ -143,7 +143,7 @@ class Subject {
       } else if constexpr (std::is_same_v<Key, uint64_t>) {
         queries_.push_back(run_.u64()[p]);
       } else {
-        // A copy, so that asking does not bring the run's own into the cache.
+        // A copy, so that queries do not load the run's key into the cache.
         heap_ += run_.bytes()[p];
         ends.push_back(heap_.size());
       }
@@ -156,7 +156,7 @@ class Subject {
   }
 
   const SortedRun run_;
-  std::string heap_;  // of queries_, where they are text
+  std::string heap_;  // of queries_, if they are text
   std::vector<Key> queries_;
   std::vector<RowId> rows_;
   std::unique_ptr<OrderedIndex> index_;

@@ -53,7 +53,7 @@ double Median(std::vector<double> values) {
   return *middle;
 }
 
-// Memory of this process that no file has, in MB.
+// Memory of this process that is not backed by a file, in MB.
 double AnonymousMb() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
@@ -129,7 +129,7 @@ double Ns(const OrderedIndex& index, absl::Span<const Key> keys, std::vector<Row
   return MsSince(start) * 1e6 / static_cast<double>(keys.size());
 }
 
-// Opening, and the memory of it.
+// Measures the time and the memory of opening.
 template <typename Key>
 void MeasureOpen(const LeafFile<Key>& file, absl::Span<const Key> keys, int rounds,
                  benchmark::State& state) {
@@ -152,7 +152,7 @@ void MeasureOpen(const LeafFile<Key>& file, absl::Span<const Key> keys, int roun
     ms[at].push_back(MsSince(start));
     mb[at].push_back(AnonymousMb() - before);
   };
-  // All of the one before the other: built leaves may drive files out of the page cache.
+  // Not alternately, since built leaves may evict files from the page cache.
   for (From from : {From::kMapped, From::kBuilt}) {
     for (int round = 0; round < rounds; ++round) measure(from);
   }
@@ -176,7 +176,7 @@ void MeasureLookups(const RunFile& file, absl::Span<const Key> keys, benchmark::
       const auto batch = keys.subspan(round % (keys.size() / kBatch) * kBatch, kBatch);
       const double ns = Ns(*other, batch, &expected);
       mapped_ns.push_back(Ns(*mapped, batch, &rows));
-      if (round >= 4) ratios.push_back(mapped_ns.back() / ns);  // pages are known by then
+      if (round >= 4) ratios.push_back(mapped_ns.back() / ns);  // pages are mapped by then
       if (rows != expected) return state.SkipWithError("different answers");
     }
     state.counters[names[from == From::kCopied]] = Median(ratios);

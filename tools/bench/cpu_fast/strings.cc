@@ -1,9 +1,8 @@
 // Strings/<data set>/<index>/<point|lower_bound|miss|point_miss>: batches of 2^18 random strings
-// over ten million keys, or 2^20 of the hard data sets. point gives row ids of keys that are there,
-// lower_bound their positions, miss the positions of keys that are not: one with its last byte
-// changed; point_miss finds that there is no row. CAIRN_BENCH_STRINGS sets another number of keys.
-// Counters: build_s, the seconds that the index took to build; bytes_per_key, of memory beyond the
-// run.
+// over ten million keys, or 2^20 of the hard data sets. point returns row ids of present keys,
+// lower_bound their positions, miss the positions of absent keys (keys with the last byte changed);
+// point_miss searches rows of absent keys. CAIRN_BENCH_STRINGS sets another number of keys.
+// Counters: build_s, the seconds of the index's build; bytes_per_key, memory without the run.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -24,7 +23,7 @@ namespace cairn::bench::strings {
 namespace {
 
 constexpr size_t kBatch = size_t{1} << 18;
-constexpr size_t kBatches = 4;  // asked in turn
+constexpr size_t kBatches = 4;  // used in turn
 
 enum class Ask : uint8_t { kPoint, kLowerBound, kMiss, kPointMiss };
 
@@ -51,7 +50,7 @@ size_t KeyCount() {
   return count != nullptr ? std::strtoull(count, nullptr, 10) : 10'000'000;
 }
 
-// Row ids ascend with the position, as they must where keys are equal.
+// Row ids ascend with the position, as equal keys require.
 RowId RowOf(size_t position) {
   return static_cast<RowId>(2 * position + 1);
 }
@@ -67,7 +66,7 @@ SortedRun MakeStringRun(const std::vector<std::string_view>& keys) {
   return *std::move(run);
 }
 
-// Queries with copies of the keys, so that asking does not bring the run's own into the cache.
+// Queries with copies of the keys, so that they do not load the run's keys into the cache.
 struct Queries {
   std::string heap;
   std::vector<std::string_view> keys;
@@ -93,7 +92,7 @@ struct Queries {
   }
 };
 
-// Answers a batch with row ids for Ask::kPoint, else with positions.
+// Answers a batch with row ids for Ask::kPoint, otherwise with positions.
 using Search = std::function<void(absl::Span<const std::string_view>, Ask, uint32_t*)>;
 
 // The measured object: an index over a data set.
@@ -126,7 +125,7 @@ Search StandardLowerBound(const SortedRun& run) {
   };
 }
 
-// The subject that was made last is kept, since benchmarks of one subject follow each other.
+// Keeps the last subject, since benchmarks of one subject follow each other.
 const Subject& GetSubject(const std::string& data, const std::string& name) {
   static std::string made;
   static Subject subject;

@@ -52,7 +52,7 @@ struct GroupCase {
   GroupWay way;
   int log2_n;
   std::vector<int> devices;
-  int log2_chunk = 0;       // the group's own where it is 0
+  int log2_chunk = 0;       // 0: the group's default
   bool only_first = false;  // of the devices has a batch
 };
 
@@ -162,7 +162,7 @@ absl::Status AskBatch(const DeviceGroup& group, const OneBatch<Key>& batch, size
   return index->Execute(DeviceBatch::FindFirst(keys, batch.rows.data()), batch.stream->get());
 }
 
-// Whether rows within shards are those that the queries were made with.
+// Whether rows within shards are those from which the queries were made.
 template <typename Key>
 absl::Status CheckWideRows(const QuerySet<Key>& queries, const OneBatch<Key>& batch) {
   if (batch.device != 0) return absl::OkStatus();  // the expected rows are in device 0's memory
@@ -222,7 +222,7 @@ absl::Status AskAlone(benchmark::State& state, int log2_n, cudaStream_t stream) 
   return CheckFirstRows(*queries, 0, queries->size(), rows.data(), stream);
 }
 
-// The entries as a run in memory of the host.
+// The entries as a run in host memory.
 template <typename Key>
 absl::StatusOr<SortedRun> RunOnHost(const EntrySet<Key>& entries) {
   std::vector<Key> keys(entries.size());

@@ -1,8 +1,8 @@
 // DeviceGroup/large/<key>/n:33/members:<m>/<question>: one index of 2^33 entries, in shards over
-// all devices of the host; with one device, which wants 120 GB of memory, all shards are there.
-// Batches of 2^27 queries in device 0's memory, keys that are there and keys one above them by
-// halves; queries_per_s by the host's clock. Every answer is checked against arithmetic: entries
-// are made by a rule that can be inverted. Questions: find_first, lower_bound, count (of ranges
+// all devices of the host. A single device must hold all shards, which requires 120 GB of memory.
+// Batches of 2^27 queries in device 0's memory: half are keys of the index, half one above;
+// queries_per_s by the host's clock. Entries are made by a rule that can be inverted, so every
+// answer is checked by arithmetic. Questions: find_first, lower_bound, count (of ranges
 // with up to 2^32 entries).
 #include <algorithm>
 #include <memory>
@@ -28,10 +28,10 @@ using gpu::Stream;
 
 constexpr uint64_t kLargeEntries = uint64_t{1} << 33;
 constexpr uint64_t kLargeSeed = 33;
-constexpr int kNoiseBits = 31;  // of a key of 64 bits, whose others count
+constexpr int kNoiseBits = 31;  // of a 64-bit key; the other bits are the counter
 
 // Entry i of 2^33, in order of keys. 64-bit keys are distinct: i and noise below it. 32-bit keys
-// are of 0 to 3 entries each, two in the mean.
+// have 0 to 3 entries each, two on average.
 template <typename Key>
 struct LargeRule {
   uint64_t entries_per_member;
@@ -54,7 +54,7 @@ struct LargeRule {
     const uint64_t i = 2 * uint64_t{key};
     return i > 0 && KeyOf(i - 1) == key ? i - 1 : i;
   }
-  // Rows of equal keys ascend; those of distinct ones are in no order.
+  // Rows of equal keys ascend; those of distinct keys are unordered.
   __host__ __device__ RowId RowOf(uint64_t i) const {
     const uint64_t within = i % entries_per_member;
     if constexpr (!kWide) return static_cast<RowId>(within);

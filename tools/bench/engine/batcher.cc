@@ -1,18 +1,19 @@
-// Batcher/<key>/n:<k>/threads:64/<way>: 64 threads that each ask one key at a time of an index of
-// 2^k entries, with a second of them to be answered in one way after the other:
+// Batcher/<key>/n:<k>/threads:64/<way>: 64 threads that each query one key at a time, in an index
+// of 2^k entries, for one second per way:
 //
 //   find_one_key, find_first_one_key  each thread calls SecondaryIndex::Find or FindFirst
 //   batcher_future                    Batcher::FindFirst, and waits for its future
 //   batcher_callback:<w>              a Receiver; a thread goes on until w keys are unanswered
 //   batcher_group:<w>                 a Group; a thread adds w keys, one by one, and waits
-//   batcher_open:<r>                  a Receiver; threads wake up every millisecond and submit, one
-//                                     by one, what makes r thousand keys a second together
+//   batcher_open:<r>                  a Receiver; threads wake up every millisecond and submit keys
+//   one
+//                                     by one, at r thousand keys per second in total
 //
-// The index is what a SecondaryIndex searches, with its router and cost models, over a run in
-// memory. Random keys that are there; every answer is checked. n is CAIRN_BENCH_LOG2_N, 24 where it
-// is not set: take one whose leaves exceed the last cache. Counters: queries_per_s; p50_us, p99_us:
-// response times, from a key's submission to the moment at which its thread or receiver has the
-// answer, of one key in 16; within_1ms: the share of these; batch: the mean batch.
+// The index is a SecondaryIndex's search part, with router and cost models, over a run in memory.
+// Queries are random keys of the index; every answer is checked. k is CAIRN_BENCH_LOG2_N, 24 by
+// default: choose one whose leaves exceed the last-level cache. Counters: queries_per_s; p50_us and
+// p99_us, response times of one key in 16, from its submission until its thread or receiver has the
+// answer; within_1ms, the share of these; batch, the mean batch size.
 #include "cairn/batcher.h"
 #include "cairn/batch_index.h"
 
@@ -44,11 +45,11 @@ using Time = std::chrono::steady_clock::time_point;
 using std::chrono::steady_clock;
 
 constexpr size_t kThreads = 64;
-constexpr size_t kQueries = size_t{1} << 22;  // asked again and again
+constexpr size_t kQueries = size_t{1} << 22;  // repeated
 constexpr size_t kSampled = 16;               // one of kSampled queries is timed
 constexpr auto kDuration = std::chrono::milliseconds(1000);
 
-// An index over a run that no database is needed for.
+// An index over a run, without a database.
 class RoutedIndex final : public BatchIndex {
  public:
   explicit RoutedIndex(const SortedRun& run)
@@ -93,7 +94,7 @@ struct Subject {
   const SortedRun run;
   const RoutedIndex index;
   std::vector<Key> keys;
-  std::vector<RowId> rows;  // that answer them
+  std::vector<RowId> rows;  // the expected answers
 };
 
 // Results of one thread.
@@ -107,7 +108,7 @@ struct Seen {
   }
 };
 
-// One of the threads, in one way: asks until `stop`, the queries from `first` on.
+// One thread with one way: queries until `stop`, starting with query `first`.
 template <typename Key>
 using Way = std::function<void(const Subject<Key>&, Batcher*, size_t first,
                                const std::atomic<bool>& stop, Seen*)>;
@@ -176,8 +177,8 @@ void Group(const Subject<Key>& subject, Batcher* batcher, size_t window, size_t 
   }
 }
 
-// A thread that is called back. A cookie is a query's place, and when it was asked, in nanoseconds
-// since the thread began, if it is one of those that are timed.
+// A thread with callbacks. A cookie is a query's index and, if the query is timed, its submission
+// time in nanoseconds since the thread began.
 template <typename Key>
 class Called {
  public:
@@ -255,7 +256,7 @@ void Open(const Subject<Key>& subject, Batcher* batcher, size_t per_second, size
           const std::atomic<bool>& stop, Seen* seen) {
   Called<Key> called(subject, batcher, seen);
   const auto tick = std::chrono::milliseconds(1);
-  // Threads' ticks are spread over the millisecond.
+  // The threads' ticks are spread over the millisecond.
   const Time start = steady_clock::now() + tick * (i * kThreads / kQueries) / kThreads;
   uint64_t submitted = 0;
   for (uint64_t t = 0; !stop; ++t) {
@@ -268,7 +269,7 @@ void Open(const Subject<Key>& subject, Batcher* batcher, size_t per_second, size
   called.Finish();
 }
 
-// That all threads of the process have had, also those of the kernel for it.
+// CPU time of all threads of the process, including kernel time.
 double CpuSeconds() {
   rusage usage;
   getrusage(RUSAGE_SELF, &usage);
@@ -293,7 +294,7 @@ void Ask(benchmark::State& state, const Way<Key>& way, int log2_n) {
     std::latch start(kThreads + 1);
     for (size_t t = 0; t < kThreads; ++t) {
       threads.emplace_back([&, t] {
-        seen[t].response_us.resize(size_t{1} << 20);  // so that its pages are there
+        seen[t].response_us.resize(size_t{1} << 20);  // so that its pages are mapped
         seen[t].response_us.clear();
         start.arrive_and_wait();
         way(subject, batcher.get(), t * (kQueries / kThreads), stop, &seen[t]);

@@ -29,7 +29,7 @@ namespace {
 
 constexpr uint64_t kRows = 10'000'000;
 constexpr uint64_t kSmallBudget = uint64_t{1} << 30;
-constexpr int kRangesPerThread = 16;  // as BuildIndexes cuts them
+constexpr int kRangesPerThread = 16;  // as in BuildIndexes
 
 std::unique_ptr<SnapshotSource> Source() {
   BenchDatabase& database = BenchDatabase::Get(BenchRows(kRows));

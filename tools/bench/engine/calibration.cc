@@ -45,8 +45,8 @@ namespace {
 using Curve = CostCurves::Curve;
 
 constexpr size_t kLargestBatch = size_t{1} << 22;
-constexpr size_t kQueries = 2 * kLargestBatch;  // asked in turn, in batches
-// A batch is measured until its times add up to this, within bounds.
+constexpr size_t kQueries = 2 * kLargestBatch;  // used in turn, in batches
+// A batch is repeated until its times add up to this, within bounds.
 constexpr double kMeasuredNanoseconds = 5e6;
 constexpr size_t kMinRuns = 3;
 constexpr size_t kMaxRuns = 201;
@@ -85,7 +85,7 @@ int64_t Now() {
   return now.tv_sec * 1'000'000'000 + now.tv_nsec;
 }
 
-// Nanoseconds that reading the clock takes.
+// Nanoseconds of a clock reading.
 double ClockTime() {
   int64_t least = std::numeric_limits<int64_t>::max();
   for (int i = 0; i < 100; ++i) {
@@ -95,7 +95,7 @@ double ClockTime() {
   return static_cast<double>(least);
 }
 
-// The value that so large a share does not exceed.
+// The quantile for a share.
 double Quantile(std::vector<double> values, double share) {
   if (values.empty()) return 0;
   const auto last = static_cast<double>(values.size() - 1);
@@ -194,11 +194,11 @@ absl::StatusOr<double> MedianTime(Queries* queries, const Route& route, const Ba
   return Quantile(times, 0.5);
 }
 
-// A batch on each route, at two times.
+// A batch on each route, in two rounds.
 struct Measured {
   const char* kind;
   BatchShape shape;
-  std::vector<double> first, second;  // nanoseconds; infinite where the route does not take it
+  std::vector<double> first, second;  // nanoseconds; infinite if the route does not support it
 
   double Time(size_t route) const { return std::min(first[route], second[route]); }
 };
@@ -234,7 +234,7 @@ absl::StatusOr<std::vector<Measured>> Measure(const SortedRun& run,
   return all;
 }
 
-// Compares what trials predict with what was measured.
+// Compares predictions with measurements.
 class Comparison {
  public:
   Comparison(std::vector<const Route*> routes, std::vector<Measured> measured)

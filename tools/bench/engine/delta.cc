@@ -96,7 +96,7 @@ const BaseData<Key>& GetBase(bool digits) {
 
 enum class Change : uint8_t { kNewKey, kSameKey, kNewRow };
 
-// The key that a row of the base has there.
+// The key of a row in the base.
 template <typename Key>
 std::vector<Key> KeysByRow(const BaseData<Key>& base) {
   std::vector<Key> keys(base.run.size());
@@ -112,7 +112,7 @@ std::vector<RowUpdates> MakeUpdates(const BaseData<Key>& base, bool digits, Chan
   Random random(seed);
   std::vector<Key> same;
   if (change == Change::kSameKey) same = KeysByRow(base);
-  // Distinct ones: an odd multiplier permutes the numbers below a power of two.
+  // Distinct rows: an odd multiplier permutes the numbers below a power of two.
   uint64_t mask = 1;
   while (mask < base.primary_keys.size()) mask *= 2;
   std::vector<RowUpdates> updates;
@@ -196,7 +196,7 @@ struct ChangedBase {
   std::vector<Key> now;  // by row
 };
 
-// The one that was made last is kept.
+// The last one is kept.
 template <typename Key>
 const ChangedBase<Key>& GetChanged(uint64_t commit) {
   static std::unique_ptr<ChangedBase<Key>> kept;
@@ -228,13 +228,13 @@ void Query(benchmark::State& state, Operation operation, uint64_t commit) {
   const BaseData<Key>& base = GetBase<Key>(true);
   const auto size = static_cast<size_t>(state.range(0));
   const size_t batches = static_cast<size_t>(state.range(1)) / size;
-  // Batches that are timed together, since reading the clock takes as long as a small one.
+  // The number of batches timed together, since a clock reading takes as long as a small batch.
   const size_t together = std::max<size_t>(1, 1024 / size);
   const ChangedBase<Key>& changed = GetChanged<Key>(commit);
   const std::shared_ptr<const Delta> delta = changed.delta;
   const std::vector<Key>& now = changed.now;
 
-  // Keys, and rows that have them.
+  // Keys, and rows with these keys.
   Random random(kSeed + 2);
   std::vector<Key> keys(size * batches), upper(keys.size());
   std::vector<RowId> expected(keys.size());
@@ -325,7 +325,7 @@ void Register(const char* key) {
     add("/insert", Change::kNewRow, false, {100, 1 << 16});
     add("/again", Change::kNewKey, true, {100, 1 << 16});
   }
-  // Commit by commit, as what these make is kept.
+  // Grouped by commit size, since the base for each is kept.
   for (uint64_t commit : {1000, 1 << 20}) {
     for (const auto& [name, operation] :
          {std::pair("first", Operation::kFindFirst), std::pair("contains", Operation::kContains),

@@ -1,6 +1,6 @@
 // Extract/<source>/<type>: a spec's keys from rows of about 100 bytes, each row once, in rows per
 // second. Extract/baseline:load/u64 is the same loop with a hand-written load instead of a spec.
-// The rows and their keys stay in the L2 cache: what a row costs beyond reading it is measured.
+// The rows and their keys stay in the L2 cache: the measured time excludes reading from memory.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kRows = size_t{1} << 12;
 
-// Rows that every spec below finds its key in, and the fields that the rows were made from.
+// Rows that contain a key for every spec below, and the fields from which they were made.
 struct Rows {
   std::vector<std::string> primary_keys;
   std::vector<std::string> binary;     // number (8 bytes, big-endian), 12 letters, filler

@@ -1,13 +1,13 @@
-// IncludedColumns/<what>/<columns>: what columns that an index includes cost.
-//   build: an index of a random u64 built with them; counters say bytes a row of the index's
-//     directory, and how many are the columns';
-//   open: it is opened with what answers their aggregates made; bytes a row of that in memory;
+// IncludedColumns/<what>/<columns>: the cost of columns that an index includes.
+//   build: builds an index of a random u64 with them; counters are the bytes per row of the index's
+//     directory, and of the columns;
+//   open: opens it and builds the structures for their aggregates; bytes of these per row;
 //   write: batches of 100 updates of random rows through an IndexedDB, without an index ("plain"),
 //     with one that includes nothing ("none"), or these columns;
-//   group: rows put into groups by columns and aggregated, all of them found by one comparison.
-// CPU is that of all threads of the process. Columns are flag u8 of 5 values, count u32 below
-// 100,000, time i64 ascending, price f64 of two digits, measure f64 of any, country text of 200
-// values, name text of 24 random letters.
+//   group: groups all rows by columns and aggregates them, after one comparison has found them.
+// CPU is the time of all threads of the process. Columns are flag u8 of 5 values, count u32 below
+// 100,000, time i64 ascending, price f64 of two digits, measure f64 with any digits, country text
+// of 200 values, name text of 24 random letters.
 #include <benchmark/benchmark.h>
 
 #include <cstring>
@@ -86,7 +86,7 @@ std::string PrimaryKey(uint64_t row) {
   return BenchDatabase::PrimaryKey(row);
 }
 
-// A database of such rows in a temporary directory.
+// A database of these rows in a temporary directory.
 class ColumnDatabase {
  public:
   ColumnDatabase() : random_(1), rows_(BenchRows(kRows)) {
@@ -107,7 +107,7 @@ class ColumnDatabase {
     OrThrow(db_->Flush({}));
     OrThrow(db_->CompactRange({}, nullptr, nullptr));
   }
-  // The one that is not written to.
+  // The database that is only read.
   static ColumnDatabase& Get() {
     static ColumnDatabase database;
     return database;

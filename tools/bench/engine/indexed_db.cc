@@ -59,7 +59,7 @@ std::string RowValue(uint64_t value) {
 
 enum class Way { kPlain, kIndexed, kByHand };
 
-// A database of its own, which benchmarks write to, in a temporary directory.
+// A separate database in a temporary directory, which benchmarks write to.
 class WrittenDatabase {
  public:
   explicit WrittenDatabase(Way way, const IndexedDBOptions& options = {}) : way_(way), random_(1) {
@@ -204,7 +204,7 @@ void CatchUp(benchmark::State& state) {
 
 void FreshRead(benchmark::State& state, bool after_write) {
   IndexedDBOptions options;
-  options.follow_interval = absl::ZeroDuration();  // so that each query finds what is new
+  options.follow_interval = absl::ZeroDuration();  // so that each query sees new rows
   options.open.ordered_indexes = {"cpu:sorted_array"};
   options.open.calibration = Calibration::kNone;
   WrittenDatabase database(Way::kIndexed, options);
@@ -234,7 +234,8 @@ void BatchP99(benchmark::State& state, bool during_merge) {
   options.compact_threads = 1;
   WrittenDatabase database(Way::kIndexed, options);
   for (uint64_t i = 0; i < database.rows() / 100 / kBatch; ++i) database.WriteBatch();
-  const auto index = database.indexed()->Pin("by_value");  // writes nothing, so that it is current
+  const auto index =
+      database.indexed()->Pin("by_value");  // writes nothing, so the index is current
   OrThrow(index.status());
   std::atomic<bool> end{false};
   std::atomic<uint64_t> merges{0};

@@ -31,9 +31,9 @@
 namespace cairn::bench::ingested_files {
 namespace {
 
-constexpr int kKeepAll = -1, kKeepTen = 20;  // ten are for others than tables
+constexpr int kKeepAll = -1, kKeepTen = 20;  // ten of these are for files other than tables
 
-// A database of `files` table files that do not overlap, which it wrote itself, removed at the end.
+// A database of `files` table files that do not overlap, written by flushes, removed at the end.
 class ManyFiles {
  public:
   static ManyFiles& Get(size_t files, bool overlap = false) {
@@ -58,8 +58,7 @@ class ManyFiles {
   }
 
  private:
-  // Each file is flushed by itself, and moved to a level where files do not overlap, if they do
-  // not.
+  // Flushes each file separately. Moves it to a level of disjoint files, if the files are disjoint.
   ManyFiles(size_t files, bool overlap) {
     const std::unique_ptr<rocksdb::DB> db = Open(kKeepAll);
     for (size_t file = 0; overlap && file < files; ++file) {

@@ -50,8 +50,8 @@ constexpr uint64_t kBudget = uint64_t{1} << 30;  // of each of these
 constexpr int kKeysOfRow = 64;
 constexpr size_t kQueries = size_t{1} << 20;
 
-// Entry e, key e % 64 of row e / 64, has a number of 34 bits, all different and in no order; its
-// key are the upper 32 of them. So a key has 0 to 4 entries where there are 2^33.
+// Entry e, key e % 64 of row e / 64, has a distinct random-looking number of 34 bits. Its key is
+// the upper 32 bits. So a key has 0 to 4 entries if there are 2^33.
 constexpr int kNumberBits = 34;
 constexpr uint64_t kNumberMask = (uint64_t{1} << kNumberBits) - 1;
 constexpr std::array<uint64_t, 3> kFactors = {0xBF58476D1CE4E5B9, 0x94D049BB133111EB,
@@ -66,7 +66,8 @@ uint64_t NumberOf(uint64_t entry) {
   return x;
 }
 
-// The factor that undoes an odd one, by Newton's iteration: each doubles the bits that are right.
+// The multiplicative inverse of an odd number. Each step of Newton's iteration doubles the number
+// of correct bits.
 uint64_t Inverse(uint64_t odd) {
   uint64_t inverse = odd;
   for (int i = 0; i < 5; ++i) inverse *= 2 - odd * inverse;
@@ -163,7 +164,7 @@ class RuleSource final : public SnapshotSource {
   const std::string name_ = "rows made by a rule", family_ = "default";
 };
 
-// The most anonymous memory that the process has while this lives.
+// Records the process's peak anonymous memory during its lifetime.
 class MemoryWatch {
  public:
   MemoryWatch() : watch_([this] { Watch(); }) {}
@@ -195,7 +196,7 @@ class MemoryWatch {
   std::thread watch_;
 };
 
-// Directories to spread over by turns: those of a variable, or a temporary one.
+// Directories for round-robin distribution: those of a variable, or a temporary one.
 class Places {
  public:
   explicit Places(const char* variable) {
@@ -254,7 +255,7 @@ void CheckAnswers(const SecondaryIndex& index, uint64_t entries, uint64_t built)
         throw std::runtime_error("another row was found");
       }
     }
-    if (i % 64 != 0) continue;  // counting by the rule takes a while
+    if (i % 64 != 0) continue;  // counting by the rule is slow
     uint64_t count = rows.size();
     for (uint32_t key = keys[i]; key != upper[i];) count += RowsOf(++key, entries).size();
     if (count != counts[i]) throw std::runtime_error("entries were counted wrongly");

@@ -47,7 +47,7 @@ double Milliseconds(Clock::duration time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }
 
-// A database in a directory of its own, with or without indexes.
+// A database in a separate directory, with or without indexes.
 class LoadedDatabase {
  public:
   LoadedDatabase(bool indexed, const std::vector<std::string>& families,
@@ -110,7 +110,7 @@ IndexedDBOptions WithoutMerges() {
   return options;
 }
 
-// Rows with the fields of TPC-H's, as text with bars between.
+// Rows with TPC-H's fields, as text separated by bars.
 class OrderRows {
  public:
   static constexpr int kBatch = 500;
@@ -118,7 +118,7 @@ class OrderRows {
 
   explicit OrderRows(LoadedDatabase* database) : database_(*database), random_(7) {}
 
-  // Returns how many rows it wrote.
+  // Returns the number of rows written.
   uint64_t Write(uint64_t items) {
     for (uint64_t customer = 0; customer < items / 40; ++customer) {
       Put(kCustomers, absl::StrFormat("%09d", customer),

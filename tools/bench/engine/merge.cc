@@ -41,7 +41,7 @@ namespace {
 
 constexpr size_t kBatch = 1 << 16;
 
-// Ascending with `row`; odd numbers are those of rows that come later.
+// Ascending with `row`; odd numbers belong to new rows.
 std::string PrimaryKey(uint64_t row) {
   uint64_t words[2] = {__builtin_bswap64(row << 16), row * 0x9E3779B97F4A7C15ull};
   return std::string(reinterpret_cast<const char*>(words), sizeof words);
@@ -201,8 +201,7 @@ class MergeBench {
     OrThrow(file->Finish());
   }
 
-  // That all entries and rows are there and in order; the tests say whether they are the right
-  // ones.
+  // Checks the number and the order of entries and rows; tests check their contents.
   void Check(const IndexDirectory& directory) const {
     const DeltaStats stats = delta_->Stats();
     const auto run = OrThrow(OpenRun(directory.PathOf(merged_.run.name), VerifyLevel::kFull));

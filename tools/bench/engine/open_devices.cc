@@ -37,7 +37,7 @@ namespace {
 
 constexpr uint64_t kRows = 4'000'000;
 constexpr uint32_t kShards = 4;
-constexpr size_t kQueries = size_t{1} << 23;  // asked in turn, in batches
+constexpr size_t kQueries = size_t{1} << 23;  // used in turn, in batches
 constexpr size_t kChecked = 1000;
 
 // Both indexes, over rows whose values are numbers of 8 bytes, and queries.
@@ -99,7 +99,7 @@ void CheckAnswers(const SecondaryIndex& index, const OpenedRows& rows, size_t si
   }
 }
 
-// The index that the benchmark of this name asks; one is open at a time.
+// The index of the benchmark of this name; only one is open at a time.
 const SecondaryIndex& Opened(const std::string& name, bool sharded, const OpenOptions& options) {
   static std::string opened;
   static std::unique_ptr<SecondaryIndex> index;

@@ -28,7 +28,7 @@ constexpr size_t kLookups = size_t{1} << 20;
 constexpr uint64_t kRows = 10'000'000;
 constexpr size_t kMultiGetBatch = 1024;
 
-// Which rows' values one iteration looks up; fresh at each call.
+// The rows whose values one iteration looks up; new at each call.
 std::vector<uint64_t> RandomRows(uint64_t rows) {
   static Random random(kSeed + 1);
   std::vector<uint64_t> picked(kLookups);

@@ -1,11 +1,10 @@
 // RocksDb/scan/<way>/rows:<n>[/threads:<t>]: a full scan of a column family of 16-byte keys and
-// 100-byte values, by RocksDB's own iterator with various options and by RowCursor, the same rows
-// counted and summed by each. It bounds an index build, which reads every row once.
+// 100-byte values, by RocksDB's own iterator with various options and by RowCursor; each counts
+// and sums the same rows. It bounds an index build, which reads every row once.
 // RocksDb/get/<way>/...: reads of 4,096 rows by ascending primary key.
 //
-// CAIRN_BENCH_ROWS sets the number of rows (default 1,000,000). Where librocksdb is built with
-// assertions, as Debian's is, ratios between these ways still hold; rates are lower than they could
-// be.
+// CAIRN_BENCH_ROWS sets the number of rows (default 1,000,000). If librocksdb is built with
+// assertions, like Debian's, ratios between these ways still hold, but rates are too low.
 #include <benchmark/benchmark.h>
 #include <stdlib.h>
 
@@ -49,7 +48,7 @@ std::string KeyOf(uint64_t row) {
   return key;
 }
 
-// The database that all of these read, removed when the program ends.
+// The database that all benchmarks read, removed when the program ends.
 class Database {
  public:
   static Database& Get() {
@@ -98,7 +97,7 @@ class Database {
     if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
   }
 
-  // In random order, then compacted, as a database is after a while.
+  // Written in random order, then compacted, like a database in use.
   rocksdb::Status Fill() {
     Random random(kSeed);
     std::vector<uint32_t> order(rows_);

@@ -36,7 +36,7 @@ namespace {
 constexpr size_t kQueries = size_t{1} << 22;
 constexpr size_t kMaxRanges = size_t{1} << 20;
 constexpr Position kHits = 8;
-// A route is timed for so long at a time at least, and so often.
+// The minimum duration of a timing of a route, and the number of timings.
 constexpr double kMinNanoseconds = 300'000;
 constexpr int kTimes = 7;
 constexpr int kTimesIfLong = 3;  // beyond 100 ms
@@ -132,7 +132,8 @@ class Cell {
     if (operation == Operation::kCount) counts_.resize(size);
   }
 
-  // The median nanoseconds of a batch on each of the routes, infinite where one does not take it.
+  // The median nanoseconds of a batch on each of the routes, infinite if a route does not support
+  // it.
   absl::StatusOr<std::vector<double>> TimeRoutes() {
     const std::vector<const Route*> routes = subject_.router().routes();
     std::vector<std::vector<double>> times(routes.size());
@@ -162,7 +163,7 @@ class Cell {
     return medians;
   }
 
-  // The route that the router takes, and why.
+  // The route that the router chooses, and the reason.
   absl::StatusOr<Explain> Choose() {
     Explain explain;
     Batch batch = Next();

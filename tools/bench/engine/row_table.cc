@@ -40,7 +40,7 @@ std::vector<std::string> MakeKeys(const std::string& kind, size_t count) {
   return keys;
 }
 
-// A table and the keys that it was made of.
+// A table and its keys.
 struct Data {
   std::vector<std::string> keys;
   AlignedBuffer<char> blocks;
@@ -48,7 +48,7 @@ struct Data {
   RowTable table;
 };
 
-// Makes the data once and keeps the latest set only.
+// Makes the data once and keeps only the last set.
 const Data& DataOf(const std::string& kind, size_t count) {
   static std::string name;
   static std::unique_ptr<Data> data;

@@ -31,13 +31,13 @@ namespace {
 
 constexpr uint64_t kRows = uint64_t{1} << 20;
 constexpr size_t kLogged = size_t{1} << 20;  // updates in a log
-constexpr size_t kSlice = size_t{1} << 14;   // about as many as UpdateLog::kSliceBytes hold
+constexpr size_t kSlice = size_t{1} << 14;   // about the updates of UpdateLog::kSliceBytes
 
 std::string RandomKey(Random* random) {
   return absl::StrFormat("%016d", random->Below(kRows));
 }
 
-// `updates` of them in batches of `batch_size`.
+// `updates` updates in batches of `batch_size`.
 std::vector<rocksdb::WriteBatch> Batches(size_t updates, size_t batch_size) {
   Random random(kSeed);
   std::vector<rocksdb::WriteBatch> batches(updates / batch_size);

@@ -36,7 +36,7 @@ namespace {
 
 constexpr uint64_t kRows = uint64_t{1} << 22;
 constexpr size_t kBatch = 4096;
-constexpr size_t kBatches = 16;  // different ones
+constexpr size_t kBatches = 16;  // distinct batches
 
 double Now() {
   return std::chrono::duration<double, std::nano>(
@@ -44,7 +44,7 @@ double Now() {
       .count();
 }
 
-// A database, and an index over it that is caught up.
+// A database, and a current index over it.
 class Indexed {
  public:
   static Indexed& Get(int delta_percent) {
@@ -58,7 +58,7 @@ class Indexed {
   }
 
   const SecondaryIndex& index() const { return *index_; }
-  // All keys that the base has, ascending.
+  // All keys of the base, ascending.
   const std::vector<uint64_t>& keys() const { return keys_; }
 
   // Updates random rows, and catches up.
@@ -100,7 +100,7 @@ class Indexed {
     open.threads = 1;
     open.aggregates = {"quantity", "price"};
     index_ = OrThrow(SecondaryIndex::Open(directory_.path() + "/index", open));
-    // In several updates, as they come.
+    // In several updates, as in practice.
     const uint64_t updated = rows_ * static_cast<uint64_t>(delta_percent) / 100;
     for (uint64_t i = 0; i < updated; i += 1000) Update(std::min<uint64_t>(1000, updated - i));
   }

@@ -81,7 +81,7 @@ class WhereDatabase {
       members.push_back({OrThrow(SecondaryIndex::Open(target.directory))});
     }
     group_ = OrThrow(IndexGroup::Create(std::move(members)));
-    std::filesystem::remove_all(directory_);  // what is mapped stays
+    std::filesystem::remove_all(directory_);  // mappings stay valid
   }
 
   std::string directory_;
@@ -104,7 +104,8 @@ void Count(benchmark::State& state, bool few, WhereStrategy strategy) {
   WhereOptions options;
   options.strategy = strategy;
   WherePlan plan;
-  uint64_t count = OrThrow(group.Count(where, options, &plan));  // makes what is made once
+  uint64_t count =
+      OrThrow(group.Count(where, options, &plan));  // builds structures that are built once
   for (auto _ : state) count = OrThrow(group.Count(where, options, &plan));
   state.SetLabel(std::string(WhereStrategyName(plan.strategy)));
   state.counters["rows"] = static_cast<double>(count);

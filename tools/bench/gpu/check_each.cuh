@@ -24,7 +24,7 @@ struct Wrong {
   }
 
   unsigned long long count;
-  unsigned long long first;  // the least that is wrong
+  unsigned long long first;  // the first wrong one
 };
 
 // Counts every i < size for which is_wrong(i) is true.
@@ -35,7 +35,8 @@ __global__ void CountWrong(size_t size, IsWrong is_wrong, Wrong* wrong) {
   });
 }
 
-// Runs enqueue(Wrong*), which counts what is wrong with `size` answers; Internal if any is. Waits.
+// Runs enqueue(Wrong*), which counts wrong ones of `size` answers. Internal if there are any.
+// Waits.
 template <typename Enqueue>
 absl::Status Check(size_t size, cudaStream_t stream, Enqueue enqueue) {
   ASSIGN_OR_RETURN(const auto wrong, gpu::DeviceBuffer<Wrong>::Allocate(1, stream));

@@ -13,7 +13,7 @@
 namespace cairn::bench {
 namespace {
 
-// The first device, or null; asked for once.
+// The first device, or null; determined once.
 const Device* FirstDevice() {
   static const Device* device = []() -> const Device* {
     const auto devices = ListDevices();

@@ -1,5 +1,5 @@
-// The checks that device_data.h declares: kernels that compare answers with what the data's rule or
-// the sorted run says, as plainly as can be.
+// The checks that device_data.h declares: simple kernels that compare answers with the data's rule
+// or the sorted run.
 #include "gpu/runtime/launch.h"
 #include "index/machine/status_macros.h"
 #include "tools/bench/gpu/check_each.cuh"
@@ -27,7 +27,7 @@ __device__ size_t Rank(const Key* keys, size_t n, Key key, bool inclusive) {
   return low;
 }
 
-// A warp a range.
+// One warp per range.
 template <typename Key>
 __global__ void CountWrongMatches(const Key* keys, const RowId* rows, size_t n, const Key* lower,
                                   const Key* upper, size_t size, const uint64_t* offsets,

@@ -113,10 +113,10 @@ absl::StatusOr<QuerySet<Key>> NewQueries(KeySet set, int log2_n, QueryMix mix, s
   return queries;
 }
 
-// One thing in device memory that benchmarks share, by name; whichever was made last.
+// A value in device memory that benchmarks share, by name; only the last one is kept.
 class Cached {
  public:
-  // make(stream) gives a StatusOr<T>.
+  // make(stream) returns a StatusOr<T>.
   template <typename T, typename Make>
   absl::StatusOr<std::shared_ptr<const T>> Get(const std::string& name, Make make) {
     if (name_ == name) return std::static_pointer_cast<const T>(value_);
@@ -135,7 +135,7 @@ class Cached {
   std::shared_ptr<const void> value_;
 };
 
-// Never destroyed, since there may be no device any more when static objects are.
+// Never destroyed, since the device may be gone when static objects are destroyed.
 struct Caches {
   Cached entries, queries, index;
 };

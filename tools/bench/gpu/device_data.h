@@ -13,18 +13,18 @@
 #include "gpu/run/device_run.h"
 #include "gpu/runtime/device_memory.h"
 
-// Entries and queries for benchmarks on a GPU, made in device memory, and the checks of answers,
-// which stay there too. All functions are instantiated for uint32_t and uint64_t, and wait unless
-// they say otherwise.
+// Entries and queries for benchmarks on a GPU, made in device memory, and checks of answers in
+// device memory. All functions are instantiated for uint32_t and uint64_t, and wait unless
+// documented otherwise.
 namespace cairn::bench {
 
-// How the keys of 2^k entries lie. Entry i has row id i, and entries are in no order of keys.
+// The distribution of the keys of 2^k entries. Entry i has row id i; entries are unordered.
 enum class KeySet : uint8_t {
   kUniform,     // distinct, uniform over all keys
   kClustered,   // distinct, sixteen runs of consecutive keys
   kRuns,        // distinct, many runs of ten consecutive keys
-  kDuplicates,  // uniform, sixteen entries a key
-  kNearUnique,  // uniform, two entries for every 127th key, else one
+  kDuplicates,  // uniform, sixteen entries per key
+  kNearUnique,  // uniform, two entries for every 127th key, otherwise one
 };
 // "", "clustered", "runs", "duplicates", "near_unique".
 const char* KeySetName(KeySet set);
@@ -35,7 +35,7 @@ struct EntrySet {
   int log2_n;
   gpu::DeviceBuffer<Key> keys;
   gpu::DeviceBuffer<RowId> row_ids;  // 0, 1, 2, …
-  gpu::DeviceRun<Key> run;           // the same sorted, as checked against the rule they came from
+  gpu::DeviceRun<Key> run;           // the same sorted, checked against the rule
 
   size_t size() const { return keys.size(); }
 };
@@ -71,11 +71,11 @@ struct RangeSet {
   DeviceRanges ranges() const;
 };
 
-// As most benchmarks have it.
+// The shape of most benchmarks.
 inline constexpr size_t kDeviceQueries = size_t{1} << 27;
 
-// Each gives what it gave before, if it was asked for the same last time; else the old one is freed
-// first. So benchmarks of one data set should follow each other, and within it those of one index.
+// Each returns its last result if the arguments are the same; otherwise it frees that first. So
+// benchmarks of one data set should follow each other, and within it those of one index.
 // 10 <= log2_n <= 30.
 template <typename Key>
 absl::StatusOr<std::shared_ptr<const EntrySet<Key>>> GetEntries(KeySet set, int log2_n);
@@ -91,8 +91,8 @@ template <typename Key>
 absl::StatusOr<RangeSet<Key>> MakeRanges(const EntrySet<Key>& entries, size_t size, size_t hits,
                                          cudaStream_t stream);
 
-// Checks of what `stream` will have written to device memory. Internal where any answer is wrong,
-// with how many and the first of them.
+// Checks of the answers that `stream` will have written to device memory. Errors: Internal if any
+// answer is wrong, with the number of wrong answers and the first.
 
 // Answers to queries [first, first + size): first rows, whether there is one, lower bounds.
 template <typename Key>
@@ -110,8 +110,8 @@ absl::Status CheckPositions(const EntrySet<Key>& entries, const QuerySet<Key>& q
 template <typename Key>
 absl::Status CheckFirstRowsOf(const QuerySet<Key>& queries, size_t size, const uint32_t* query_of,
                               const RowId* row_ids, cudaStream_t stream);
-// All rows of the ranges from lower[i] to upper[i], both inclusive, ascending, as PlanScan and
-// CopyRows give them.
+// All rows of the ranges from lower[i] to upper[i], both inclusive, ascending, as by PlanScan and
+// CopyRows.
 template <typename Key>
 absl::Status CheckMatches(const EntrySet<Key>& entries, const Key* lower, const Key* upper,
                           size_t size, const uint64_t* offsets, const RowId* row_ids,

@@ -1,11 +1,10 @@
 // RangeAggregate/<function>/<column>/<key>/n:<log2 n>/<shape>: one aggregate, and the count, of
 // each of 2^24 ranges, all in device memory (DeviceAggregates). queries_per_s counts ranges;
 // functions are count, sum, avg, min and max. Shapes of ranges:
-//   any_ends     from one random key to another
-//   any_length   2^(4 … 28) entries, the exponent uniform, from a random key on
-// ratio_to_limit is to two random reads of 64 bytes a range among as much memory as the aggregate
-// takes.
-// BuildAggregates/<column>/<key>/n:<log2 n>: sums and least values, from unsorted keys and a column
+//   any_ends     from one random key to another;
+//   any_length   2^(4 … 28) entries, the exponent uniform, from a random key on.
+// ratio_to_limit is to two random reads of 64 bytes per range in memory of the aggregate's size.
+// BuildAggregates/<column>/<key>/n:<log2 n>: sums and min values, from unsorted keys and a column
 // in device memory; by the host's clock. Counts are checked for all ranges, values for 512.
 #include <memory>
 #include <string>
@@ -83,7 +82,7 @@ __device__ size_t LowerBoundOf(const Key* keys, size_t size, Key key) {
   return begin;
 }
 
-// A block a range that is checked: adds up its values, or finds the least and greatest.
+// One block per checked range: adds up its values, or finds the min and the max.
 template <typename Key, typename Value>
 __global__ void __launch_bounds__(kCheckThreads)
     CheckRanges(const Key* keys, const RowId* rows, size_t size, const Key* lower, const Key* upper,
@@ -120,7 +119,7 @@ __global__ void __launch_bounds__(kCheckThreads)
     if constexpr (std::is_floating_point_v<Value>) {
       right = fabs(found - sum) <= 1e-12 * 4294967296.0 * static_cast<double>(end - begin);
     } else {
-      right = found == sum;  // fits 64 bits, as values have 32
+      right = found == sum;  // fits 64 bits, since values have 32
     }
   } else if (function == AggregateFunction::kAvg) {
     const double mean = static_cast<double>(sum) / static_cast<double>(end - begin);
@@ -129,7 +128,7 @@ __global__ void __launch_bounds__(kCheckThreads)
   if (!right) wrong->Count(i);
 }
 
-// The aggregates that were asked for last, by what they are of.
+// The last aggregates, by name.
 template <typename Key, typename Value>
 absl::StatusOr<std::shared_ptr<const DeviceAggregates>> GetAggregates(
     const EntrySet<Key>& entries, std::vector<DeviceAggregate> wanted, cudaStream_t stream) {

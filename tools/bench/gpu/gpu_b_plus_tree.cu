@@ -113,8 +113,8 @@ __global__ void CountUp(RowId* rows, RowId first, size_t size) {
   ForEachIndex(size, [=](size_t i) { rows[i] = first + static_cast<RowId>(i); });
 }
 
-// Inserts the keys of the first `size` entries once more, with row ids that are new. Each run is of
-// a tree that was just created, by the host's clock; where `linked`, of one that was inserted into.
+// Inserts the keys of the first `size` entries again, with new row ids, by the host's clock. Each
+// run uses a new tree; if `linked`, one with earlier insertions.
 template <typename Insert>
 absl::Status InsertMore(benchmark::State& state, cudaStream_t stream, int log2_n, size_t size,
                         bool linked, Insert insert) {

@@ -15,7 +15,7 @@
 namespace cairn::bench::gpu_build {
 namespace {
 
-// Fails if the index does not find rows that it holds.
+// Fails if the index does not find its own rows.
 template <typename Key>
 absl::Status CheckIndex(const DeviceIndex& index, KeySet set, int log2_n, cudaStream_t stream) {
   constexpr size_t kQueries = size_t{1} << 20;

@@ -19,7 +19,7 @@
 namespace cairn::bench::gpu_enqueue {
 namespace {
 
-// A stream takes about a thousand pieces of work before it makes its caller wait.
+// A stream accepts about a thousand operations before it blocks its caller.
 constexpr int kCalls = 200;
 
 // Seconds of a call.

@@ -38,7 +38,7 @@ struct Scan {
   RowId* out;
 };
 
-// Writes a level's rows from `slot` on, by one warp; returns where the next row goes.
+// Writes a level's rows from `slot` on, by one warp; returns the next row's slot.
 template <typename View, typename Key>
 __device__ RowId* ScanLevel(const View& entries, size_t slot, size_t end, Key upper, RowId* out) {
   const unsigned lane = threadIdx.x % 32;

@@ -31,7 +31,7 @@ using gpu::SearchPolicy;
 
 constexpr unsigned kAllLanes = 0xffffffffu;
 
-// The paper's tree: blocks of 15 keys, level after level, every block of a level there or none.
+// The paper's tree: blocks of 15 keys, level by level; each level is complete or absent.
 struct PaperLayout {
   static constexpr uint32_t kBlockKeys = 15, kFanOut = 16;
 
@@ -45,7 +45,7 @@ struct PaperLayout {
   }
   constexpr uint64_t keys() const { return BlocksBefore(levels) * kBlockKeys; }
 
-  // The entry whose key is at place `i` of the tree: the last one left of it.
+  // The entry whose key is at place `i` of the tree: the last one to its left.
   constexpr uint64_t EntryAt(uint64_t i) const {
     const uint64_t block = i / kBlockKeys;
     int level = 0;
@@ -70,7 +70,7 @@ __global__ void PutPaperKeys(const Key* keys, PaperLayout layout, Key* tree) {
   });
 }
 
-// Figure 5, with shuffles in place of the shared buffers.
+// Figure 5, with shuffles instead of shared buffers.
 template <typename Key>
 struct PaperSearcher {
   using DataType = Key;

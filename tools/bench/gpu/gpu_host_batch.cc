@@ -25,11 +25,11 @@
 namespace cairn::bench::gpu_host_batch {
 namespace {
 
-constexpr size_t kQueries = size_t{1} << 24;  // asked in turn, in batches
+constexpr size_t kQueries = size_t{1} << 24;  // used in turn, in batches
 constexpr size_t kMaxRuns = 2001;             // of a small batch; a large one has at least kMinRuns
 constexpr size_t kMinRuns = 15;
 
-// An array of the host's, pinned or not.
+// An array in host memory, pinned or not.
 template <typename T>
 class HostArray {
  public:
@@ -57,7 +57,7 @@ class HostArray {
   absl::Span<T> span_;
 };
 
-// Copies what is in device memory.
+// Copies from device memory.
 template <typename T>
 absl::Status Download(const gpu::DeviceBuffer<T>& from, absl::Span<T> to) {
   CAIRN_RETURN_IF_CUDA_FAILS(
@@ -82,7 +82,7 @@ absl::StatusOr<std::shared_ptr<const OrderedIndex>> MakeHostIndex(const std::str
     std::vector<RowId> row_ids;
   };
   const auto columns = std::make_shared<Columns>();
-  // Whole cache lines, as a run's columns have them.
+  // Whole cache lines, like a run's columns.
   columns->keys.resize(entries->size() + 64);
   columns->row_ids.resize(entries->size() + 64);
   absl::Status s = Download(entries->run.keys, absl::MakeSpan(columns->keys));
@@ -129,7 +129,7 @@ struct HostLookup {
   int threads = 1;
 };
 
-// Asks batches one after the other, from those of `thread` on; the seconds that each took.
+// Runs batches one after the other, starting with those of `thread`; returns the seconds of each.
 template <typename Key>
 absl::StatusOr<std::vector<double>> AskInTurn(const Subject<Key>& subject, const HostLookup& lookup,
                                               int thread) {

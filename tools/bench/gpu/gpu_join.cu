@@ -78,7 +78,7 @@ struct JoinCase {
   }
 };
 
-// Pairs must have the same key, come by key and then by rows, and so be all of them.
+// Pairs must have equal keys and be ordered by key, then by rows, so they are complete.
 template <typename Key>
 absl::Status CheckPairs(const JoinCase& join, const RowId* left, const RowId* right,
                         cudaStream_t stream) {

@@ -38,7 +38,7 @@ DeviceKeys KeysOf(const DeviceBuffer<Key>& keys) {
   return {keys.data(), keys.size()};
 }
 
-// A set under gpu:auto, and queries of it.
+// A set with gpu:auto, and queries.
 template <typename Key>
 class Contender {
  public:
@@ -82,7 +82,7 @@ class Contender {
     return index_->Execute(DeviceBatch::Count(ranges, counts_.data()), stream);
   }
 
-  // Internal if what Ask has answered is not what binary search does; of every 16th query.
+  // Internal if the answers of Ask differ from those of binary search; checks every 16th query.
   absl::Status Check(Asked asked, cudaStream_t stream) const {
     std::vector<RowId> rows(kQueries);
     std::vector<uint64_t> counts(kQueries);
@@ -112,7 +112,7 @@ class Contender {
   DeviceBuffer<uint64_t> counts_;
 };
 
-// Seconds of each kind of queries, by turns; the answers are checked.
+// Seconds of each kind of queries, alternately; checks the answers.
 template <typename Key>
 absl::StatusOr<std::vector<double>> TimeAll(const Contender<Key>& contender, cudaStream_t stream) {
   std::vector<double> seconds;

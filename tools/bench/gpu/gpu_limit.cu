@@ -27,7 +27,7 @@ using gpu::ForEachIndex;
 using gpu::kSimpleThreads;
 using gpu::SimpleBlocks;
 
-// The numbers of log2_size bits, in no order, over and over.
+// The numbers of log2_size bits, unordered and repeated.
 __global__ void FillPlaces(uint32_t* places, size_t size, int log2_size) {
   ForEachIndex(size, [=](size_t i) { places[i] = static_cast<uint32_t>(Scramble(i, log2_size)); });
 }

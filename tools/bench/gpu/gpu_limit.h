@@ -11,14 +11,14 @@
 // It is measured once per process for its arguments, synchronously.
 namespace cairn::bench {
 
-// Seconds that `queries` independent random reads of 64-byte lines among `bytes` of memory take,
-// four lanes a line, each with a query of 4 bytes read and a result of 4 bytes written: the bound
-// of every search over as much. The best of the ways that Limit/gpu/random_read_64B lists. `bytes`
-// is rounded down to MiB, and at least one.
+// Seconds that `queries` independent random reads of 64-byte lines in `bytes` bytes of memory take.
+// Four lanes read each line; a query of 4 bytes is also read and a result of 4 bytes written: the
+// bound of every search over this much memory. The best of the ways that Limit/gpu/random_read_64B
+// lists. `bytes` is rounded down to MiB, and at least one.
 absl::StatusOr<double> RandomReadSeconds(size_t bytes, size_t queries, cudaStream_t stream);
 
-// Seconds that cudaMemcpy takes from one array of kCopiedBytes to another: the bound of what
-// streams through memory, reads and writes counted.
+// Seconds that cudaMemcpy takes from one array of kCopiedBytes to another: the bound of
+// streaming through memory, counting reads and writes.
 inline constexpr size_t kCopiedBytes = size_t{4} << 30;
 absl::StatusOr<double> CopySeconds(cudaStream_t stream);
 

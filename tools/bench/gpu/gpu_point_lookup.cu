@@ -39,7 +39,7 @@ using gpu::ForEachIndex;
 using gpu::kSimpleThreads;
 using gpu::SimpleBlocks;
 
-// The row of each position, if the key there is the one asked for; in place.
+// Replaces each position by its row, if the key there is the query's.
 template <typename Key>
 __global__ void RowsAt(const Key* keys, const RowId* row_ids, size_t n, const Key* queries,
                        uint32_t* positions, size_t size) {
@@ -65,7 +65,7 @@ __global__ void BinarySearch(const Key* keys, const RowId* row_ids, size_t n, co
   });
 }
 
-// A way to answer with row ids or positions, and what it takes.
+// A way to answer with row ids or positions, and its memory.
 template <typename Key>
 struct Contender {
   std::function<absl::Status(const Key* keys, size_t size, void* results)> search;
@@ -176,7 +176,7 @@ absl::Status PointLookup(benchmark::State& state, cudaStream_t stream, const Dev
   return CheckAnswers(lookup, *entries, q, results.data(), query_of.data(), stream);
 }
 
-// All rows of each key: by Scan, or in two steps, between which the caller makes room.
+// All rows of each key: by Scan, or in two steps, between which the caller allocates memory.
 template <typename Key>
 absl::Status FindAll(benchmark::State& state, cudaStream_t stream, const DeviceLookup& lookup) {
   constexpr size_t kQueries = size_t{1} << 24;
@@ -261,7 +261,7 @@ void RegisterSize(int log2_n) {
        {DeviceAnswer::kContains, DeviceAnswer::kFindAll, DeviceAnswer::kFind}) {
     RegisterDeviceLookup<Key>({"gpu:auto", log2_n, answer});
   }
-  // No cliffs.
+  // Detects performance cliffs.
   if (log2_n < 20) return;
   constexpr DeviceAnswer kRowId = DeviceAnswer::kRowId;
   for (const char* index : {"gpu:auto", "gpu:packed,directory=tree", "baseline:gpu_lower_bound"}) {

@@ -12,7 +12,7 @@ enum class DeviceAnswer : uint8_t {
   kRowId,     // FindFirst
   kPosition,  // LowerBound
   kContains,  // Contains
-  kFindAll,   // PlanScan and CopyRows, of 2^24 keys, with the wait for the rows' number
+  kFindAll,   // PlanScan and CopyRows, of 2^24 keys, including the wait for the number of rows
   kFind,      // the same by Scan
 };
 
@@ -24,11 +24,11 @@ struct DeviceLookup {
   DeviceAnswer answer = DeviceAnswer::kRowId;
   KeySet set = KeySet::kUniform;
   QueryMix mix = QueryMix::kHits;
-  // Another strategy than kUnbuffered is for gpu:… and row ids.
+  // Strategies other than kUnbuffered require gpu:… and row ids.
   DeviceStrategyOptions way = {};
 };
 
-// Registers it, for uint32_t or uint64_t keys, if there is a device. From RegisterInMain.
+// Registers it, for uint32_t or uint64_t keys, if there is a device. Call from RegisterInMain.
 template <typename Key>
 void RegisterDeviceLookup(const DeviceLookup& lookup);
 

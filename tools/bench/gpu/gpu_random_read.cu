@@ -1,7 +1,7 @@
-// Limit/gpu/random_read_<32, 64 or 128>B/<MiB>/in_flight:<f>: 2^27 independent random reads among
-// so much memory, each with a 4-byte query read and a 4-byte result written. 16 bytes a lane, f
-// reads of each lane in flight. Limit/gpu/chain_<d>MiB_64B/<MiB>/in_flight:<f>: the same of 64
-// bytes, after a 16-byte read in d MiB that says where: what a directory and a leaf cost.
+// Limit/gpu/random_read_<32, 64 or 128>B/<MiB>/in_flight:<f>: 2^27 independent random reads in
+// memory of this size, each with a 4-byte query read and a 4-byte result written. 16 bytes per
+// lane, f reads per lane in flight. Limit/gpu/chain_<d>MiB_64B/<MiB>/in_flight:<f>: the same with
+// 64 bytes, at a place that a 16-byte read in d MiB determines: the cost of a directory and a leaf.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -53,7 +53,7 @@ absl::StatusOr<DeviceBuffer<uint4>> MakeParts(size_t bytes, cudaStream_t stream)
   return parts;
 }
 
-// Which of `count` lines a random number stands for.
+// The line, of `count` lines, that a random number selects.
 __host__ __device__ uint64_t PickLine(uint32_t random, uint64_t count) {
   return (random * count) >> 32;
 }

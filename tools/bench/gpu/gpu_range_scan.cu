@@ -91,7 +91,7 @@ __global__ void ThreadThenWarp(Rows rows) {
 
 using RowKernel = void (*)(Rows);
 
-// The kernel of a baseline, or null where the index itself copies.
+// The kernel of a baseline, or null if the index itself copies.
 RowKernel KernelOf(const std::string& name) {
   if (name == "baseline:thread_per_range") return ThreadPerRange;
   if (name == "baseline:warp_per_range") return WarpPerRange;
@@ -119,7 +119,7 @@ absl::StatusOr<double> CopySeconds(uint64_t rows, cudaStream_t stream) {
   });
 }
 
-// Memory for what a scan gives.
+// Memory for the result of a scan.
 struct ScanOutput {
   DeviceBuffer<Position> begin;
   DeviceBuffer<uint64_t> offsets;

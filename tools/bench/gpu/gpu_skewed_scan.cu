@@ -30,7 +30,7 @@ using gpu::DeviceBuffer;
 constexpr size_t kRanges = size_t{1} << 22;
 constexpr uint64_t kLong = uint64_t{1} << 26;
 
-// How many rows each range has.
+// The number of rows of each range.
 std::vector<uint64_t> LengthsOf(const std::string& shape, uint64_t entries) {
   std::vector<uint64_t> lengths(kRanges);
   for (size_t i = 0; i < kRanges; ++i) {
@@ -55,7 +55,7 @@ absl::StatusOr<DeviceBuffer<T>> Upload(const std::vector<T>& values, cudaStream_
   return buffer;
 }
 
-// Where ranges begin, and where their rows go.
+// The begin of each range, and the offset of its rows in the output.
 struct Ranges {
   DeviceBuffer<Position> begin;
   DeviceBuffer<uint64_t> offsets;
@@ -86,7 +86,7 @@ absl::StatusOr<double> CopySeconds(uint64_t rows, cudaStream_t stream) {
   });
 }
 
-// Whether row r of the output is not that of its range.
+// Whether row r of the output is wrong.
 struct IsWrongRow {
   const Position* begin;
   const uint64_t* offsets;

@@ -1,10 +1,9 @@
 // Strings/<data set>/<index>/<point|lower_bound>[_half_miss]/device: batches of 2^24 random strings
 // in device memory over ten million keys, or 2^20 of the hard data sets; gpu:packed for those that
-// it takes. point gives row ids,
-// lower_bound positions; of half_miss every second one is not there: one with its last byte
-// changed. /host: from and to memory of the host, by its clock; with chunk:<k>, in chunks of 2^k.
-// CAIRN_BENCH_STRINGS sets another number of keys. Counters: build_s, the seconds that the index
-// took to build; bytes_per_key, of device memory, the keys included.
+// it supports. point returns row ids, lower_bound positions. With half_miss every second key is
+// absent: a key with its last byte changed. /host: from and to host memory, by the host's clock;
+// with chunk:<k>, in chunks of 2^k. CAIRN_BENCH_STRINGS sets another number of keys. Counters:
+// build_s, the seconds of the index's build; bytes_per_key, device memory including the keys.
 #include <cuda_runtime.h>
 #include <tbb/parallel_for.h>
 
@@ -38,12 +37,12 @@ size_t KeyCount() {
   return count != nullptr ? std::strtoull(count, nullptr, 10) : 10'000'000;
 }
 
-// Row ids ascend with the position, as they must where keys are equal.
+// Row ids ascend with the position, as equal keys require.
 RowId RowOf(size_t position) {
   return static_cast<RowId>(2 * position + 1);
 }
 
-// Queries one after the other, as a device takes them, and what is true of them.
+// Concatenated queries, in a device's format, and the expected answers.
 struct StringQueries {
   std::string heap;
   std::vector<uint32_t> offsets = {0};
@@ -139,7 +138,7 @@ struct StringLookup {
   int log2_chunk = 0;
 };
 
-// Internal where an answer is wrong.
+// Internal if an answer is wrong.
 absl::Status CheckAnswers(const StringLookup& lookup, const StringQueries& queries,
                           const std::vector<uint32_t>& answers) {
   const std::vector<uint32_t>& right = lookup.rows ? queries.row_ids : queries.positions;
@@ -198,7 +197,7 @@ void RegisterSet(const std::string& data) {
     for (const char* factory :
          {"gpu:partial_key", "gpu:partial_key,hash", "gpu:packed", "gpu:packed,directory=tree"}) {
       const std::string_view structure = factory;
-      // Which have no numbers of 128 bits.
+      // These cannot be encoded in 128 bits.
       const bool is_long = data == "email" || data == "url" || data == "d64" || data == "d128" ||
                            data.starts_with("prefix") || data == "chains" || data == "sparse";
       if (is_long && structure.starts_with("gpu:packed")) continue;

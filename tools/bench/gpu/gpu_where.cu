@@ -48,9 +48,9 @@ __host__ __device__ uint32_t Mixed(uint32_t x) {
 struct WhereRule {
   bool few;
   bool wide;
-  bool any;        // of the columns' ranges, not all
+  bool any;        // any of the columns' ranges must hold, not all
   uint32_t lists;  // ranges of a column
-  uint32_t width;  // of numbers that each of these has
+  uint32_t width;  // numbers per range
   uint32_t first[kColumns];
 
   // A key's number, before it is widened.
@@ -99,7 +99,7 @@ struct WhereCase {
   bool wide = false;
   int log2_n = 28;
   std::string predicate;
-  double share = 1;  // per cent
+  double share = 1;  // percent
   bool rows = false;
   DeviceWhereStrategy strategy = DeviceWhereStrategy::kAuto;
 

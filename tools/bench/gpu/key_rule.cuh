@@ -36,7 +36,7 @@ __device__ inline uint64_t Below(uint64_t random, uint64_t n) {
   return __umul64hi(random, n);
 }
 
-// Which key entry i has: by arithmetic alone, so that data needs no copies, and answers no search.
+// The key of entry i, computed by arithmetic, so that data needs no copies, and checks no search.
 template <typename Key>
 struct KeyRule {
   KeySet set;
@@ -76,7 +76,7 @@ struct KeyRule {
     }
   }
 
-  // A key that no entry has.
+  // A key without an entry.
   __device__ Key AbsentKey(uint64_t random) const {
     switch (set) {
       case KeySet::kClustered: {
@@ -89,7 +89,7 @@ struct KeyRule {
         return RunKey(Below(random, entries() / kRunLength), kRunLength + random % kGap);
       }
       default: {
-        // The rule's keys beyond the entries'.
+        // The keys of the rule after those of the entries.
         const uint64_t all = ~uint64_t{0} >> (64 - kBits);
         return static_cast<Key>(Scramble(distinct() + Below(random, all - distinct()), kBits));
       }

@@ -11,11 +11,11 @@
 #include "tools/bench/gpu/gpu_limit.h"
 
 // Benchmarks of the search kernel with searchers and policies that the library does not use. A
-// scheme is what a searcher is made from:
+// scheme builds the data of a searcher:
 //
 //   struct XScheme {
 //     using DataType = …;
-//     static std::string Name();  // with what it is made with
+//     static std::string Name();  // including its parameters
 //     absl::Status Build(const gpu::DeviceRun<Key>& run, cudaStream_t stream);
 //     XSearcher Searcher() const;
 //     uint64_t bytes() const;  // beyond the entries

@@ -1,7 +1,6 @@
 // RangeSum/<column>/n:<log2 n>/length:<log2 length>, RangeExtreme/…, DistinctKeys/…: aggregates
-// over random ranges of 2^length positions of 2^n entries, whose rows are in no order, in batches
-// of 4,096; one thread. column_sets.h says which columns there are. bytes_per_entry is the
-// structure's.
+// over random ranges of 2^length positions of 2^n entries, whose rows are unordered, in batches of
+// 4,096; one thread. column_sets.h lists the columns. bytes_per_entry is the structure's.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -52,7 +51,7 @@ const Aggregate& Over(const std::string& column, int log2_entries) {
   });
 }
 
-// Answers ranges of 2^state.range(1) positions by ask(begin, end), a batch at a time.
+// Answers ranges of 2^state.range(1) positions by ask(begin, end), batch by batch.
 template <typename Ask>
 void AskRanges(benchmark::State& state, uint64_t memory_bytes, Ask ask) {
   const uint64_t entries = uint64_t{1} << state.range(0);

@@ -29,8 +29,8 @@ ColumnValues MakeColumn(const std::string& name, size_t rows);
 // Bytes of the values as a program has them: numbers of their width, text as offsets and a heap.
 uint64_t PlainBytes(const ColumnValues& values);
 
-// A column file of one column of 2^log2_rows rows, in the page cache. The one that was asked for
-// last is kept.
+// A column file of one column of 2^log2_rows rows, in the page cache. The last one is
+// kept.
 const ColumnTable& TableOf(const std::string& name, int log2_rows);
 
 }  // namespace cairn::bench

@@ -1,7 +1,7 @@
 // ColumnEncode/<column>, ColumnGather/<column>/n:<log2 n>, ColumnRead/<column>/n:<log2 n>: packing
 // blocks of 1,024 values in memory, reading random rows of a mapped column file in batches of
-// 4,096, and reading all rows in order; one thread. column_sets.h says which columns there are.
-// bytes_per_row is what the file takes. ColumnAdd/<column> adds rows of one value to a builder.
+// 4,096, and reading all rows in order; one thread. column_sets.h lists the columns.
+// bytes_per_row is the file's. ColumnAdd/<column> adds rows of one value to a builder.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>

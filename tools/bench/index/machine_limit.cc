@@ -1,5 +1,5 @@
 // Limit/random_line/<MiB>: independent random reads of 64-byte lines with many prefetches in
-// flight, the bound of every index search over as much memory.
+// flight, the bound of every index search over memory of this size.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

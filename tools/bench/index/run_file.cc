@@ -51,7 +51,7 @@ absl::Status Write(const Data& data) {
   return s.ok() ? writer->Finish() : s;
 }
 
-// An error, or OK where the file holds the data.
+// An error unless the file holds the data.
 absl::Status Verify(const Data& data) {
   ASSIGN_OR_RETURN(const auto file, OpenRun(BenchPath(), VerifyLevel::kFull));
   const bool same = file.run.u64() == absl::MakeConstSpan(data.keys) &&

@@ -1,7 +1,7 @@
 // Sort/<key>/n:<log2 n>/<method>[/threads:<t>]: sorts random (key, row id) pairs. Keys are u32, u64
-// or text, the latter like "user:0000123456@example.org" in memory in no order. Methods: `cairn`
-// (index/sort/sort.h), std::sort and tbb::parallel_sort of the same entries. Each time a copy is
-// sorted; the copying is not timed.
+// or text, the latter like "user:0000123456@example.org", unordered in memory. Methods: `cairn`
+// (index/sort/sort.h), std::sort and tbb::parallel_sort of the same entries. Each iteration sorts a
+// copy; copying is not timed.
 #include "index/sort/sort.h"
 
 #include <benchmark/benchmark.h>
@@ -53,7 +53,7 @@ AlignedBuffer<BytesEntry> RandomEntries(size_t n, std::vector<char>* heap) {
   return entries;
 }
 
-// The order that a comparison sort is given.
+// The comparison of comparison sorts.
 template <typename Entry>
 bool Less(const Entry& a, const Entry& b) {
   return a < b;

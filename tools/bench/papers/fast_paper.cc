@@ -1,10 +1,9 @@
-// FastPaper/<step>/u32/n:<k>: the tree of Kim et al., FAST (SIGMOD 2010), one optimisation after
+// FastPaper/<step>/u32/n:<k>: the tree of Kim et al., FAST (SIGMOD 2010), one optimization after
 // the other, as in its figure 6: binary_search over the sorted column; page, + blocking for pages;
-// line,
-// + for cache lines; simd, + for SSE registers; pipeline_8, + a software pipeline of the paper's 8
-// queries; pipeline_32, of 32. Pages are of 2 MB, and of 4 KB in steps that end in _4k. One thread,
-// batches of 2^20 uniform random keys over n uniform random keys. n is 16 to
-// CAIRN_BENCH_MAX_LOG2_N, 24 where it is not set. FastPaper/build/u32/n:<k>: construction with all
+// line, + for cache lines; simd, + for SSE registers; pipeline_8, + a software pipeline of the
+// paper's 8 queries; pipeline_32, of 32. Pages are of 2 MB, and of 4 KB in steps that end in _4k.
+// One thread, batches of 2^20 uniform random keys over n uniform random keys. n is 16 to
+// CAIRN_BENCH_MAX_LOG2_N, 24 by default. FastPaper/build/u32/n:<k>: construction with all
 // blockings, on all cores; section 5.1.1 has 64 M keys (n:26) in less than 0.1 s. Counters:
 // ns_per_query, queries_per_s, bytes_per_key, keys_per_s.
 #include <benchmark/benchmark.h>
@@ -24,13 +23,13 @@ namespace cairn::bench {
 namespace {
 
 constexpr size_t kBatch = size_t{1} << 20;
-constexpr size_t kBatches = 4;  // asked in turn
+constexpr size_t kBatches = 4;  // used in turn
 
 int Threads() {
   return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 }
 
-// Keys, and queries with their positions; of the size that was asked for last.
+// Keys, and queries with their positions; of the last size.
 struct Subject {
   explicit Subject(size_t n) : keys(UniformKeys<uint32_t>(n)) {
     Random random(kSeed + 3);

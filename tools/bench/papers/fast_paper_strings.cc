@@ -1,9 +1,9 @@
 // The compression of long keys of Kim et al., FAST (SIGMOD 2010, section 6.1), over distinct random
-// keys of one size; queries are random keys that are there, 2^18 a batch, one thread.
+// keys of one size; queries are random keys of the data, 2^18 per batch, one thread.
 //
 // FastPaper/false_positives/values:<v>/<nccp|ccp>: its figure 9: keys of 16 bytes of v values each,
 // with partial keys of non-contiguous or contiguous common prefixes. Counters: work, the full keys
-// compared per query, 1 without false positives; false_positives, the part of neighbours within
+// compared per query, 1 without false positives; false_positives, the share of adjacent keys within
 // leaf pages; first_page_bits, of its partial keys.
 //
 // FastPaper/key_size/<compressed|compressed_pext|uncompressed|cpu:partial_key>/bytes:<b>: its
@@ -14,8 +14,8 @@
 // FastPaper/partial_keys_build/bytes:16: construction on all cores. Counters: entries_per_s,
 // bytes_per_s.
 //
-// CAIRN_BENCH_STRINGS sets the keys of figure 9 and of the construction, a million where it is not
-// set; figure 10 has 64 bytes of keys for each, whatever their size.
+// CAIRN_BENCH_STRINGS sets the keys of figure 9 and of the construction, a million by
+// default; figure 10 has 64 bytes of keys for each of these, regardless of the key size.
 #if defined(__x86_64__)
 #include <benchmark/benchmark.h>
 #include <tbb/parallel_sort.h>
@@ -41,7 +41,7 @@ namespace cairn::bench {
 namespace {
 
 constexpr size_t kBatch = size_t{1} << 18;
-constexpr size_t kBatches = 4;  // asked in turn
+constexpr size_t kBatches = 4;  // used in turn
 constexpr size_t kFigure10Bytes = 64;
 
 int Threads() {
@@ -53,12 +53,12 @@ size_t KeyCount() {
   return count != nullptr ? std::strtoull(count, nullptr, 10) : 1'000'000;
 }
 
-// The least of the values of a byte: few are digits or letters, whose high halves are alike.
+// The smallest value of a byte: few values are digits or letters, with equal high halves.
 char FirstValue(size_t values) {
   return values <= 16 ? '0' : values <= 64 ? '@' : '\0';
 }
 
-// About `n` random keys, at most half of those there are, ascending.
+// About `n` random keys, at most half of all possible ones, ascending.
 template <size_t kBytes>
 FixedKeys MakeKeys(size_t values, size_t n) {
   const double most = std::pow(static_cast<double>(values), static_cast<double>(kBytes)) / 2;
@@ -106,7 +106,7 @@ struct Subject {
       std::memcpy(queries.at(i), keys[positions[i]], bytes);
     }
   }
-  // The subject that was made last is kept.
+  // Keeps the last subject.
   static const Subject& Get(size_t bytes, size_t values, size_t n) {
     static std::unique_ptr<Subject> subject;
     static std::array<size_t, 3> made;
@@ -124,8 +124,8 @@ struct Subject {
   std::vector<Position> positions;
 };
 
-// The first batch of queries with a random byte of each changed, to any value: keys that are
-// mostly not there, anywhere.
+// The first batch of queries with a random byte of each changed, to any value: mostly absent
+// keys, anywhere.
 FixedKeys Probes(const Subject& subject) {
   FixedKeys probes(subject.keys.bytes, kBatch);
   Random random(kSeed + 2);
@@ -220,7 +220,7 @@ void PartialKey(benchmark::State& state, const Subject& subject) {
   if (!run.ok()) return state.SkipWithError(run.status().ToString().c_str());
   auto index = MakeOrderedIndex("cpu:partial_key", *std::move(run));
   if (!index.ok()) return state.SkipWithError(index.status().ToString().c_str());
-  // Made of the queries before they are asked, as the others take them as they are.
+  // Made before the queries are timed, since the other structures use them unchanged.
   const std::vector<std::string_view> asked = Views(subject.queries, 0, subject.queries.size);
   Measure(state, subject, [&](const FixedKeys& queries, size_t first, Position* out) {
     std::vector<std::string_view> others;

@@ -1,15 +1,15 @@
-// Lightweight/<scheme>/<key>/n:<log2 n>/<policy>: the structures and the optimisations of Henneberg
+// Lightweight/<scheme>/<key>/n:<log2 n>/<policy>: the structures and the optimizations of Henneberg
 // and Schuhknecht, "Is Binary Search Really All You Need?" (2025), sections 5.2 to 5.6, on batches
 // of 2^27 random hits answered with row ids. <scheme> is one of theirs
 //   AO+BS  EO+BS  AO+PB+BS  EO+KS  AO+PB+KS
-// with what it is made with, and <policy> says how the search kernel goes about it:
+// with its parameters, and <policy> is the policy of the search kernel:
 //   threads x queries     threads of a block, queries of a thread in registers one after the other
 //   ... at once           queries of a thread, or of a group of lanes, in flight together
-//   static, dynamic       scheduling, section 4.1 (static: one block a multiprocessor)
+//   static, dynamic       scheduling, section 4.1 (static: one block per multiprocessor)
 //   steps, full           pinning of up to 96 KB, section 4.2
 //   lookups, double       reordering, section 4.3
-// The product's own structures, with their policies, are in PointLookup/gpu:…; here are those with
-// other fan-outs, levels and layouts.
+// Cairn's own structures, with their policies, are in PointLookup/gpu:…; these have other fan-outs,
+// levels and layouts.
 #include <string>
 #include <utility>
 
@@ -42,7 +42,7 @@ const char* LayoutName(EntryLayout layout) {
   return layout == kSoA ? "soa" : "aos";
 }
 
-// The schemes: what is built, and its searcher. Bytes are those beyond the entries.
+// The schemes: the data and its searcher. Bytes do not include the entries.
 template <typename Key, EntryLayout kLayout>
 struct SortedArrayScheme {
   using DataType = Key;
@@ -139,7 +139,7 @@ void RegisterInFlight(int log2_n) {
   Register<Scheme, SearchPolicy<256, 4>>({log2_n});
 }
 
-// Lanes of a group: the paper's one a key, ours one for 16 bytes, and others.
+// Lanes of a group: one per key in the paper, one per 16 bytes in Cairn, and others.
 void RegisterLanes(int log2_n) {
   RegisterInFlight<PivotScheme<uint32_t, 9, kAoS, 2, 0>>(log2_n);
   RegisterInFlight<PivotScheme<uint32_t, 9, kAoS, 4, 0>>(log2_n);
@@ -154,7 +154,7 @@ void RegisterLanes(int log2_n) {
   RegisterInFlight<EytzingerScheme<uint32_t, 17, kAoS, 4>>(log2_n);
 }
 
-// Figures 16, 17(b) and 18(b): fan-outs, layouts and levels, with the product's policies.
+// Figures 16, 17(b) and 18(b): fan-outs, layouts and levels, with Cairn's policies.
 void RegisterProduct(int log2_n) {
   for (const char* layout : {"aos", "soa"}) {
     RegisterDeviceLookup<uint32_t>({absl::StrFormat("gpu:sorted_array,%s", layout), log2_n});

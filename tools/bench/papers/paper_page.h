@@ -30,7 +30,7 @@ inline int ComparePaperKeys(const char* a, const char* b, size_t bytes) {
 // has the remaining levels.
 class PaperPageLayout {
  public:
-  // The nodes of a level, by the path to them: a bit a level, 1 to the right.
+  // The nodes of a level, by the path to them: one bit per level, 1 to the right.
   struct Level {
     size_t SlotOf(size_t path) const {
       return first + (path >> depth) * block_slots + (path & ((size_t{1} << depth) - 1));
@@ -64,9 +64,9 @@ class PaperPageLayout {
     return levels_[level_count_ - 1 - above_leaves].SlotOf((rank + 1) >> (above_leaves + 1));
   }
 
-  // rank[i] = how many entries of a page come before query i, of `queries` that go down together,
-  // the same page or each its own. before(i, slot): whether that entry does; ask(i, slot) requests
-  // its line.
+  // rank[i] = the number of entries of a page that are before query i. `queries` queries go down
+  // together, in the same page or each in its own. before(i, slot): whether that entry is before
+  // query i; ask(i, slot) prefetches its line.
   template <typename Before, typename Ask>
   __attribute__((always_inline)) void Search(size_t queries, size_t* rank, Before before,
                                              Ask ask) const {

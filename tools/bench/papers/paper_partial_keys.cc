@@ -23,8 +23,8 @@ inline void PrefetchKey(const char* key, size_t bytes) {
   Prefetch(key + bytes - 1);
 }
 
-// ORs into `difference` the bits in which `count` keys, `stride` bytes apart, differ: of each 16
-// bytes, an exclusive or and an or for every key.
+// ORs into `difference` the bits in which `count` keys, `stride` bytes apart, differ: one XOR and
+// one OR per key for each 16 bytes.
 void AddDifference(const char* keys, size_t count, size_t stride, size_t bytes,
                    uint8_t* difference) {
   for (size_t i = 0; i < bytes; i += 16) {
@@ -84,7 +84,7 @@ inline Partial ShuffleWindow::Gather(const char* key) const {
   const __m128i high = _mm_andnot_si128(low_half, bytes);
   const __m128i low = _mm_and_si128(low_half, bytes);
   const auto* control = reinterpret_cast<const __m128i*>(control_);
-  // No bit leaves its byte: the half it is shifted out of is 0.
+  // No bit leaves its byte, since the half from which it is shifted is 0.
   const __m128i made =
       _mm_or_si128(_mm_or_si128(_mm_shuffle_epi8(high, control[kHighToHigh]),
                                 _mm_shuffle_epi8(_mm_srli_epi16(high, 4), control[kHighToLow])),
@@ -128,7 +128,7 @@ struct PartialKeyPages<Window>::Group {
   size_t size;
   const char* query[kPaperInFlight];
   size_t page[kPaperInFlight];      // a leaf page
-  size_t rank[kPaperInFlight];      // in that, of the first partial key that is not less
+  size_t rank[kPaperInFlight];      // in it, of the first partial key that is not less
   uint32_t wanted[kPaperInFlight];  // the query's partial key there
   uint64_t work;
 };
@@ -225,7 +225,7 @@ void PartialKeyPages<Window>::FindLeaves(const FirstPage<Partial>& page, Group* 
   for (size_t i = 0; i < group->size; ++i) {
     size_t& at = group->page[i];
     at = std::min(at, keys_.pages());
-    if (at > 0 && slots[page.layout.SlotOf(at - 1)] == wanted[i]) {  // the full keys tell
+    if (at > 0 && slots[page.layout.SlotOf(at - 1)] == wanted[i]) {  // the full keys decide
       size_t first = 0;
       page.layout.Search(
           1, &first, [&](size_t, size_t slot) { return slots[slot] < wanted[i]; },
@@ -306,7 +306,7 @@ size_t PartialKeyPages<Window>::Resolve(size_t i, Group* group) const {
     end = std::max(end, std::min(page + rank, keys_.size));
     if (Narrow(query, &first, end, work)) return first;
   }
-  // It is not there, or the page has not all of its like: ever wider around what was searched.
+  // The query is absent, or the page lacks some equal partial keys: search ever wider ranges.
   for (size_t step = 1; first == begin && begin > 0; step *= 2) {
     const size_t last = begin;
     first = begin -= std::min(step, begin);

@@ -10,12 +10,12 @@
 #include "index/machine/aligned_buffer.h"
 #include "tools/bench/papers/paper_page.h"
 
-// The compression of long keys of Kim et al., FAST (SIGMOD 2010, section 6.1), as the paper has it,
+// The compression of long keys of Kim et al., FAST (SIGMOD 2010, section 6.1), as in the paper,
 // for comparison with cpu:partial_key. x86-64 only, with SSSE3 and BMI2.
 namespace cairn::bench {
 
 inline constexpr size_t kMaxKeyBytes = 128;
-// The keys of a page, the paper's 10 levels: in 4 KB where they are partial keys of 32 bits.
+// The keys of a page, the paper's 10 levels: 4 KB if partial keys have 32 bits.
 inline constexpr size_t kPaperPageKeys = 1023;
 
 // Keys of one size, 1 to kMaxKeyBytes, stored contiguously. The 16 bytes at the start of each are
@@ -32,15 +32,15 @@ struct FixedKeys {
   AlignedBuffer<char> data;
 };
 
-// Which granules, the 4-bit parts of a key numbered from the most significant one, make the partial
-// keys of a page (section 6.1.1).
+// The choice of granules for the partial keys of a page (section 6.1.1). Granules are the 4-bit
+// parts of a key, numbered from the most significant one.
 enum class PaperPrefix : uint8_t {
   kNonContiguous,  // the first in which keys of the page differ: the paper's scheme
   kContiguous,     // all from the first one that differs: the scheme that it extends
 };
 
-// 16 bytes of a key, and how the shuffles of section 6.1.1 bring granules of theirs to where they
-// belong in the partial key: from either half of a byte to either half of one.
+// 16 bytes of a key, and the shuffles of section 6.1.1 that move their granules to their places in
+// the partial key: from either half of a byte to either half of one.
 class ShuffleWindow {
  public:
   ShuffleWindow() = default;
@@ -69,7 +69,8 @@ class PextWindow {
   uint32_t shift_ = 0;  // to the granules' place in the partial key
 };
 
-// Makes partial keys of a page: integers in the order of the keys, as far as its granules tell.
+// Makes partial keys of a page: integers in the order of the keys, as far as its granules
+// distinguish them.
 template <typename Window, typename Partial>
 class PartialKeyExtractor {
  public:
@@ -88,26 +89,26 @@ class PartialKeyExtractor {
 
 // Two levels of pages of partial keys over keys, ascending and distinct: the first page has the
 // first key of every leaf page. Its partial keys are of 32, 64 or 128 bits, the fewest with which
-// less than 0.01% of neighbours in it are false positives, different keys with equal partial keys;
-// those of leaf pages are of 32 bits (section 6.1.2). Immutable; the keys must outlive it.
+// less than 0.01% of adjacent keys in it are false positives, distinct keys with equal partial
+// keys; those of leaf pages have 32 bits (section 6.1.2). Immutable; the keys must outlive it.
 //
-// Where it differs from the paper: the granules of the first page are those in which any keys
-// differ, not only those in it, without which a search for a key that is there could go astray;
-// pages are blocked for cache lines, but not for SIMD registers; and where partial keys cannot
-// tell, full keys do, so that positions are exact, of keys that are not there too.
+// Differences from the paper: the granules of the first page are those in which any keys differ,
+// not only the keys in it; otherwise searches of present keys could fail. Pages are blocked for
+// cache lines, but not for SIMD registers. If partial keys are not enough, full keys decide, so
+// that positions are exact, also of absent keys.
 template <typename Window>
 class PartialKeyPages {
  public:
   // Builds on `threads` threads. Throws std::bad_alloc.
   PartialKeyPages(const FixedKeys& keys, PaperPrefix prefix, int threads);
 
-  // positions[i] = the number of keys less than query first + i, for `count` queries. Returns how
-  // many full keys were compared.
+  // positions[i] = the number of keys less than query first + i, for `count` queries. Returns the
+  // number of full keys compared.
   uint64_t LowerBound(const FixedKeys& queries, size_t first, size_t count,
                       Position* positions) const;
 
   int first_page_bits() const { return first_page_bits_; }
-  // The part of the neighbours within leaf pages that are false positives.
+  // The share of adjacent keys within leaf pages that are false positives.
   double false_positives() const;
   uint64_t memory_bytes() const;
 
@@ -138,7 +139,7 @@ class PartialKeyPages {
   // The lower bound of query i, once the leaves are searched.
   size_t Resolve(size_t i, Group* group) const;
   // Binary search of [*first, last): *first is the lower bound among them. True if the query is
-  // there.
+  // found.
   bool Narrow(const char* query, size_t* first, size_t last, uint64_t* work) const;
 
   const FixedKeys& keys_;

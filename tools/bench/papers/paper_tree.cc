@@ -12,7 +12,7 @@
 namespace cairn::bench {
 namespace {
 
-// A node's slots and what is in them: the key's rank among the node's 15, in key order, breadth
+// The contents of a node's slots: the key's rank among the node's 15, in key order, breadth
 // first, or by SIMD blocks: the first three keys of the line, then its four subtrees of three.
 // Slot 15 is padding.
 constexpr std::array<uint8_t, 15> kBreadthFirst = {7, 3, 11, 1, 5,  9,  13, 0,
@@ -89,7 +89,7 @@ void PaperTree<kBlocking, kPageBytes>::FillBlock(absl::Span<const uint32_t> keys
   constexpr int32_t kGreatest = std::numeric_limits<int32_t>::max();
   for (int level = 0; level < kBlockLevels; ++level) {
     const size_t nodes = size_t{1} << (kFanOutBits * level);
-    // The levels below have `stride` - 1 keys between two neighbours of this one.
+    // The levels below have `stride` - 1 keys between two adjacent keys of this one.
     const size_t stride = size_t{1} << (kFanOutBits * ((tiers_ - tier) * kBlockLevels - level - 1));
     int32_t* to = keys_.data() + BlockSlot(tier, block) + NodesAbove(level) * kNodeSlots;
     for (size_t i = 0; i < nodes; ++i, to += kNodeSlots) {

@@ -45,7 +45,7 @@ class PaperTree {
   uint64_t memory_bytes() const { return keys_.size() * sizeof(int32_t); }
 
  private:
-  // A node of this tree's arithmetic is a binary node or a line of 15 of them.
+  // In this tree's arithmetic, a node is a binary node or a line of 15 of them.
   static constexpr int kFanOutBits = kBlocking == PaperBlocking::kPage ? 1 : 4;
   static constexpr size_t kNodeKeys = (size_t{1} << kFanOutBits) - 1;
   static constexpr size_t kNodeSlots = kBlocking == PaperBlocking::kPage ? 1 : 16;
@@ -64,12 +64,12 @@ class PaperTree {
   static constexpr int kBlockBits = kFanOutBits * kBlockLevels;
   static constexpr int kMaxTiers = 33 / kBlockBits + 1;
 
-  // Blocks lie in tiers: tier 0 is the root's block.
+  // Blocks are in tiers: tier 0 is the root's block.
   size_t BlockSlot(int tier, size_t block) const {
     return (first_page_[tier] + block / kBlocksPerPage) * kPageSlots +
            block % kBlocksPerPage * kBlockSlots;
   }
-  // Blocks of a tier that hold keys, or that the search for a greater one ends in.
+  // Blocks of a tier that hold keys, or in which the search for a greater key ends.
   size_t Blocks(int tier) const { return (entries_ >> (kBlockBits * (tiers_ - tier))) + 1; }
   void FillBlock(absl::Span<const uint32_t> keys, int tier, size_t block);
 
