@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cairn/batcher.h"
-#include "engine/batch/batcher_block.h"
+#include "index/query/physical_key.h"
 
 namespace cairn {
 
@@ -30,7 +30,7 @@ typename BatcherAnswer<kOperation>::Type AnswerTo(const Batcher::Answers& answer
       entries.row_ids = std::move(row_ids);
       entries.keys.Clear(matches.keys.kind());
       if (!matches.keys.empty()) {
-        AppendKeys(matches.keys, matches.offsets[query], found.size(), &entries.keys);
+        AppendSlice(matches.keys, matches.offsets[query], found.size(), &entries.keys);
       }
       if (query < matches.cursors.size()) entries.cursor = matches.cursors[query];
       return entries;

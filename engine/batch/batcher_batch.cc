@@ -32,38 +32,16 @@ size_t BatcherBatch::CountLate(BatcherNanos now) const {
 
 KeyBatch BatcherBatch::Keys() {
   if (blocks_.size() == 1) return blocks_[0]->keys();
-  keys_.Clear(blocks_[0]->keys().kind());
-  for (const auto& block : blocks_) AppendKeys(block->keys(), &keys_);
-  return keys_.Batch();
+  queries_.Clear(blocks_[0]->keys().kind());
+  for (const auto& block : blocks_) queries_.AppendKeys(block->keys());
+  return queries_.Keys();
 }
 
 RangeBatch BatcherBatch::Ranges() {
   if (blocks_.size() == 1) return blocks_[0]->ranges();
-  const PhysicalType kind = blocks_[0]->keys().kind();
-  keys_.Clear(kind);
-  upper_.Clear(kind);
-  lower_bounds_.clear();
-  upper_bounds_.clear();
-  after_.clear();
-  for (const auto& block : blocks_) {
-    const RangeBatch ranges = block->ranges();
-    if (!ranges.after.empty()) {
-      after_.resize(keys_.size());
-      after_.insert(after_.end(), ranges.after.begin(), ranges.after.end());
-    }
-    AppendKeys(ranges.lower, &keys_);
-    AppendKeys(ranges.upper, &upper_);
-    const auto& lower = ranges.lower_bounds;
-    const auto& upper = ranges.upper_bounds;
-    lower_bounds_.insert(lower_bounds_.end(), lower.begin(), lower.end());
-    upper_bounds_.insert(upper_bounds_.end(), upper.begin(), upper.end());
-  }
-  if (!after_.empty()) after_.resize(keys_.size());
-  RangeBatch ranges = RangeBatch::HalfOpen(keys_.Batch(), upper_.Batch());
-  ranges.lower_bounds = lower_bounds_;
-  ranges.upper_bounds = upper_bounds_;
-  ranges.after = after_;
-  return ranges;
+  queries_.Clear(blocks_[0]->ranges().kind());
+  for (const auto& block : blocks_) queries_.AppendRanges(block->ranges());
+  return queries_.Ranges();
 }
 
 absl::Status BatcherBatch::Ask(const BatchIndex& index, Operation operation,

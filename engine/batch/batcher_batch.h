@@ -11,6 +11,7 @@
 #include "cairn/query.h"
 #include "cairn/types.h"
 #include "engine/batch/batcher_block.h"
+#include "index/query/range_column.h"
 
 namespace cairn {
 
@@ -45,11 +46,7 @@ class BatcherBatch {
 
   std::vector<std::unique_ptr<BatcherBlock>> blocks_;
   // The queries of several blocks; of one alone they stay where they are.
-  EncodedKeys keys_;
-  EncodedKeys upper_;
-  std::vector<Bound> lower_bounds_;
-  std::vector<Bound> upper_bounds_;
-  std::vector<std::string> after_;
+  RangeColumn queries_;
   // Answers.
   std::vector<RowId> row_ids_;
   std::unique_ptr<bool[]> found_;

@@ -5,13 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/types/span.h"
 #include "cairn/batcher.h"
 #include "cairn/query.h"
+#include "index/query/range_column.h"
 
 namespace cairn {
 
@@ -42,22 +41,6 @@ inline bool SameAnswers(const QueryOptions& a, const QueryOptions& b) {
   return a.order == b.order && a.limit == b.limit && a.with_keys == b.with_keys;
 }
 
-// Appends all keys of a batch, or some of another column.
-inline void AppendKeys(const KeyBatch& keys, EncodedKeys* column) {
-  switch (keys.kind()) {
-    case PhysicalType::kU32:
-      for (uint32_t key : keys.u32()) column->AppendU32(key);
-      return;
-    case PhysicalType::kU64:
-      for (uint64_t key : keys.u64()) column->AppendU64(key);
-      return;
-    case PhysicalType::kBytes:
-      for (std::string_view key : keys.bytes()) column->AppendBytes(key);
-      return;
-  }
-}
-void AppendKeys(const EncodedKeys& keys, size_t first, size_t count, EncodedKeys* column);
-
 // Queries of one operation and, for scans, of equal options, in the order of submission,
 // column-wise. Not thread-safe.
 class BatcherBlock {
@@ -86,8 +69,8 @@ class BatcherBlock {
   BatcherNanos earliest() const { return earliest_; }  // deadline
 
   // The queries, valid until the block changes.
-  KeyBatch keys() { return keys_.Batch().Slice(0, size()); }
-  RangeBatch ranges();
+  KeyBatch keys() { return queries_.Keys().Slice(0, size()); }
+  RangeBatch ranges() { return queries_.Ranges().Slice(0, size()); }
   const QueryOptions& options() const { return options_; }  // `order`, `limit`, `with_keys`
   absl::Span<const uint64_t> cookies() const { return {cookies_.data(), size()}; }
   absl::Span<const Run> runs() const { return runs_; }
@@ -95,17 +78,11 @@ class BatcherBlock {
   size_t CountLate(BatcherNanos now) const;
 
  private:
-  // Columns may be longer than size() behind a failed Append: that part is nobody's.
-  EncodedKeys keys_;   // or lower keys
-  EncodedKeys upper_;  // ranges only, and so are the next three
-  std::vector<Bound> lower_bounds_;
-  std::vector<Bound> upper_bounds_;
-  std::vector<std::string> after_;  // empty while no range has a cursor
+  // These two may be longer than size() after a failed Append.
+  RangeColumn queries_;
   std::vector<uint64_t> cookies_;
   std::vector<Run> runs_;
   QueryOptions options_;
-  // Ranges are not on the way of single keys.
-  void AppendRanges(const RangeBatch& ranges);
 
   BatcherNanos opened_ = 0;
   BatcherNanos earliest_ = kNever;
@@ -118,10 +95,10 @@ inline void BatcherBlock::Append(const BatcherRequest& request, BatcherNanos dea
   size_t queries;
   if (request.keys != nullptr) {
     queries = request.keys->size();
-    AppendKeys(*request.keys, &keys_);
+    queries_.AppendKeys(*request.keys);
   } else {
     queries = request.ranges->size();
-    AppendRanges(*request.ranges);
+    queries_.AppendRanges(*request.ranges);
   }
   for (size_t i = 0; i < queries; ++i) cookies_.push_back(answer.cookie + i);
   if (!runs_.empty() && runs_.back().deadline == deadline &&

@@ -10,6 +10,7 @@
 #include "index/machine/guard.h"
 #include "index/machine/mutex.h"
 #include "index/machine/status_macros.h"
+#include "index/query/physical_key.h"
 
 namespace cairn {
 
@@ -55,7 +56,7 @@ absl::Status BatcherGroup::Add(const KeyBatch& keys, BatcherTime deadline) try {
     if (s.ok()) submitted_ += static_cast<int32_t>(keys.size()), size_ += keys.size();
     return s;
   }
-  AppendKeys(keys, &keys_);
+  AppendBatch(keys, &keys_);
   key_count_ += keys.size();
   size_ += keys.size();
   deadline_ = std::min(deadline_, deadline);

@@ -12,6 +12,7 @@
 #include "engine/live/index_catalog.h"
 #include "engine/live/index_set.h"
 #include "engine/route/open_devices.h"
+#include "engine/shards/lookup.h"
 #include "engine/util/rocksdb_compat.h"
 #include "engine/util/rocksdb_file_system.h"
 #include "engine/util/status.h"
@@ -400,6 +401,24 @@ absl::Status IndexedDB::CreateIndex(std::string_view spec, ColumnFamilyHandle* c
                                     const CreateIndexOptions& options) {
   absl::StatusOr<IndexSpec> parsed = IndexSpec::Parse(spec);
   return parsed.ok() ? CreateIndex(*parsed, column_family, options) : parsed.status();
+}
+
+absl::StatusOr<std::vector<uint64_t>> IndexedDB::Count(const std::string& index,
+                                                       const KeyQuery& keys) const {
+  ASSIGN_OR_RETURN(const std::shared_ptr<const SecondaryIndex> pinned, Pin(index));
+  return pinned->Count(keys);
+}
+
+absl::StatusOr<std::vector<bool>> IndexedDB::Contains(const std::string& index,
+                                                      const KeyQuery& keys) const {
+  ASSIGN_OR_RETURN(const std::shared_ptr<const SecondaryIndex> pinned, Pin(index));
+  return pinned->Contains(keys);
+}
+
+IndexIterator IndexedDB::NewIndexIterator(const std::string& index,
+                                          const IteratorOptions& options) const {
+  absl::StatusOr<std::shared_ptr<const SecondaryIndex>> pinned = Pin(index);
+  return pinned.ok() ? IterateVersion(*std::move(pinned), options) : IndexIterator(pinned.status());
 }
 
 absl::StatusOr<std::unique_ptr<IndexedDB>> IndexedDB::Attach(

@@ -136,7 +136,7 @@ absl::Status OpenIndex::Fetch(const SnapshotSource& source, const RangeBatch& ra
   RETURN_IF_ERROR(CheckSameDatabase(*at->base, source));
   FindResult matches;
   RETURN_IF_ERROR(ScanDistinctRows(
-      absl::MakeConstSpan(&at, 1),
+      absl::MakeConstSpan(&at, 1), /*by_source=*/false,
       [&](const Batch& batch) { return at->Execute(batch, options_.threads); }, ranges, options,
       &matches));
   RETURN_IF_ERROR(FetchRows(*at, source, ranges, matches, rows));

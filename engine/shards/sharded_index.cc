@@ -240,8 +240,8 @@ absl::Status ShardedIndex::Fetch(const SnapshotSource& source, const RangeBatch&
   RETURN_IF_ERROR(CheckIsDatabase(versions, source));
   FindResult matches;
   RETURN_IF_ERROR(ScanDistinctRows(
-      versions, [&](const Batch& batch) { return AnswerAt(versions, batch); }, ranges, options,
-      &matches));
+      versions, routing_->asks_all(), [&](const Batch& batch) { return AnswerAt(versions, batch); },
+      ranges, options, &matches));
   RETURN_IF_ERROR(FetchShardedRows(versions, source, ranges, matches, rows));
   rows->cursors = std::move(matches.cursors);
   return absl::OkStatus();

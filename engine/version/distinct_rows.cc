@@ -26,12 +26,14 @@ constexpr uint64_t kFirstStep = 64, kMaxStep = 16384;
 template <typename Key>
 class EntriesOfRows {
  public:
-  explicit EntriesOfRows(Versions versions) : versions_(versions), entries_(versions.size()) {}
+  EntriesOfRows(Versions versions, bool by_source)
+      : versions_(versions), by_source_(by_source), entries_(versions.size()) {}
 
   // Whether the row has a key in range i that comes before `key`.
   absl::StatusOr<bool> HasBefore(size_t shard, RowId row, std::string_view primary_key,
                                  const Key& key, const RangeBatch& ranges, size_t i, Order order) {
     for (size_t s = 0; s < versions_.size(); ++s) {
+      if (by_source_ && s != shard) continue;
       ASSIGN_OR_RETURN(const RowEntries* const entries, Entries(s));
       RowId there = row;
       if (s != shard) {
@@ -63,6 +65,7 @@ class EntriesOfRows {
   }
 
   const Versions versions_;
+  const bool by_source_;
   std::vector<std::optional<RowEntries>> entries_;  // one a shard, made when it is asked
   RowEntries::Places places_;
 };
@@ -78,14 +81,16 @@ bool IsOfOneKey(const RangeBatch& ranges, size_t i) {
 template <typename Key>
 class DistinctScan {
  public:
-  DistinctScan(Versions versions, absl::FunctionRef<absl::Status(const Batch&)> scan,
-               const RangeBatch& ranges, const QueryOptions& options, FindResult* matches)
+  DistinctScan(Versions versions, bool by_source,
+               absl::FunctionRef<absl::Status(const Batch&)> scan, const RangeBatch& ranges,
+               const QueryOptions& options, FindResult* matches)
       : versions_(versions),
+        ids_name_rows_(versions.size() == 1 || by_source),
         scan_(scan),
         ranges_(ranges),
         limit_(options.limit),
         matches_(*matches),
-        entries_(versions) {
+        entries_(versions, by_source) {
     options_.order = options.order;
     options_.with_keys = true;
     options_.route = options.route;
@@ -97,23 +102,21 @@ class DistinctScan {
     std::string cursor;  // after the last row of the page
     uint64_t rows = 0;
     bool more = false;
-    std::unordered_set<RowId> seen;
-    std::unordered_set<std::string> seen_keys;  // in place of these in several shards
+    std::unordered_set<GlobalRowId> seen;
+    std::unordered_set<std::string> seen_keys;  // in place of these, if ids do not name rows
     for (uint64_t step = std::clamp(limit_, kFirstStep, kMaxStep); !more;
          step = std::min(2 * step, kMaxStep)) {
       RETURN_IF_ERROR(ScanFrom(i, after, step));
       for (size_t j = 0; j < page_.row_ids.size() && !more; ++j) {
         const RowId row = page_.row_ids[j];
         const size_t shard = page_.shards.empty() ? 0 : page_.shards[j];
-        const bool is_new = versions_.size() == 1
-                                ? seen.insert(row).second
-                                : seen_keys.insert(std::string(primary_keys_[j])).second;
+        const bool is_new = ids_name_rows_ ? seen.insert(page_.global_row(j)).second
+                                           : seen_keys.insert(std::string(primary_keys_[j])).second;
         if (!is_new) continue;
         if (!from_start) {
           ASSIGN_OR_RETURN(
               const bool came_before,
-              entries_.HasBefore(shard, row,
-                                 versions_.size() == 1 ? std::string_view() : primary_keys_[j],
+              entries_.HasBefore(shard, row, ids_name_rows_ ? std::string_view() : primary_keys_[j],
                                  KeyAt<Key>(page_.keys, j), ranges_, i, options_.order));
           if (came_before) continue;
         }
@@ -149,7 +152,7 @@ class DistinctScan {
   absl::Status ScanFrom(size_t i, const std::string& after, uint64_t entries) {
     options_.limit = entries;
     RETURN_IF_ERROR(Scan(i, after, options_, &page_));
-    if (versions_.size() == 1) return absl::OkStatus();
+    if (ids_name_rows_) return absl::OkStatus();
     // Shard by shard, then in the order of the page.
     std::vector<StringList> of_shards(versions_.size());
     for (size_t s = 0; s < versions_.size(); ++s) {
@@ -166,13 +169,14 @@ class DistinctScan {
   }
 
   const Versions versions_;
+  const bool ids_name_rows_;  // one row has one id
   const absl::FunctionRef<absl::Status(const Batch&)> scan_;
   const RangeBatch& ranges_;
   const uint64_t limit_;
   QueryOptions options_;
   FindResult& matches_;
   FindResult page_, upto_;
-  StringList primary_keys_;  // of the page's rows, in several shards
+  StringList primary_keys_;  // of the page's rows, if ids do not name them
   EntriesOfRows<Key> entries_;
 };
 
@@ -186,7 +190,7 @@ bool MayHaveSeveralKeys(const IndexSpec& spec) {
 }
 
 absl::Status ScanDistinctRows(absl::Span<const std::shared_ptr<const IndexVersion>> versions,
-                              absl::FunctionRef<absl::Status(const Batch&)> scan,
+                              bool by_source, absl::FunctionRef<absl::Status(const Batch&)> scan,
                               const RangeBatch& ranges, const QueryOptions& options,
                               FindResult* matches) {
   const bool in_pages = options.limit != QueryOptions().limit || !ranges.after.empty();
@@ -205,7 +209,7 @@ absl::Status ScanDistinctRows(absl::Span<const std::shared_ptr<const IndexVersio
     if (!repeats) return scan(Batch::Scan(ranges, matches, options));
     RETURN_IF_ERROR(BeginMatches(ranges.kind(), 0, matches));
     matches->offsets.assign(1, 0);
-    DistinctScan<Key> distinct(versions, scan, ranges, options, matches);
+    DistinctScan<Key> distinct(versions, by_source, scan, ranges, options, matches);
     for (size_t i = 0; i < ranges.size(); ++i) RETURN_IF_ERROR(distinct.TakeRange(i));
     return absl::OkStatus();
   });

@@ -43,10 +43,11 @@ bool IsWithin(const Key& key, const RangeBatch& ranges, size_t i) {
 // base takes time for all of its entries (RowEntries). A row that is written to between two pages
 // may come twice or not at all, as its first key moves.
 //
-// `versions` are those of one index, one a shard by key range, and `scan` answers a scan of their
-// entries. Sets the offsets, rows, shards and cursors of *matches. Throws std::bad_alloc.
+// `versions` are those of one index, one per shard, and `scan` answers a scan of their entries.
+// `by_source`: shards have rows of their own. Otherwise they are by key range, and a row may have
+// keys in several. Sets the offsets, rows, shards and cursors of *matches. Throws std::bad_alloc.
 absl::Status ScanDistinctRows(absl::Span<const std::shared_ptr<const IndexVersion>> versions,
-                              absl::FunctionRef<absl::Status(const Batch&)> scan,
+                              bool by_source, absl::FunctionRef<absl::Status(const Batch&)> scan,
                               const RangeBatch& ranges, const QueryOptions& options,
                               FindResult* matches);
 

@@ -8,12 +8,9 @@
 #include "index/keys/key_encoding.h"
 #include "index/machine/status_macros.h"
 #include "index/machine/stop_flag.h"
-#include "index/query/physical_key.h"
 
 namespace cairn {
 namespace {
-
-using Comparison = Predicate::Comparison;
 
 // A list of more ranges is refused: each key that is not to be found is one for every choice of
 // parts that may be null instead.
@@ -31,14 +28,12 @@ absl::Span<const DataValue> BeforeNull(absl::Span<const DataValue> parts) {
   return parts.first(static_cast<size_t>(null - parts.begin()));
 }
 
-bool IsLess(Comparison comparison) {
-  return comparison == Comparison::kLess || comparison == Comparison::kAtMost;
-}
-bool IsInclusive(Comparison comparison) {
-  return comparison == Comparison::kAtMost || comparison == Comparison::kAtLeast;
-}
-// True where `comparison` is false.
-Comparison Opposite(Comparison comparison) {
+}  // namespace
+
+KeyRanges::KeyRanges(const KeyCodec& codec, Which which, const std::atomic<bool>* cancelled)
+    : codec_(&codec), which_(which), cancelled_(cancelled), ranges_(codec.kind()) {}
+
+KeyRanges::Comparison KeyRanges::Opposite(Comparison comparison) {
   switch (comparison) {
     case Comparison::kLess:
       return Comparison::kAtLeast;
@@ -51,26 +46,6 @@ Comparison Opposite(Comparison comparison) {
   }
   return Comparison::kLess;
 }
-
-void AppendPlaceholder(EncodedKeys* keys) {
-  switch (keys->kind()) {
-    case PhysicalType::kU32:
-      return keys->AppendU32(0);
-    case PhysicalType::kU64:
-      return keys->AppendU64(0);
-    case PhysicalType::kBytes:
-      return keys->AppendBytes("");
-  }
-}
-
-}  // namespace
-
-KeyRanges::KeyRanges(const KeyCodec& codec, Which which, const std::atomic<bool>* cancelled)
-    : codec_(&codec),
-      which_(which),
-      cancelled_(cancelled),
-      lower_(codec.kind()),
-      upper_(codec.kind()) {}
 
 absl::Status KeyRanges::CheckParts(Parts parts) const {
   const size_t most = codec_->parts().size();
@@ -90,46 +65,10 @@ absl::Status KeyRanges::CheckParts(Parts parts) const {
 }
 
 absl::Status KeyRanges::AddKeys(Parts parts, bool is_prefix) {
-  bool open = false;
-  RETURN_IF_ERROR(codec_->AppendPrefixRange(parts, is_prefix, &lower_, &upper_, &open));
-  lower_bounds_.push_back(Bound::kInclusive);
-  upper_bounds_.push_back(open ? Bound::kOpen : Bound::kExclusive);
-  if (lower_bounds_.size() <= kMaxKeyRanges) return absl::OkStatus();
+  RETURN_IF_ERROR(ranges_.AppendPrefix(*codec_, parts, is_prefix));
+  if (ranges_.size() <= kMaxKeyRanges) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrFormat("expected at most %d ranges of keys, found more", kMaxKeyRanges));
-}
-
-absl::Status KeyRanges::AddRange(const End& lower, const End& upper) {
-  Bound lower_bound = Bound::kOpen, upper_bound = Bound::kOpen;
-  EncodedKeys begin(codec_->kind()), end(codec_->kind()), unused(codec_->kind());
-  const auto append = [&](const End& of, EncodedKeys* to) -> absl::StatusOr<bool> {
-    bool open = false;
-    EncodedKeys* const first = of.after ? &unused : to;
-    EncodedKeys* const after = of.after ? to : &unused;
-    RETURN_IF_ERROR(codec_->AppendPrefixRange(of.parts, false, first, after, &open));
-    return of.after && open;
-  };
-  if (lower.parts.empty()) {
-    AppendPlaceholder(&begin);
-  } else {
-    ASSIGN_OR_RETURN(const bool nothing_after, append(lower, &begin));
-    if (nothing_after) return absl::OkStatus();
-    lower_bound = Bound::kInclusive;
-  }
-  if (upper.parts.empty()) {
-    AppendPlaceholder(&end);
-  } else {
-    ASSIGN_OR_RETURN(const bool open, append(upper, &end));
-    upper_bound = open ? Bound::kOpen : Bound::kExclusive;
-  }
-  WithPhysicalKey(codec_->kind(), [&](auto type) {
-    using Key = typename decltype(type)::type;
-    AppendKey(KeyAt<Key>(begin, 0), &lower_);
-    AppendKey(KeyAt<Key>(end, 0), &upper_);
-  });
-  lower_bounds_.push_back(lower_bound);
-  upper_bounds_.push_back(upper_bound);
-  return absl::OkStatus();
 }
 
 absl::Status KeyRanges::AddEqual(Parts parts, bool is_prefix) {
@@ -188,20 +127,24 @@ absl::Status KeyRanges::AddOrder(Comparison comparison, Parts parts) {
     null.emplace_back();
     const bool or_equal = inclusive && i + 1 == known.size();
     if (IsLess(comparison)) {
-      RETURN_IF_ERROR(AddRange(nulls_first ? End{null, true} : End{known.first(i), false},
+      RETURN_IF_ERROR(AddRange(nulls_first ? KeyEnd{null, true} : KeyEnd{known.first(i), false},
                                {known.first(i + 1), or_equal}));
     } else {
       RETURN_IF_ERROR(AddRange({known.first(i + 1), !or_equal},
-                               nulls_first ? End{known.first(i), true} : End{null, false}));
+                               nulls_first ? KeyEnd{known.first(i), true} : KeyEnd{null, false}));
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status KeyRanges::AddBetween(const LogicalKey* lower, const LogicalKey* upper,
-                                   bool upper_inclusive) {
-  const Comparison at_most = upper_inclusive ? Comparison::kAtMost : Comparison::kLess;
-  if (lower == nullptr && upper == nullptr) {
+absl::Status KeyRanges::AddBetween(const KeyQuery& range) {
+  const bool upper_inclusive = range.upper_bound() == Bound::kInclusive;
+  const Comparison from_lower =
+      range.lower_bound() == Bound::kExclusive ? Comparison::kGreater : Comparison::kAtLeast;
+  const Comparison to_upper = upper_inclusive ? Comparison::kAtMost : Comparison::kLess;
+  const bool below = range.lower_bound() == Bound::kOpen;
+  const bool above = range.upper_bound() == Bound::kOpen;
+  if (below && above) {
     if (which_ == Which::kNotFalse || !keeps_nulls()) return AddRange({}, {});
     if (codec_->parts().size() > 1) {
       return absl::InvalidArgumentError(
@@ -211,31 +154,30 @@ absl::Status KeyRanges::AddBetween(const LogicalKey* lower, const LogicalKey* up
     return codec_->nulls() == NullPolicy::kFirst ? AddRange({null, true}, {})
                                                  : AddRange({}, {null, false});
   }
-  if (lower == nullptr) return AddOrder(at_most, upper->parts());
-  if (upper == nullptr) return AddOrder(Comparison::kAtLeast, lower->parts());
+  const Parts lower = range.keys()[0].parts(), upper = range.keys()[1].parts();
+  if (below) return AddOrder(to_upper, upper);
+  if (above) return AddOrder(from_lower, lower);
   if (keeps_nulls() && (which_ == Which::kNotFalse || codec_->parts().size() > 1)) {
     auto& [from, to] = both_.emplace_back(KeyRanges(*codec_, which_, cancelled_),
                                           KeyRanges(*codec_, which_, cancelled_));
-    RETURN_IF_ERROR(from.AddOrder(Comparison::kAtLeast, lower->parts()));
-    return to.AddOrder(at_most, upper->parts());
+    RETURN_IF_ERROR(from.AddOrder(from_lower, lower));
+    return to.AddOrder(to_upper, upper);
   }
-  const Parts first = BeforeNull(lower->parts()), last = BeforeNull(upper->parts());
-  const bool first_null = first.size() != lower->parts().size();
-  const bool last_null = last.size() != upper->parts().size();
-  if (first_null || lower->parts().empty()) RETURN_IF_ERROR(CheckParts(lower->parts()));
-  if (last_null || upper->parts().empty()) RETURN_IF_ERROR(CheckParts(upper->parts()));
+  const Parts first = BeforeNull(lower), last = BeforeNull(upper);
+  const bool first_null = first.size() != lower.size();
+  const bool last_null = last.size() != upper.size();
+  if (first_null || lower.empty()) RETURN_IF_ERROR(CheckParts(lower));
+  if (last_null || upper.empty()) RETURN_IF_ERROR(CheckParts(upper));
+  const bool lower_exclusive = from_lower == Comparison::kGreater;
   if (which_ == Which::kNotFalse) {
-    return AddRange({first, false}, {last, upper_inclusive || last_null});
+    return AddRange({first, lower_exclusive && !first_null}, {last, upper_inclusive || last_null});
   }
   if (first.empty() || last.empty()) return absl::OkStatus();
-  return AddRange({first, first_null}, {last, upper_inclusive && !last_null});
+  return AddRange({first, lower_exclusive || first_null}, {last, upper_inclusive && !last_null});
 }
 
 absl::Status KeyRanges::AddAll(const Predicate& where) {
   const KeyQuery& query = where.keys();
-  if (where.kind() == Predicate::Kind::kCompare) {
-    return AddOrder(where.comparison(), query.keys()[0].parts());
-  }
   switch (query.kind()) {
     case KeyQuery::Kind::kKeys:
       for (size_t i = 0; i < query.keys().size(); ++i) {
@@ -243,16 +185,15 @@ absl::Status KeyRanges::AddAll(const Predicate& where) {
         RETURN_IF_ERROR(AddEqual(query.keys()[i].parts(), /*is_prefix=*/false));
       }
       return absl::OkStatus();
-    case KeyQuery::Kind::kLeading:
-      return AddEqual(query.keys()[0].parts(), /*is_prefix=*/false);
     case KeyQuery::Kind::kPrefix:
-      // The last part may go on if it is text.
+      RETURN_IF_ERROR(CheckPrefix(*codec_, query.keys()[0].parts()));
+      return AddEqual(query.keys()[0].parts(), /*is_prefix=*/false);
+    case KeyQuery::Kind::kBytePrefix:
       return AddEqual(query.keys()[0].parts(), /*is_prefix=*/true);
     case KeyQuery::Kind::kRange:
       break;
   }
-  return AddBetween(query.lower_open() ? nullptr : &query.keys()[0],
-                    query.upper_open() ? nullptr : &query.keys()[1], where.upper_inclusive());
+  return AddBetween(query);
 }
 
 absl::Status KeyRanges::Add(const Predicate& where, const GroupMember& member) {
@@ -264,10 +205,7 @@ absl::Status KeyRanges::Add(const Predicate& where, const GroupMember& member) {
 }
 
 absl::StatusOr<EntrySet> KeyRanges::Of(const IndexVersion& version) {
-  RangeBatch ranges = RangeBatch::HalfOpen(lower_.Batch(), upper_.Batch());
-  ranges.lower_bounds = lower_bounds_;
-  ranges.upper_bounds = upper_bounds_;
-  ASSIGN_OR_RETURN(EntrySet set, EntrySet::Of(version, ranges));
+  ASSIGN_OR_RETURN(EntrySet set, EntrySet::Of(version, ranges_.Ranges()));
   if (both_.empty() && outside_.empty()) return set;
   std::vector<EntrySet> sets;
   sets.push_back(std::move(set));

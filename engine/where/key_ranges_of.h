@@ -14,6 +14,7 @@
 #include "cairn/query.h"
 #include "engine/where/entry_set.h"
 #include "engine/where/group_member.h"
+#include "index/query/range_column.h"
 
 namespace cairn {
 
@@ -28,7 +29,7 @@ class KeyRanges {
   // `cancelled` may be null. Both must outlive this.
   KeyRanges(const KeyCodec& codec, Which which, const std::atomic<bool>* cancelled);
 
-  // Adds the keys of a comparison, Predicate::Kind::kKeys or kCompare. Errors: InvalidArgument,
+  // Adds the keys of a comparison, Predicate::Kind::kKeys. Errors: InvalidArgument,
   // naming index and comparison, if a key does not fit or these keys are not ranges; Cancelled.
   // Throws std::bad_alloc.
   absl::Status Add(const Predicate& where, const GroupMember& member);
@@ -37,20 +38,25 @@ class KeyRanges {
 
  private:
   using Parts = absl::Span<const DataValue>;
-  // The first key that begins with `parts`, or the first one after all of these. Without parts
-  // there is no such end.
-  struct End {
-    Parts parts;
-    bool after = false;
-  };
+  enum class Comparison : uint8_t { kLess, kAtMost, kGreater, kAtLeast };
+
+  static bool IsLess(Comparison comparison) {
+    return comparison == Comparison::kLess || comparison == Comparison::kAtMost;
+  }
+  static bool IsInclusive(Comparison comparison) {
+    return comparison == Comparison::kAtMost || comparison == Comparison::kAtLeast;
+  }
+  // True if `comparison` is false.
+  static Comparison Opposite(Comparison comparison);
 
   bool keeps_nulls() const { return codec_->nulls() != NullPolicy::kSkip; }
   absl::Status AddAll(const Predicate& where);
   absl::Status AddEqual(Parts parts, bool is_prefix);
-  absl::Status AddOrder(Predicate::Comparison comparison, Parts parts);
-  // Null: open.
-  absl::Status AddBetween(const LogicalKey* lower, const LogicalKey* upper, bool upper_inclusive);
-  absl::Status AddRange(const End& lower, const End& upper);
+  absl::Status AddOrder(Comparison comparison, Parts parts);
+  absl::Status AddBetween(const KeyQuery& range);
+  absl::Status AddRange(const KeyEnd& lower, const KeyEnd& upper) {
+    return ranges_.AppendBetween(*codec_, lower, upper);
+  }
   absl::Status AddKeys(Parts parts, bool is_prefix);
   // Checks the values of a comparison that has a null, which are not encoded.
   absl::Status CheckParts(Parts parts) const;
@@ -58,8 +64,7 @@ class KeyRanges {
   const KeyCodec* codec_;
   Which which_;
   const std::atomic<bool>* cancelled_;
-  EncodedKeys lower_, upper_;
-  std::vector<Bound> lower_bounds_, upper_bounds_;
+  RangeColumn ranges_;
   std::vector<std::pair<KeyRanges, KeyRanges>> both_;  // keys that are in both of a pair
   std::vector<KeyRanges> outside_;                     // keys that are not in one of these
 };

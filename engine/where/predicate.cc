@@ -18,8 +18,6 @@ struct Predicate::Node {
   std::vector<Predicate> children = {};
   std::string index = {};
   KeyQuery keys = {};
-  Comparison comparison = Comparison::kLess;
-  bool upper_inclusive = false;
   std::list<std::string> bytes = {};  // that `keys` points into
 
   // A key whose bytes are this node's.
@@ -32,19 +30,27 @@ struct Predicate::Node {
     }
     return LogicalKey::OfParts(parts);
   }
+  KeyQuery OwnRange(const KeyQuery& query) {
+    const bool below = query.lower_bound() == Bound::kOpen;
+    const bool above = query.upper_bound() == Bound::kOpen;
+    if (below && above) return KeyQuery::Everything();
+    const bool exclusive = query.lower_bound() == Bound::kExclusive;
+    const bool inclusive = query.upper_bound() == Bound::kInclusive;
+    const LogicalKey lower = Own(query.keys()[0]), upper = Own(query.keys()[1]);
+    if (below) return inclusive ? KeyQuery::AtMost(upper) : KeyQuery::LessThan(upper);
+    if (above) return exclusive ? KeyQuery::GreaterThan(lower) : KeyQuery::AtLeast(lower);
+    return inclusive ? KeyQuery::Between(lower, upper) : KeyQuery::Range(lower, upper);
+  }
   KeyQuery Own(const KeyQuery& query) {
     switch (query.kind()) {
       case KeyQuery::Kind::kKeys:
         break;
-      case KeyQuery::Kind::kLeading:
-        return KeyQuery::Leading(Own(query.keys()[0]));
       case KeyQuery::Kind::kPrefix:
         return KeyQuery::Prefix(Own(query.keys()[0]));
+      case KeyQuery::Kind::kBytePrefix:
+        return KeyQuery::BytePrefix(Own(query.keys()[0]));
       case KeyQuery::Kind::kRange:
-        if (query.lower_open() && query.upper_open()) return KeyQuery::Everything();
-        if (query.lower_open()) return KeyQuery::LessThan(Own(query.keys()[1]));
-        if (query.upper_open()) return KeyQuery::AtLeast(Own(query.keys()[0]));
-        return KeyQuery::Range(Own(query.keys()[0]), Own(query.keys()[1]));
+        return OwnRange(query);
     }
     std::vector<LogicalKey> keys;
     keys.reserve(query.keys().size());
@@ -100,22 +106,30 @@ std::string NameText(const std::string& name) {
   return text + "\"";
 }
 
-std::string KeysText(const std::string& index, const KeyQuery& keys, bool upper_inclusive) {
+std::string RangeText(const std::string& index, const KeyQuery& range) {
+  const bool below = range.lower_bound() == Bound::kOpen;
+  const bool above = range.upper_bound() == Bound::kOpen;
+  const bool inclusive = range.upper_bound() == Bound::kInclusive;
+  if (below && above) return index + " IS NOT NULL";
+  const std::string lower = KeyText(range.keys()[0]), upper = KeyText(range.keys()[1]);
+  if (below) return absl::StrCat(index, inclusive ? " <= " : " < ", upper);
+  if (above) {
+    return absl::StrCat(index, range.lower_bound() == Bound::kInclusive ? " >= " : " > ", lower);
+  }
+  return inclusive ? absl::StrCat(index, " BETWEEN ", lower, " AND ", upper)
+                   : absl::StrCat(index, " IN [", lower, ", ", upper, ")");
+}
+
+std::string KeysText(const std::string& index, const KeyQuery& keys) {
   switch (keys.kind()) {
     case KeyQuery::Kind::kKeys:
       break;
-    case KeyQuery::Kind::kLeading:
-      return absl::StrCat(index, " = ", KeyText(keys.keys()[0], /*leading=*/true));
     case KeyQuery::Kind::kPrefix:
+      return absl::StrCat(index, " = ", KeyText(keys.keys()[0], /*leading=*/true));
+    case KeyQuery::Kind::kBytePrefix:
       return absl::StrCat(index, " STARTS WITH ", KeyText(keys.keys()[0]));
     case KeyQuery::Kind::kRange:
-      if (keys.lower_open() && keys.upper_open()) return index + " IS NOT NULL";
-      if (keys.lower_open()) return absl::StrCat(index, " < ", KeyText(keys.keys()[1]));
-      if (keys.upper_open()) return absl::StrCat(index, " >= ", KeyText(keys.keys()[0]));
-      return upper_inclusive ? absl::StrCat(index, " BETWEEN ", KeyText(keys.keys()[0]), " AND ",
-                                            KeyText(keys.keys()[1]))
-                             : absl::StrCat(index, " IN [", KeyText(keys.keys()[0]), ", ",
-                                            KeyText(keys.keys()[1]), ")");
+      return RangeText(index, keys);
   }
   if (keys.keys().size() == 1) return absl::StrCat(index, " = ", KeyText(keys.keys()[0]));
   std::string list;
@@ -125,20 +139,6 @@ std::string KeysText(const std::string& index, const KeyQuery& keys, bool upper_
   return absl::StrCat(index, " IN (", list, ")");
 }
 
-const char* ComparisonText(Predicate::Comparison comparison) {
-  switch (comparison) {
-    case Predicate::Comparison::kLess:
-      return " < ";
-    case Predicate::Comparison::kAtMost:
-      return " <= ";
-    case Predicate::Comparison::kGreater:
-      return " > ";
-    case Predicate::Comparison::kAtLeast:
-      break;
-  }
-  return " >= ";
-}
-
 }  // namespace
 
 Predicate::Predicate(std::string_view index, const KeyQuery& keys) {
@@ -146,23 +146,6 @@ Predicate::Predicate(std::string_view index, const KeyQuery& keys) {
   node->index = index;
   node->keys = node->Own(keys);
   node_ = std::move(node);
-}
-
-Predicate Predicate::Compare(std::string_view index, Comparison comparison, const LogicalKey& key) {
-  auto node = std::make_shared<Node>(Node{Kind::kCompare});
-  node->index = index;
-  node->comparison = comparison;
-  node->keys = node->Own(KeyQuery(std::vector<LogicalKey>{key}));
-  return Predicate(std::move(node));
-}
-
-Predicate Predicate::Between(std::string_view index, const LogicalKey& lower,
-                             const LogicalKey& upper) {
-  auto node = std::make_shared<Node>(Node{Kind::kKeys});
-  node->index = index;
-  node->keys = node->Own(KeyQuery::Range(lower, upper));
-  node->upper_inclusive = true;
-  return Predicate(std::move(node));
 }
 
 Predicate Predicate::IsNull(std::string_view index) {
@@ -197,20 +180,11 @@ const std::string& Predicate::index() const {
 const KeyQuery& Predicate::keys() const {
   return node_->keys;
 }
-Predicate::Comparison Predicate::comparison() const {
-  return node_->comparison;
-}
-bool Predicate::upper_inclusive() const {
-  return node_->upper_inclusive;
-}
 
 std::string Predicate::ToString() const {
   switch (kind()) {
     case Kind::kKeys:
-      return KeysText(NameText(index()), keys(), upper_inclusive());
-    case Kind::kCompare:
-      return absl::StrCat(NameText(index()), ComparisonText(comparison()),
-                          KeyText(keys().keys()[0]));
+      return KeysText(NameText(index()), keys());
     case Kind::kIsNull:
       return NameText(index()) + " IS NULL";
     case Kind::kNot:

@@ -116,7 +116,7 @@ class PredicateParser {
     if (TakeWord("starts")) {
       if (!TakeWord("with")) return Expected("WITH");
       ASSIGN_OR_RETURN(const LogicalKey prefix, Key());
-      return NegatedIf(negated, Predicate(index, KeyQuery::Prefix(prefix)));
+      return NegatedIf(negated, Predicate(index, KeyQuery::BytePrefix(prefix)));
     }
     if (TakeWord("like")) return Like(index, negated);
     if (negated) return Expected("IN, BETWEEN, LIKE or STARTS WITH");
@@ -124,17 +124,19 @@ class PredicateParser {
   }
 
   absl::StatusOr<Predicate> Order(const std::string& index) {
-    using Comparison = Predicate::Comparison;
     if (TakeSymbol("<>") || TakeSymbol("!=")) {
       ASSIGN_OR_RETURN(const LogicalKey key, Key());
       return !Predicate(index, KeyQuery(std::vector<LogicalKey>{key}));
     }
-    for (const auto& [symbol, comparison] :
-         {std::pair{"<=", Comparison::kAtMost}, std::pair{">=", Comparison::kAtLeast},
-          std::pair{"<", Comparison::kLess}, std::pair{">", Comparison::kGreater}}) {
+    using Compared = KeyQuery (*)(LogicalKey);
+    for (const auto& [symbol, compared] :
+         std::initializer_list<std::pair<const char*, Compared>>{{"<=", KeyQuery::AtMost},
+                                                                 {">=", KeyQuery::AtLeast},
+                                                                 {"<", KeyQuery::LessThan},
+                                                                 {">", KeyQuery::GreaterThan}}) {
       if (!TakeSymbol(symbol)) continue;
       ASSIGN_OR_RETURN(const LogicalKey key, Key());
-      return Predicate::Compare(index, comparison, key);
+      return Predicate(index, compared(key));
     }
     if (!TakeSymbol("=")) {
       return Expected("=, <>, <, <=, >, >=, IN, BETWEEN, LIKE, STARTS WITH or IS");
@@ -167,7 +169,7 @@ class PredicateParser {
     ASSIGN_OR_RETURN(const LogicalKey lower, Key());
     if (!TakeWord("and")) return Expected("AND");
     ASSIGN_OR_RETURN(const LogicalKey upper, Key());
-    return NegatedIf(negated, Predicate::Between(index, lower, upper));
+    return NegatedIf(negated, Predicate(index, KeyQuery::Between(lower, upper)));
   }
 
   absl::StatusOr<Predicate> Like(const std::string& index, bool negated) {
@@ -188,7 +190,7 @@ class PredicateParser {
     if (pattern.find_first_of("%_") != std::string::npos) {
       return Error(begin, "LIKE takes one wildcard, a '%' at the pattern's end");
     }
-    return NegatedIf(negated, prefix ? Predicate(index, KeyQuery::Prefix(pattern))
+    return NegatedIf(negated, prefix ? Predicate(index, KeyQuery::BytePrefix(pattern))
                                      : Predicate(index, KeyQuery(pattern)));
   }
 

@@ -197,8 +197,7 @@ class Resolver {
         ASSIGN_OR_RETURN(const size_t m, MemberOf(where));
         return ResolveNull(where, m, negated);
       }
-      case Predicate::Kind::kKeys:
-      case Predicate::Kind::kCompare: {
+      case Predicate::Kind::kKeys: {
         ASSIGN_OR_RETURN(const size_t m, MemberOf(where));
         const Predicate* const comparison = &where;
         return ResolveComparisons(absl::MakeConstSpan(&comparison, 1), m, negated);
@@ -220,8 +219,7 @@ class Resolver {
         comparison = &comparison->children()[0];
         is_negated = !negated;
       }
-      if (is_negated == is_and && (comparison->kind() == Predicate::Kind::kKeys ||
-                                   comparison->kind() == Predicate::Kind::kCompare)) {
+      if (is_negated == is_and && comparison->kind() == Predicate::Kind::kKeys) {
         ASSIGN_OR_RETURN(const size_t m, MemberOf(*comparison));
         together[m].push_back(comparison);
         continue;

@@ -12,6 +12,7 @@
 #include "cairn/device/join.h"
 #include "cairn/extractor.h"
 #include "cairn/index_group.h"
+#include "cairn/index_iterator.h"
 #include "cairn/index_spec.h"
 #include "cairn/indexed_db.h"
 #include "cairn/internal/arrow.h"

@@ -5,6 +5,8 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -12,6 +14,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "cairn/index_group.h"
+#include "cairn/index_iterator.h"
 #include "cairn/index_spec.h"
 #include "cairn/lookup.h"
 #include "cairn/options.h"
@@ -344,6 +347,18 @@ class IndexedDB : public rocksdb::StackableDB {
   // rows that compactions dropped or changed are left out if they no longer have such a key.
   virtual absl::StatusOr<FoundRows> LookupRows(const std::string& index, const KeyQuery& keys,
                                                const LookupOptions& options = {}) const = 0;
+  // SecondaryIndex::Count and Contains of the state that Lookup would use. Errors: those of Lookup.
+  absl::StatusOr<std::vector<uint64_t>> Count(const std::string& index, const KeyQuery& keys) const;
+  absl::StatusOr<std::vector<bool>> Contains(const std::string& index, const KeyQuery& keys) const;
+  // An iterator over the entries of the state of an index that Lookup would use: index_iterator.h.
+  // Errors: those of Lookup, as IndexIterator::status. A template, so that NewIterator({}) is
+  // rocksdb::DB's.
+  template <typename Name,
+            std::enable_if_t<std::is_convertible_v<const Name&, std::string>, int> = 0>
+  IndexIterator NewIterator(const Name& index, const IteratorOptions& options = {}) const {
+    return NewIndexIterator(index, options);
+  }
+  using StackableDB::NewIterator;
 
   // The index by this name, for batches of physical keys. Each query sees all writes that had
   // returned when it began. Two queries may see two states, in which a row may have two row
@@ -385,6 +400,9 @@ class IndexedDB : public rocksdb::StackableDB {
 
  protected:
   explicit IndexedDB(std::shared_ptr<rocksdb::DB> db) : StackableDB(std::move(db)) {}
+
+ private:
+  IndexIterator NewIndexIterator(const std::string& index, const IteratorOptions& options) const;
 };
 
 // Removes all indexes of the database at `path` and the directory that holds them, as

@@ -82,23 +82,23 @@ class LogicalKey {
   std::vector<DataValue> more_;  // all parts of a longer one
 };
 
-// What a lookup is for: a batch of keys, or one range of keys. Implicit from a key, from keys in
-// braces and from containers of values:
+// The keys that a lookup is for: a batch of keys, or one range of keys. Implicit from a key, from
+// keys in braces and from containers of values:
 //
 //   db->Lookup("age", 42);
 //   db->Lookup("city", {"Lisbon", "Oslo"});
 //   db->Lookup("place", {{"PT", "Lisbon"}, {"NO", "Oslo"}});   // an index of two parts
 //   db->Lookup("city", std::vector<std::string>(...));
-//   db->Lookup("age", KeyQuery::Range(18, 65));
-//   db->Lookup("place", KeyQuery::Leading("PT"));              // {"PT", anything}
-//   db->Lookup("city", KeyQuery::Prefix("Lis"), options);      // with options.limit, in pages
+//   db->Lookup("age", KeyQuery::Between(18, 65));
+//   db->Lookup("place", KeyQuery::Prefix("PT"));               // {"PT", anything}
+//   db->Lookup("city", KeyQuery::BytePrefix("Lis"), options);  // with options.limit, in pages
 //
 // A batch is answered much faster than its keys one by one. Owns no bytes, as PartValue. The keys
-// of a batch have a value for each part of the index; the ends of a range may have fewer, which
-// stand for the first key that begins with them.
+// of a batch have a value for each part of the index. The ends of a range may have fewer: such an
+// end is that of all keys that begin with these parts, which the range has either all or none of.
 class KeyQuery {
  public:
-  enum class Kind : uint8_t { kKeys, kLeading, kPrefix, kRange };
+  enum class Kind : uint8_t { kKeys, kPrefix, kBytePrefix, kRange };
 
   KeyQuery() = default;                                               // no keys
   KeyQuery(std::initializer_list<LogicalKey> keys) : keys_(keys) {}   // NOLINT
@@ -112,49 +112,62 @@ class KeyQuery {
                 int> = 0>
   KeyQuery(const Container& keys) : keys_(keys.begin(), keys.end()) {}  // NOLINT
 
-  // Keys whose first parts are exactly these values: Leading("PT") finds {"PT", "Lisbon"}, but not
-  // {"PTX", "Lisbon"}.
-  static KeyQuery Leading(LogicalKey parts) { return KeyQuery(Kind::kLeading, {std::move(parts)}); }
-  // Keys that begin with these values. The last of them, if it is text or bytes, may go on:
-  // Prefix("Lis") finds "Lisbon"; Prefix({"PT", "Lis"}) finds {"PT", "Lisbon"}. That holds for the
-  // earlier parts of a composite, too: Prefix("PT") also finds {"PTX", "Lisbon"}.
-  static KeyQuery Prefix(LogicalKey prefix) { return KeyQuery(Kind::kPrefix, {std::move(prefix)}); }
+  // Keys of several parts whose first parts equal these: Prefix("PT") finds {"PT", "Lisbon"}, but
+  // not {"PTX", "Lisbon"}. InvalidArgument from the lookup if these are all parts of the key and
+  // the last one is text or bytes: that is a key, or a BytePrefix.
+  static KeyQuery Prefix(LogicalKey parts) { return KeyQuery(Kind::kPrefix, {std::move(parts)}); }
+  // Keys whose first parts equal these, except for the last one given, text or bytes, which only
+  // begins so: BytePrefix("Lis") finds "Lisbon"; BytePrefix({"PT", "Lis"}) finds {"PT", "Lisbon"};
+  // BytePrefix("PT") finds {"PTX", "Lisbon"}, too.
+  static KeyQuery BytePrefix(LogicalKey parts) {
+    return KeyQuery(Kind::kBytePrefix, {std::move(parts)});
+  }
   // Keys from `lower` on, and before `upper`. A range whose ends have crossed is empty.
   static KeyQuery Range(LogicalKey lower, LogicalKey upper) {
-    return KeyQuery(Kind::kRange, {std::move(lower), std::move(upper)});
+    return KeyQuery(std::move(lower), Bound::kInclusive, std::move(upper), Bound::kExclusive);
+  }
+  // Keys from `lower` to `upper`, both included, as BETWEEN in SQL.
+  static KeyQuery Between(LogicalKey lower, LogicalKey upper) {
+    return KeyQuery(std::move(lower), Bound::kInclusive, std::move(upper), Bound::kInclusive);
   }
   static KeyQuery AtLeast(LogicalKey lower) {
-    KeyQuery query(Kind::kRange, {std::move(lower), LogicalKey({})});
-    query.upper_open_ = true;
-    return query;
+    return KeyQuery(std::move(lower), Bound::kInclusive, LogicalKey({}), Bound::kOpen);
+  }
+  static KeyQuery GreaterThan(LogicalKey lower) {
+    return KeyQuery(std::move(lower), Bound::kExclusive, LogicalKey({}), Bound::kOpen);
+  }
+  static KeyQuery AtMost(LogicalKey upper) {
+    return KeyQuery(LogicalKey({}), Bound::kOpen, std::move(upper), Bound::kInclusive);
   }
   static KeyQuery LessThan(LogicalKey upper) {
-    KeyQuery query(Kind::kRange, {LogicalKey({}), std::move(upper)});
-    query.lower_open_ = true;
-    return query;
+    return KeyQuery(LogicalKey({}), Bound::kOpen, std::move(upper), Bound::kExclusive);
   }
   // Every key of the index.
   static KeyQuery Everything() {
-    KeyQuery query(Kind::kRange, {LogicalKey({}), LogicalKey({})});
-    query.lower_open_ = query.upper_open_ = true;
-    return query;
+    return KeyQuery(LogicalKey({}), Bound::kOpen, LogicalKey({}), Bound::kOpen);
   }
 
   Kind kind() const { return kind_; }
-  // kKeys: the batch; kLeading, kPrefix: one; kRange: lower and upper end, which mean nothing where
+  // kKeys: the batch; kPrefix, kBytePrefix: one; kRange: lower and upper end, which mean nothing if
   // open.
   absl::Span<const LogicalKey> keys() const { return keys_; }
-  bool lower_open() const { return lower_open_; }
-  bool upper_open() const { return upper_open_; }
-  // Of a batch its keys, else 1.
+  // kRange: kInclusive, kExclusive or kOpen.
+  Bound lower_bound() const { return lower_bound_; }
+  Bound upper_bound() const { return upper_bound_; }
+  // The number of keys of a batch, otherwise 1.
   size_t size() const { return kind_ == Kind::kKeys ? keys_.size() : 1; }
 
  private:
   KeyQuery(Kind kind, std::vector<LogicalKey> keys) : kind_(kind), keys_(std::move(keys)) {}
+  KeyQuery(LogicalKey lower, Bound lower_bound, LogicalKey upper, Bound upper_bound)
+      : kind_(Kind::kRange),
+        lower_bound_(lower_bound),
+        upper_bound_(upper_bound),
+        keys_({std::move(lower), std::move(upper)}) {}
 
   Kind kind_ = Kind::kKeys;
-  bool lower_open_ = false;
-  bool upper_open_ = false;
+  Bound lower_bound_ = Bound::kInclusive;
+  Bound upper_bound_ = Bound::kInclusive;
   std::vector<LogicalKey> keys_;
 };
 
@@ -164,7 +177,7 @@ struct LookupOptions {
   uint64_t limit = std::numeric_limits<uint64_t>::max();
   Order order = Order::kAscending;
   // Goes on where an earlier lookup reached its limit: LookupResult::cursor of the same index,
-  // order, and single key, leading parts, prefix or range. Empty: begins. A cursor stays good while
+  // order, and single key, prefix or range. Empty: begins. A cursor stays good while
   // the database is written to, and after it is opened again; a row with several keys that is
   // written to between two pages may come twice or not at all, as its first key moves.
   //

@@ -48,22 +48,15 @@ namespace cairn {
 class Predicate {
  public:
   enum class Kind : uint8_t {
-    kKeys,     // a row's key in `index` is one that `keys` asks for
-    kCompare,  // it is less than, at most, greater than, or at least keys().keys()[0]
-    kIsNull,   // it is null, or the row has none
-    kAnd,      // both, either, or not: children()
+    kKeys,    // a row's key in `index` is among `keys`
+    kIsNull,  // it is null, or the row has none
+    kAnd,     // both, either, or not: children()
     kOr,
     kNot,
   };
-  enum class Comparison : uint8_t { kLess, kAtMost, kGreater, kAtLeast };
 
-  // Rows whose key in the index of this name is among `keys`: one key, several, a prefix, leading
-  // parts, a range.
+  // Rows whose key in the index of this name is among `keys`: one key, several, a prefix, a range.
   Predicate(std::string_view index, const KeyQuery& keys);
-  static Predicate Compare(std::string_view index, Comparison comparison, const LogicalKey& key);
-  // Both ends belong to it.
-  static Predicate Between(std::string_view index, const LogicalKey& lower,
-                           const LogicalKey& upper);
   static Predicate IsNull(std::string_view index);
   friend Predicate operator&&(const Predicate& a, const Predicate& b) {
     return Predicate(Kind::kAnd, {a, b});
@@ -104,9 +97,7 @@ class Predicate {
   Kind kind() const;
   const std::vector<Predicate>& children() const;  // kAnd, kOr, kNot
   const std::string& index() const;                // of all others, as is what follows
-  const KeyQuery& keys() const;                    // views into this
-  Comparison comparison() const;                   // kCompare
-  bool upper_inclusive() const;                    // kKeys, of a range: Between
+  const KeyQuery& keys() const;                    // kKeys; views into this
 
  private:
   struct Node;

@@ -13,8 +13,10 @@
 #include "cairn/aggregate.h"
 #include "cairn/batch_index.h"
 #include "cairn/column.h"
+#include "cairn/index_iterator.h"
 #include "cairn/index_spec.h"
 #include "cairn/key_codec.h"
+#include "cairn/lookup.h"
 #include "cairn/options.h"
 #include "cairn/query.h"
 #include "cairn/snapshot_source.h"
@@ -93,11 +95,12 @@ struct FetchResult {
 // called from any number of threads, and none of them waits for CatchUp or Compact, of which one
 // works at a time. A query sees one version, from its beginning to its end.
 //
-// Keys are physical (key_codec.h): codec() encodes and decodes them. Entries are in the order of
-// their keys, those of one key in the order of primary keys. A row has one id from a build or
-// compaction to the next. No exception leaves; errors are InvalidArgument (a batch of the wrong
-// kind), DataLoss (a damaged file), FailedPrecondition (another database), NotFound (no index
-// there).
+// Lookup, LookupRows, Count and Contains of a KeyQuery take keys by their values, as IndexedDB. All
+// else takes physical keys (key_codec.h), which codec() encodes and decodes, in batches: for
+// callers that have many, or that route them. Entries are in the order of their keys, those of one
+// key in the order of primary keys. A row has one id from a build or compaction to the next. No
+// exception leaves; errors are InvalidArgument (a batch of the wrong kind), DataLoss (a damaged
+// file), FailedPrecondition (another database), NotFound (no index there).
 class SecondaryIndex : public BatchIndex {
  public:
   PhysicalType kind() const final;
@@ -155,6 +158,27 @@ class SecondaryIndex : public BatchIndex {
   // to this one, and may outlive it. Its own CatchUp and Compact are FailedPrecondition. Takes no
   // time.
   virtual absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin() const = 0;
+
+  // The primary keys of the rows with these keys, or with keys in this range, and their included
+  // columns if LookupOptions::columns asks for them, of one state of the index: lookup.h. If shards
+  // are by source, the primary keys of all databases, by (secondary key, shard, primary key).
+  // Errors: InvalidArgument, naming the index, the key and what was expected, for keys of the wrong
+  // type or number of parts, and for a cursor or column that is none of this index.
+  absl::StatusOr<FoundKeys> Lookup(const KeyQuery& keys, const LookupOptions& options = {}) const;
+  // The rows themselves, read from `source`, as Fetch does: a row that no longer has such a key is
+  // left out. Errors: those of Lookup and Fetch.
+  absl::StatusOr<FoundRows> LookupRows(const SnapshotSource& source, const KeyQuery& keys,
+                                       const LookupOptions& options = {}) const;
+  // The number of entries with each key of a batch, or one number for a range: the number of rows,
+  // except that a row counts for each key that it has in the range. Errors: those of Lookup.
+  absl::StatusOr<std::vector<uint64_t>> Count(const KeyQuery& keys) const;
+  using BatchIndex::Count;
+  // Whether any row has each key of a batch, or a key in the range. Errors: those of Lookup.
+  absl::StatusOr<std::vector<bool>> Contains(const KeyQuery& keys) const;
+  using BatchIndex::Contains;
+  // An iterator over the entries of one state of the index: index_iterator.h. If shards are by
+  // source, its order is (secondary key, shard, primary key). Errors: see IndexIterator::status.
+  IndexIterator NewIterator(const IteratorOptions& options = {}) const;
 
   // Appends the primary key of each row; OutOfRange for an id that is no row's.
   virtual absl::Status PrimaryKeys(absl::Span<const RowId> row_ids,

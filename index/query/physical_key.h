@@ -66,4 +66,19 @@ void AppendKey(Key key, EncodedKeys* keys) {
   }
 }
 
+// Appends all keys of a batch; requires that they be of the column's kind.
+inline void AppendBatch(const KeyBatch& keys, EncodedKeys* column) {
+  WithPhysicalKey(keys.kind(), [&](auto type) {
+    using Key = typename decltype(type)::type;
+    for (const Key key : keys.as<Key>()) AppendKey(key, column);
+  });
+}
+// Appends keys [first, first + count) of another column of the same kind.
+inline void AppendSlice(const EncodedKeys& keys, size_t first, size_t count, EncodedKeys* column) {
+  WithPhysicalKey(keys.kind(), [&](auto type) {
+    using Key = typename decltype(type)::type;
+    for (size_t i = first; i < first + count; ++i) AppendKey(KeyAt<Key>(keys, i), column);
+  });
+}
+
 }  // namespace cairn

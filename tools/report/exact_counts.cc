@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "absl/types/span.h"
+#include "cairn/index_iterator.h"
 #include "cairn/key_codec.h"
 #include "cairn/query.h"
 #include "index/machine/status_macros.h"
@@ -68,23 +68,24 @@ double AsDouble(const DataValue& value) {
 // The first and last finite number among the keys, which is there.
 absl::StatusOr<double> EndOfNumbers(const SecondaryIndex& index, Order order) {
   const auto [least, most] = Limits(index.codec().parts()[0]);
-  EncodedKeys lower(index.kind()), upper(index.kind());
   const DataType type = index.codec().parts()[0];
-  RETURN_IF_ERROR(index.codec().Append({Nearest(least, type)}, &lower));
-  RETURN_IF_ERROR(index.codec().Append({Nearest(most, type)}, &upper));
-  RangeBatch range = RangeBatch::HalfOpen(lower.Batch(), upper.Batch());
-  range.upper_bound = Bound::kInclusive;
-  ASSIGN_OR_RETURN(const EncodedKeys key, EndOfRange(index, range, order));
-  if (key.empty()) return absl::InternalError("a key that was read is not in the index");
-  std::vector<DataValue> values;
-  std::string scratch;
-  RETURN_IF_ERROR(index.codec().Decode(key, 0, &values, &scratch));
-  return AsDouble(values[0]);
+  IteratorOptions options;
+  options.range = KeyQuery::Between(Nearest(least, type), Nearest(most, type));
+  IndexIterator it = index.NewIterator(options);
+  order == Order::kAscending ? it.SeekToFirst() : it.SeekToLast();
+  RETURN_IF_ERROR(it.status());
+  if (!it.Valid()) return absl::InternalError("a key that was read is not in the index");
+  return AsDouble(it.secondary_key()[0]);
+}
+
+// The number of entries of one key, prefix or range.
+absl::StatusOr<uint64_t> CountOf(const SecondaryIndex& index, const KeyQuery& keys) {
+  ASSIGN_OR_RETURN(const std::vector<uint64_t> counts, index.Count(keys));
+  return counts[0];
 }
 
 absl::Status CountHistogram(const SecondaryIndex& index, Histogram* histogram) {
-  const KeyCodec& codec = index.codec();
-  const DataType type = codec.parts()[0];
+  const DataType type = index.codec().parts()[0];
   ASSIGN_OR_RETURN(histogram->least, EndOfNumbers(index, Order::kAscending));
   ASSIGN_OR_RETURN(histogram->most, EndOfNumbers(index, Order::kDescending));
   // The ends of a sample are not those of all; where it left out little, take all.
@@ -93,19 +94,11 @@ absl::Status CountHistogram(const SecondaryIndex& index, Histogram* histogram) {
     histogram->lower = histogram->least;
     histogram->upper = histogram->most;
   }
-  // One range an interval; and what is below and above.
+  // One range per interval, and those below and above.
   const size_t intervals = histogram->counts.size();
   const auto edge = [&](size_t i) {
     const double at = EdgeOf(*histogram, i);
     return Nearest(histogram->whole ? std::ceil(at) : at, type);
-  };
-  EncodedKeys lower(codec.kind()), upper(codec.kind());
-  std::vector<Bound> upper_bounds;
-  const auto add = [&](const DataValue& from, const DataValue& to, Bound bound) -> absl::Status {
-    RETURN_IF_ERROR(codec.Append({from}, &lower));
-    RETURN_IF_ERROR(codec.Append({to}, &upper));
-    upper_bounds.push_back(bound);
-    return absl::OkStatus();
   };
   // Doubles are not exact for large integers: what is to hold everything does so.
   const auto [least, most] = Limits(type);
@@ -113,31 +106,19 @@ absl::Status CountHistogram(const SecondaryIndex& index, Histogram* histogram) {
       Nearest(histogram->lower <= histogram->least ? least : histogram->lower, type);
   const DataValue last =
       Nearest(histogram->upper >= histogram->most ? most : histogram->upper, type);
-  for (size_t i = 0; i < intervals; ++i) {
-    const bool is_last = i + 1 == intervals;
-    RETURN_IF_ERROR(add(i == 0 ? first : edge(i), is_last ? last : edge(i + 1),
-                        is_last ? Bound::kInclusive : Bound::kExclusive));
-  }
-  RETURN_IF_ERROR(add(Nearest(least, type), first, Bound::kExclusive));
-  RETURN_IF_ERROR(add(first, Nearest(most, type), Bound::kInclusive));
-  RangeBatch ranges = RangeBatch::HalfOpen(lower.Batch(), upper.Batch());
-  ranges.upper_bounds = upper_bounds;
-  std::vector<uint64_t> counts(ranges.size());
-  RETURN_IF_ERROR(index.Count(ranges, absl::MakeSpan(counts)));
   uint64_t inside = 0;
-  for (size_t i = 0; i < intervals; ++i) inside += histogram->counts[i] = counts[i];
-  histogram->below = counts[intervals];
-  histogram->above = counts[intervals + 1] - inside;
+  for (size_t i = 0; i < intervals; ++i) {
+    const DataValue from = i == 0 ? first : edge(i);
+    ASSIGN_OR_RETURN(histogram->counts[i],
+                     CountOf(index, i + 1 == intervals ? KeyQuery::Between(from, last)
+                                                       : KeyQuery::Range(from, edge(i + 1))));
+    inside += histogram->counts[i];
+  }
+  ASSIGN_OR_RETURN(histogram->below, CountOf(index, KeyQuery::Range(Nearest(least, type), first)));
+  ASSIGN_OR_RETURN(const uint64_t from_first,
+                   CountOf(index, KeyQuery::Between(first, Nearest(most, type))));
+  histogram->above = from_first - inside;
   return absl::OkStatus();
-}
-
-// How many keys are exactly this number.
-absl::StatusOr<uint64_t> CountValue(const SecondaryIndex& index, const DataValue& value) {
-  EncodedKeys key(index.kind());
-  RETURN_IF_ERROR(index.codec().Append({value}, &key));
-  uint64_t count = 0;
-  RETURN_IF_ERROR(index.Count(RangeBatch::Equal(key.Batch()), absl::MakeSpan(&count, 1)));
-  return count;
 }
 
 void Collect(std::vector<PrefixShare>* shares, std::vector<PrefixShare*>* all) {
@@ -150,20 +131,9 @@ void Collect(std::vector<PrefixShare>* shares, std::vector<PrefixShare*>* all) {
 absl::Status CountPrefixes(const SecondaryIndex& index, std::vector<PrefixShare>* prefixes) {
   std::vector<PrefixShare*> all;
   Collect(prefixes, &all);
-  EncodedKeys lower(index.kind()), upper(index.kind());
-  std::vector<Bound> upper_bounds;
-  for (const PrefixShare* share : all) {
-    bool open = false;
-    RETURN_IF_ERROR(index.codec().AppendPrefixRange({std::string_view(share->prefix)},
-                                                    /*last_is_prefix=*/true, &lower, &upper,
-                                                    &open));
-    upper_bounds.push_back(open ? Bound::kOpen : Bound::kExclusive);
+  for (PrefixShare* share : all) {
+    ASSIGN_OR_RETURN(share->values, CountOf(index, KeyQuery::BytePrefix(share->prefix)));
   }
-  RangeBatch ranges = RangeBatch::HalfOpen(lower.Batch(), upper.Batch());
-  ranges.upper_bounds = upper_bounds;
-  std::vector<uint64_t> counts(all.size());
-  RETURN_IF_ERROR(index.Count(ranges, absl::MakeSpan(counts)));
-  for (size_t i = 0; i < all.size(); ++i) all[i]->values = counts[i];
   return absl::OkStatus();
 }
 
@@ -189,7 +159,7 @@ absl::Status CountExactly(const SecondaryIndex& index, uint64_t entries, KeyFact
     RETURN_IF_ERROR(CountPrefixes(index, &part.prefixes));
     DropSmall(entries, &part.prefixes);
     if (has_nulls) {
-      ASSIGN_OR_RETURN(part.nulls, CountValue(index, DataValue()));
+      ASSIGN_OR_RETURN(part.nulls, CountOf(index, DataValue()));
     }
     part.looked_at = entries;
     part.exact = true;
@@ -197,12 +167,12 @@ absl::Status CountExactly(const SecondaryIndex& index, uint64_t entries, KeyFact
     RETURN_IF_ERROR(CountHistogram(index, &*part.histogram));
     if (type == DataType::kF32 || type == DataType::kF64) {
       constexpr double kInfinity = std::numeric_limits<double>::infinity();
-      ASSIGN_OR_RETURN(part.lowest, CountValue(index, -kInfinity));
-      ASSIGN_OR_RETURN(part.highest, CountValue(index, kInfinity));
-      ASSIGN_OR_RETURN(part.nans, CountValue(index, std::numeric_limits<double>::quiet_NaN()));
+      ASSIGN_OR_RETURN(part.lowest, CountOf(index, -kInfinity));
+      ASSIGN_OR_RETURN(part.highest, CountOf(index, kInfinity));
+      ASSIGN_OR_RETURN(part.nans, CountOf(index, std::numeric_limits<double>::quiet_NaN()));
     }
     if (has_nulls) {
-      ASSIGN_OR_RETURN(part.nulls, CountValue(index, DataValue()));
+      ASSIGN_OR_RETURN(part.nulls, CountOf(index, DataValue()));
     }
     part.looked_at = entries;
     part.exact = true;

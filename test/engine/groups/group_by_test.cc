@@ -200,7 +200,7 @@ Where MakeWhere(std::mt19937_64& random) {
   const auto in_city = [city](const Row& row) {
     return row.at("city") == Value(std::string(city));
   };
-  const Predicate age = Predicate::Compare("age", Predicate::Comparison::kAtLeast, lower);
+  const Predicate age = Predicate("age", KeyQuery::AtLeast(lower));
   switch (random() % 6) {
     case 0:
       return {Predicate::All({}), [](const Row&) { return true; }};

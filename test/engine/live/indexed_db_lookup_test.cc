@@ -119,6 +119,15 @@ BOOST_AUTO_TEST_CASE(numbers_are_encoded_by_the_index) {
   BOOST_TEST(Text(db->Lookup("age", KeyQuery::Range(-5, 65))) == "a d b");
   BOOST_TEST(Text(db->Lookup("age", KeyQuery::AtLeast(18))) == "b c");
   BOOST_TEST(Text(db->Lookup("age", KeyQuery::LessThan(7))) == "a");
+  BOOST_TEST(Text(db->Lookup("age", KeyQuery::Between(-5, 65))) == "a d b c");
+  BOOST_TEST(Text(db->Lookup("age", KeyQuery::Between(18, 18))) == "b");
+  BOOST_TEST(Text(db->Lookup("age", KeyQuery::Between(18, 7))) == "");
+  BOOST_TEST(Text(db->Lookup("age", KeyQuery::AtMost(7))) == "a d");
+  BOOST_TEST(Text(db->Lookup("age", KeyQuery::GreaterThan(18))) == "c");
+  BOOST_TEST(Text(db->Lookup("age", KeyQuery::GreaterThan(65))) == "");
+  BOOST_TEST(Text(db->Lookup("age", KeyQuery::GreaterThan(2147483647))) == "");
+  BOOST_TEST(Text(db->Lookup("age", KeyQuery::AtMost(2147483647))) == "a d b c");
+  BOOST_TEST(Text(db->Lookup("age", KeyQuery::Prefix(18))) == "b");
   BOOST_TEST(Text(db->Lookup("age", KeyQuery::Everything())) == "a d b c");
   BOOST_TEST(Text(db->Lookup("age", KeyQuery::Range(65, -5))) == "");
 }
@@ -133,14 +142,20 @@ BOOST_AUTO_TEST_CASE(keys_of_several_parts_are_looked_up_whole_or_by_leading_par
   db.Put("d", "NO,Oslo");
   BOOST_TEST(Text(db->Lookup("place", {{"PT", "Lisbon"}, {"NO", "Oslo"}})) == "a | d");
   BOOST_TEST(Text(db->Lookup("place", {{"NO", "Oslo"}})) == "d");
-  BOOST_TEST(Text(db->Lookup("place", KeyQuery::Prefix({"PT", "L"}))) == "b a");
-  BOOST_TEST(Text(db->Lookup("place", KeyQuery::Prefix("PT"))) == "b a c");
-  BOOST_TEST(Text(db->Lookup("place", KeyQuery::Prefix({"PT", ""}))) == "b a");
-  BOOST_TEST(Text(db->Lookup("place", KeyQuery::Leading("PT"))) == "b a");
-  BOOST_TEST(Text(db->Lookup("place", KeyQuery::Leading("P"))) == "");
-  BOOST_TEST(Text(db->Lookup("place", KeyQuery::Leading({"PT", "Lisbon"}))) == "a");
-  BOOST_TEST(Text(db->Lookup("place", KeyQuery::Leading({"PT", "Lis"}))) == "");
-  BOOST_TEST(RequireOk(db->LookupRows("place", KeyQuery::Leading("PT"))).size() == 2u);
+  BOOST_TEST(Text(db->Lookup("place", KeyQuery::BytePrefix({"PT", "L"}))) == "b a");
+  BOOST_TEST(Text(db->Lookup("place", KeyQuery::BytePrefix("PT"))) == "b a c");
+  BOOST_TEST(Text(db->Lookup("place", KeyQuery::BytePrefix({"PT", ""}))) == "b a");
+  BOOST_TEST(Text(db->Lookup("place", KeyQuery::Prefix("PT"))) == "b a");
+  BOOST_TEST(Text(db->Lookup("place", KeyQuery::Prefix("P"))) == "");
+  BOOST_TEST(RequireOk(db->LookupRows("place", KeyQuery::Prefix("PT"))).size() == 2u);
+  // Ends of leading parts are those of all keys that begin so.
+  BOOST_TEST(Text(db->Lookup("place", KeyQuery::Between("NO", "PT"))) == "d b a");
+  BOOST_TEST(Text(db->Lookup("place", KeyQuery::Between("NO", {"PT", "Lagos"}))) == "d b");
+  BOOST_TEST(Text(db->Lookup("place", KeyQuery::AtMost("PT"))) == "d b a");
+  BOOST_TEST(Text(db->Lookup("place", KeyQuery::LessThan("PT"))) == "d");
+  BOOST_TEST(Text(db->Lookup("place", KeyQuery::AtLeast("PT"))) == "b a c");
+  BOOST_TEST(Text(db->Lookup("place", KeyQuery::GreaterThan("PT"))) == "c");
+  BOOST_TEST(Text(db->Lookup("place", KeyQuery::GreaterThan({"PT", "Lagos"}))) == "a c");
   BOOST_TEST(Text(db->Lookup("place", KeyQuery::Range("NO", "PTX"))) == "d b a");
   BOOST_TEST(Text(db->Lookup("place", KeyQuery::Range({"PT", "Li"}, {"PT", "Lj"}))) == "a");
   const DataValue parts[] = {std::string_view("PT"), std::string_view("Lagos")};
@@ -164,9 +179,17 @@ BOOST_AUTO_TEST_CASE(keys_of_the_wrong_kind_are_refused_by_name) {
   CheckRefused(db->Lookup("age", KeyQuery::AtLeast("b")).status(), {"lower end"});
   CheckRefused(db->Lookup("place", KeyQuery::Prefix({1, "L", 2})).status(), {"prefix"});
   CheckRefused(db->Lookup("age", KeyQuery::Prefix(LogicalKey({}))).status(), {"prefix", "found 0"});
-  CheckRefused(db->Lookup("place", KeyQuery::Leading({1, "L", 2})).status(),
-               {"'place'", "leading parts", "found 3"});
-  CheckRefused(db->Lookup("place", KeyQuery::Leading("L")).status(), {"part 1 (u8)"});
+  CheckRefused(db->Lookup("place", KeyQuery::BytePrefix({1, "L", 2})).status(),
+               {"'place'", "prefix", "found 3"});
+  CheckRefused(db->Lookup("place", KeyQuery::Prefix("L")).status(), {"part 1 (u8)"});
+  CheckRefused(db->Lookup("place", KeyQuery::Prefix({1, "L"})).status(),
+               {"'place'", "fewer than the key's 2 parts", "BytePrefix"});
+  CheckRefused(db->Lookup("place", KeyQuery::BytePrefix(1)).status(),
+               {"'place'", "part 1 (u8)", "a prefix of text or bytes"});
+  CheckRefused(db->Lookup("age", KeyQuery::Range(LogicalKey({}), 2)).status(),
+               {"lower end", "found 0"});
+  CheckRefused(db->Count("age", "x").status(), {"'age'", "key 1 of 1", "part 1 (u8)"});
+  CheckRefused(db->Contains("age", KeyQuery::AtMost("x")).status(), {"'age'", "upper end"});
   CheckRefused(db->Lookup("age", {1, 2}, {1, Order::kAscending, "x"}).status(), {"batch of 2"});
   CheckRefused(db->Lookup("age", 1, {1, Order::kAscending, "x"}).status(),
                {"'age'", "LookupOptions::after", "not a cursor over keys of kind u32"});
@@ -193,12 +216,12 @@ BOOST_AUTO_TEST_CASE(a_limited_range_goes_on_where_it_ended) {
       options.order = order;
       do {
         if (rows) {
-          const auto page = RequireOk(db->LookupRows("city", KeyQuery::Prefix("L"), options));
+          const auto page = RequireOk(db->LookupRows("city", KeyQuery::BytePrefix("L"), options));
           BOOST_TEST(page.size() <= 3u);
           for (const FoundRow& row : page) keys.emplace_back(row.primary_key);
           options.after = page.cursor();
         } else {
-          const auto page = RequireOk(db->Lookup("city", KeyQuery::Prefix("L"), options));
+          const auto page = RequireOk(db->Lookup("city", KeyQuery::BytePrefix("L"), options));
           BOOST_TEST(page.size() <= 3u);
           keys.insert(keys.end(), page.begin(), page.end());
           options.after = page.cursor();
@@ -213,8 +236,8 @@ BOOST_AUTO_TEST_CASE(a_limited_range_goes_on_where_it_ended) {
   LookupOptions first;
   first.limit = 1;
   BOOST_TEST(Text(db->Lookup("city", {"Lagos", "Lisbon"}, first)) == "k0 | k1");
-  first.after = RequireOk(db->Lookup("city", KeyQuery::Leading("Lagos"), first)).cursor();
-  BOOST_TEST(Text(db->Lookup("city", KeyQuery::Leading("Lagos"), first)) == "k2");
+  first.after = RequireOk(db->Lookup("city", KeyQuery::BytePrefix("Lagos"), first)).cursor();
+  BOOST_TEST(Text(db->Lookup("city", KeyQuery::BytePrefix("Lagos"), first)) == "k2");
   first.after.clear();
   first.order = Order::kDescending;
   BOOST_TEST(Text(db->Lookup("city", {"Lagos", "Lisbon"}, first)) == "k8 | k9");
@@ -230,6 +253,39 @@ BOOST_AUTO_TEST_CASE(a_row_with_several_keys_in_a_range_is_found_once) {
   BOOST_TEST(Text(db->Lookup("tag", KeyQuery::Everything())) == "a b");
   const auto rows = RequireOk(db->LookupRows("tag", KeyQuery::Everything()));
   BOOST_TEST(rows.size() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(entries_are_counted_and_looked_for_by_key_or_range) {
+  IndexedDatabase db;
+  RequireOk(db->CreateIndex("city = value:text"));
+  RequireOk(db->CreateIndex("tag = value.json('/tags'):text, on_error=skip"));
+  RequireOk(db->WaitUntilReady("city"));
+  RequireOk(db->WaitUntilReady("tag"));
+  db.Put("a", "Lisbon");
+  db.Put("b", "Oslo");
+  db.Put("c", "Lisbon");
+  using Counts = std::vector<uint64_t>;
+  using Found = std::vector<bool>;
+  BOOST_TEST(RequireOk(db->Count("city", "Lisbon")) == Counts{2}, boost::test_tools::per_element());
+  BOOST_TEST(RequireOk(db->Count("city", {"Oslo", "Rome", "Lisbon"})) == (Counts{1, 0, 2}),
+             boost::test_tools::per_element());
+  BOOST_TEST(RequireOk(db->Count("city", KeyQuery::AtMost("Lisbon"))) == Counts{2},
+             boost::test_tools::per_element());
+  BOOST_TEST(RequireOk(db->Count("city", {})).empty());
+  BOOST_TEST((RequireOk(db->Contains("city", {"Oslo", "Rome"})) == Found{true, false}));
+  BOOST_TEST((RequireOk(db->Contains("city", KeyQuery::BytePrefix("Li"))) == Found{true}));
+  BOOST_TEST((RequireOk(db->Contains("city", KeyQuery::GreaterThan("Oslo"))) == Found{false}));
+  // A row counts for each of its keys.
+  db.Put("d", R"({"tags": ["x", "y"]})");
+  BOOST_TEST(RequireOk(db->Count("tag", KeyQuery::Everything())) == Counts{2},
+             boost::test_tools::per_element());
+  BOOST_TEST(absl::IsNotFound(db->Count("none", 1).status()));
+  BOOST_TEST(absl::IsNotFound(db->Contains("none", 1).status()));
+  // An index answers as its database does.
+  const auto tag = RequireOk(db->Index("tag"));
+  BOOST_TEST(Text(tag->Lookup({"x", "y"})) == "d | d");
+  BOOST_TEST(Text(tag->Lookup(KeyQuery::Everything())) == "d");
+  BOOST_TEST((RequireOk(tag->Contains({"x", "z"})) == Found{true, false}));
 }
 
 BOOST_AUTO_TEST_CASE(a_column_family_has_its_own_indexes) {

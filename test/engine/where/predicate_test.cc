@@ -68,7 +68,7 @@ BOOST_AUTO_TEST_CASE(operators_make_what_text_says) {
   const std::string lisbon = "Lisbon";
   const Predicate where = Predicate("city", {lisbon, "Oslo"}) &&
                           Predicate("age", KeyQuery::Range(18, 65)) &&
-                          !Predicate("place", KeyQuery::Leading("PT"));
+                          !Predicate("place", KeyQuery::Prefix("PT"));
   BOOST_TEST(where.ToString() ==
              "city IN ('Lisbon', 'Oslo') AND age IN [18, 65) AND NOT (place = ('PT'))");
   BOOST_TEST((Predicate("a", 1) || Predicate("b", nullptr)).ToString() == "a = 1 OR b = NULL");
@@ -76,7 +76,7 @@ BOOST_AUTO_TEST_CASE(operators_make_what_text_says) {
   Predicate kept("none", 0);
   {
     std::string text(100, 'x');
-    kept = Predicate("city", KeyQuery::Prefix(text));
+    kept = Predicate("city", KeyQuery::BytePrefix(text));
     text.assign(100, 'y');
   }
   BOOST_TEST(absl::StrContains(kept.ToString(), "xxx"));

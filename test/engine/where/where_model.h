@@ -74,8 +74,21 @@ inline Truth EqualParts(const ModelKey& key, const ModelKey& literal) {
   }
   return truth;
 }
-inline Truth CompareParts(const ModelKey& key, Predicate::Comparison how, const ModelKey& literal) {
-  using Compare = Predicate::Comparison;
+enum class Compare : uint8_t { kLess, kAtMost, kGreater, kAtLeast };
+inline KeyQuery Compared(Compare how, const LogicalKey& key) {
+  switch (how) {
+    case Compare::kLess:
+      return KeyQuery::LessThan(key);
+    case Compare::kAtMost:
+      return KeyQuery::AtMost(key);
+    case Compare::kGreater:
+      return KeyQuery::GreaterThan(key);
+    case Compare::kAtLeast:
+      break;
+  }
+  return KeyQuery::AtLeast(key);
+}
+inline Truth CompareParts(const ModelKey& key, Compare how, const ModelKey& literal) {
   const bool less = how == Compare::kLess || how == Compare::kAtMost;
   for (size_t i = 0; i < literal.size(); ++i) {
     if (!key[i] || !literal[i]) return Truth::kUnknown;
@@ -134,7 +147,6 @@ class PredicateMaker {
   }
 
  private:
-  using Compare = Predicate::Comparison;
   using KeyTruth = std::function<Truth(const ModelKey&)>;
 
   // A key of the domain, or its first parts, some of them null: the last ones, or any.
@@ -155,10 +167,10 @@ class PredicateMaker {
       return [i, truth](const ModelRow& row) { return OfKeys(row[i], truth); };
     };
     const auto compared = [&](Compare how, const ModelKey& a) {
-      return ModelPredicate{Predicate::Compare(index.name, how, ToLogical(a)),
+      return ModelPredicate{Predicate(index.name, Compared(how, ToLogical(a))),
                             of([a, how](const ModelKey& k) { return CompareParts(k, how, a); })};
     };
-    switch (random_() % 9) {
+    switch (random_() % 8) {
       case 0: {
         std::vector<ModelKey> keys;
         for (uint64_t n = random_() % 4; n > 0; --n) keys.push_back(Literal(index, false));
@@ -178,23 +190,13 @@ class PredicateMaker {
         if (b < a && random_() % 8 != 0) std::swap(a, b);
         const Compare upper = random_() % 2 == 0 ? Compare::kAtMost : Compare::kLess;
         return {upper == Compare::kAtMost
-                    ? Predicate::Between(index.name, ToLogical(a), ToLogical(b))
+                    ? Predicate(index.name, KeyQuery::Between(ToLogical(a), ToLogical(b)))
                     : Predicate(index.name, KeyQuery::Range(ToLogical(a), ToLogical(b))),
                 of([a, b, upper](const ModelKey& k) {
                   return And(CompareParts(k, Compare::kAtLeast, a), CompareParts(k, upper, b));
                 })};
       }
       case 4: {
-        // Ranges that are open at one end are written as comparisons.
-        const ModelKey a = Literal(index, true);
-        const bool less = random_() % 2 == 0;
-        return {Predicate(index.name, less ? KeyQuery::LessThan(ToLogical(a))
-                                           : KeyQuery::AtLeast(ToLogical(a))),
-                of([a, less](const ModelKey& k) {
-                  return CompareParts(k, less ? Compare::kLess : Compare::kAtLeast, a);
-                })};
-      }
-      case 5: {
         if (index.keeps_nulls && index.parts > 1) break;
         if (index.keeps_nulls) {
           return {Predicate::IsNull(index.name), [i](const ModelRow& row) {
@@ -208,7 +210,7 @@ class PredicateMaker {
         if (const size_t other = random_() % indexes_.size(); other != i) {
           const ModelKey least =
               *std::min_element(indexes_[other].domain.begin(), indexes_[other].domain.end());
-          bound = {Predicate::Compare(indexes_[other].name, Compare::kAtLeast, ToLogical(least)),
+          bound = {Predicate(indexes_[other].name, KeyQuery::AtLeast(ToLogical(least))),
                    [other, least](const ModelRow& row) {
                      return OfKeys(row[other], [&](const ModelKey& k) {
                        return CompareParts(k, Compare::kAtLeast, least);
@@ -220,17 +222,21 @@ class PredicateMaker {
                   return And(truth(row), row[i].empty() ? Truth::kTrue : Truth::kFalse);
                 }};
       }
-      case 6: {
+      case 5: {
         ModelKey prefix = Literal(index, false);
         auto* const text = prefix.back() ? std::get_if<std::string>(&*prefix.back()) : nullptr;
         if (text == nullptr) break;
         text->resize(random_() % (text->size() + 1));
-        return {Predicate(index.name, KeyQuery::Prefix(ToLogical(prefix))),
+        return {Predicate(index.name, KeyQuery::BytePrefix(ToLogical(prefix))),
                 of([prefix](const ModelKey& k) { return PrefixParts(k, prefix); })};
       }
-      case 7: {
+      case 6: {
         const ModelKey first = Literal(index, false);
-        return {Predicate(index.name, KeyQuery::Leading(ToLogical(first))),
+        if (first.size() == index.parts && first.back() &&
+            std::holds_alternative<std::string>(*first.back())) {
+          break;
+        }
+        return {Predicate(index.name, KeyQuery::Prefix(ToLogical(first))),
                 of([first](const ModelKey& k) { return EqualParts(k, first); })};
       }
       default:

@@ -7,6 +7,7 @@
 //   batch_p99/<alone or during_merge>: the 99th percentile of batches of 1,000 keys;
 //   lookup/<keys or rows>/batch:<b>: IndexedDB::Lookup and LookupRows of b keys that are there, one
 //   row each; lookup/multi_get/batch:<b>: RocksDB's MultiGet of as many rows by primary key;
+//   walk/<iterator or scan>: all entries with their keys, by an iterator or by pages of a scan;
 //   queue/<plain, indexed or included>: batches of 500 rows that come and 500 that go, of 1,000
 //   that
 //     are there, on an empty database without an index, with one, or with an included column; the
@@ -300,6 +301,48 @@ void Lookup(benchmark::State& state, Ask ask, size_t batch) {
   state.counters["p99_us"] = 1e6 * times[times.size() * 99 / 100];
 }
 
+// Reads all entries, their secondary and primary keys: by an iterator, or by scans of pages.
+void Walk(benchmark::State& state, bool by_iterator) {
+  WrittenDatabase database(Way::kIndexed);
+  uint64_t entries = 0;
+  for (auto _ : state) {
+    entries = 0;
+    if (by_iterator) {
+      IndexIterator it = database.indexed()->NewIterator("by_value");
+      for (it.SeekToFirst(); it.Valid(); it.Next()) {
+        benchmark::DoNotOptimize(it.secondary_key());
+        benchmark::DoNotOptimize(it.primary_key());
+        ++entries;
+      }
+      OrThrow(it.status());
+      continue;
+    }
+    const auto index = OrThrow(database.indexed()->Pin("by_value"));
+    QueryOptions options;
+    options.with_keys = true;
+    options.limit = 4096;
+    std::string after;
+    do {
+      RangeBatch all = RangeBatch::Everything(index->kind());
+      all.after = absl::MakeConstSpan(&after, 1);
+      FindResult page;
+      StringList primary_keys;
+      OrThrow(index->Scan(all, &page, options));
+      OrThrow(index->PrimaryKeysOf(page, &primary_keys));
+      std::vector<DataValue> key;
+      std::string scratch;
+      for (size_t i = 0; i < primary_keys.size(); ++i) {
+        OrThrow(index->codec().Decode(page.keys, i, &key, &scratch));
+        benchmark::DoNotOptimize(key.data());
+      }
+      entries += primary_keys.size();
+      after = page.cursors[0];
+    } while (!after.empty());
+  }
+  if (entries < database.rows()) throw std::runtime_error("not every row was found");
+  state.SetItemsProcessed(static_cast<int64_t>(entries) * state.iterations());
+}
+
 // Of this process.
 double ResidentMegabytes() {
   std::ifstream status("/proc/self/statm");
@@ -416,6 +459,10 @@ std::string Name(const std::string& what) {
           ->Iterations(2000)
           ->Unit(benchmark::kMicrosecond);
     }
+  }
+  for (const auto& [name, by_iterator] : {std::pair{"iterator", true}, {"scan", false}}) {
+    benchmark::RegisterBenchmark(Name(std::string("walk/") + name).c_str(), Walk, by_iterator)
+        ->Unit(benchmark::kMillisecond);
   }
   for (const auto& [name, spec] :
        {std::pair{"plain", ""}, std::pair{"indexed", "state = value.field('|', 0):text"},

@@ -88,12 +88,11 @@ class WhereDatabase {
 };
 
 Predicate Where(bool few, int64_t percent) {
-  using Comparison = Predicate::Comparison;
   std::vector<Predicate> all;
   for (int i = 0; i < 3; ++i) {
     const std::string name(1, static_cast<char>('a' + i + (few ? 3 : 0)));
     const auto bound = few ? static_cast<uint64_t>(percent) : (uint64_t{1} << 32) / 100 * percent;
-    all.push_back(Predicate::Compare(name, Comparison::kLess, bound));
+    all.emplace_back(name, KeyQuery::LessThan(bound));
   }
   return Predicate::All(all);
 }

@@ -228,7 +228,7 @@ class Questions {
     const Key key = AnyKey();
     const std::string text = std::get<std::string>(key[0]);
     const std::string prefix = text.substr(0, 1 + random_() % text.size());
-    const auto starting = db_.Lookup(kind_.name, KeyQuery::Prefix(std::string_view(prefix)));
+    const auto starting = db_.Lookup(kind_.name, KeyQuery::BytePrefix(std::string_view(prefix)));
     if (!Answered(starting.status(), "a prefix")) return;
     std::set<std::string> seen;
     std::vector<std::string> expected, leading;
@@ -241,7 +241,7 @@ class Questions {
     }
     Expect(expected, Found(*starting, 0), absl::StrCat("rows of prefix ", prefix));
     if (key.size() < 2) return;
-    const auto found = db_.Lookup(kind_.name, KeyQuery::Leading(std::string_view(text)));
+    const auto found = db_.Lookup(kind_.name, KeyQuery::Prefix(std::string_view(text)));
     if (!Answered(found.status(), "leading parts")) return;
     Expect(leading, Found(*found, 0), absl::StrCat("rows of leading part ", text));
   }
@@ -337,8 +337,8 @@ inline void AskTogether(IndexedDB* db, const IndexKind& a, const IndexKind& b, c
   const absl::Status& status = group.status();
   if (absl::IsUnavailable(status) || absl::IsFailedPrecondition(status)) return;
   if (!status.ok()) throw Failure(absl::StrCat("pinning together: ", status.ToString()));
-  const Predicate is_a(a.name, KeyQuery::Leading(std::string_view(in_a)));
-  const Predicate is_b(b.name, KeyQuery::Leading(std::string_view(in_b)));
+  const Predicate is_a(a.name, std::string_view(in_a));
+  const Predicate is_b(b.name, std::string_view(in_b));
   const auto both_found = (*group)->Count(is_a && is_b),
              either_found = (*group)->Count(is_a || is_b);
   for (const auto* found : {&both_found, &either_found}) {

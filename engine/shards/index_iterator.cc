@@ -1,0 +1,259 @@
+#include "cairn/index_iterator.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "cairn/column.h"
+#include "cairn/index_spec.h"
+#include "cairn/secondary_index.h"
+#include "engine/shards/lookup.h"
+#include "engine/shards/shard_cursor.h"
+#include "engine/shards/sharded_index.h"
+#include "index/machine/guard.h"
+#include "index/machine/status_macros.h"
+#include "index/query/physical_key.h"
+#include "index/query/range_column.h"
+
+namespace cairn {
+namespace {
+
+// Entries of a block that a Seek or a change of direction reads, and of the largest one.
+constexpr uint64_t kFirstBlock = 16, kMaxBlock = 4096;
+
+}  // namespace
+
+class IndexIterator::Walk {
+ public:
+  Walk(std::shared_ptr<const SecondaryIndex> index, bool by_source, RangeColumn range,
+       std::vector<std::string> columns)
+      : index_(std::move(index)), by_source_(by_source), range_(std::move(range)) {
+    options_.with_keys = true;
+    options_.columns = std::move(columns);
+  }
+
+  bool valid() const { return valid_; }
+  std::string_view primary_key() const { return primary_keys_[at_]; }
+  DataValue column(size_t i) const { return block_.columns[i].value(at_); }
+
+  absl::Status SeekToEnd(Order order) {
+    block_size_ = kFirstBlock;
+    return Read(range_.Ranges(), order);
+  }
+
+  // Goes to the first entry in this order whose key is not before the target.
+  absl::Status Seek(const LogicalKey& target, Order order) {
+    valid_ = false;
+    const KeyCodec& codec = index_->codec();
+    target_.Clear(codec.kind());
+    const KeyEnd end{target.parts(), order == Order::kDescending};
+    const absl::Status encoded = order == Order::kAscending ? target_.AppendBetween(codec, end, {})
+                                                            : target_.AppendBetween(codec, {}, end);
+    if (!encoded.ok()) {
+      return absl::Status(encoded.code(), absl::StrFormat("index '%s', Seek: %s",
+                                                          index_->spec().name, encoded.message()));
+    }
+    RangeBatch range = range_.Ranges();
+    const RangeBatch from = target_.Ranges();
+    const Bound bounds[] = {range.lower_bound_of(0), range.upper_bound_of(0)};
+    Bound lower = bounds[0], upper = bounds[1];
+    WithPhysicalKey(codec.kind(), [&](auto type) {
+      using Key = typename decltype(type)::type;
+      const auto key = [](const KeyBatch& keys) { return keys.as<Key>()[0]; };
+      if (order == Order::kAscending) {
+        if (from.lower_bound_of(0) == Bound::kOpen) return;
+        if (lower == Bound::kOpen || key(range.lower) < key(from.lower)) {
+          range.lower = from.lower;
+          lower = from.lower_bound_of(0);
+        }
+      } else {
+        const Bound bound = from.upper_bound_of(0);
+        if (bound == Bound::kOpen) return;
+        const bool is_before = upper == Bound::kOpen || key(from.upper) < key(range.upper) ||
+                               (key(from.upper) == key(range.upper) && bound == Bound::kExclusive);
+        if (is_before) {
+          range.upper = from.upper;
+          upper = bound;
+        }
+      }
+    });
+    range.lower_bounds = absl::MakeConstSpan(&lower, 1);
+    range.upper_bounds = absl::MakeConstSpan(&upper, 1);
+    block_size_ = kFirstBlock;
+    return Read(range, order);
+  }
+
+  // Goes to the next entry in this order, if the block has it.
+  bool StepInBlock(Order order) {
+    const bool forward = order == order_;
+    if (forward ? at_ + 1 == block_.row_ids.size() : at_ == 0) return false;
+    at_ += forward ? 1 : -1;
+    key_.clear();
+    return true;
+  }
+  // Goes to the next entry in this order, which the block does not have.
+  absl::Status Step(Order order) {
+    valid_ = false;
+    if (order == order_) {
+      after_ = block_.cursors[0];
+      if (after_.empty()) return absl::OkStatus();
+      block_size_ = std::min(2 * block_size_, kMaxBlock);
+    } else {
+      after_ = CursorOfEntry();
+      block_size_ = kFirstBlock;
+    }
+    RangeBatch range = range_.Ranges();
+    range.after = absl::MakeConstSpan(&after_, 1);
+    return Read(range, order);
+  }
+
+  absl::StatusOr<absl::Span<const DataValue>> SecondaryKey() {
+    if (key_.empty()) {
+      RETURN_IF_ERROR(index_->codec().Decode(block_.keys, at_, &key_, &scratch_));
+    }
+    return absl::MakeConstSpan(key_);
+  }
+
+  void Invalidate() { valid_ = false; }
+
+ private:
+  absl::Status Read(const RangeBatch& range, Order order) {
+    valid_ = false;
+    key_.clear();
+    order_ = options_.order = order;
+    options_.limit = block_size_;
+    RETURN_IF_ERROR(index_->Scan(range, &block_, options_));
+    primary_keys_.Clear();
+    RETURN_IF_ERROR(index_->PrimaryKeysOf(block_, &primary_keys_));
+    at_ = 0;
+    valid_ = !block_.row_ids.empty();
+    return absl::OkStatus();
+  }
+
+  // The cursor after the entry at `at_`, in either direction.
+  std::string CursorOfEntry() const {
+    SourceCursor cursor;
+    cursor.entry.kind = block_.keys.kind();
+    cursor.entry.primary_key = primary_keys_[at_];
+    if (cursor.entry.kind == PhysicalType::kU32) cursor.entry.number = block_.keys.u32(at_);
+    if (cursor.entry.kind == PhysicalType::kU64) cursor.entry.number = block_.keys.u64(at_);
+    if (cursor.entry.kind == PhysicalType::kBytes) cursor.entry.bytes = block_.keys.bytes(at_);
+    if (!by_source_) return cursor.entry.Encode();
+    cursor.shard = block_.shards[at_];
+    return cursor.Encode();
+  }
+
+  const std::shared_ptr<const SecondaryIndex> index_;
+  const bool by_source_;
+  RangeColumn range_;   // one
+  RangeColumn target_;  // of the last Seek
+  QueryOptions options_;
+  // The entries around this one, in the order that they were read in, and where it is in them.
+  FindResult block_;
+  StringList primary_keys_;
+  Order order_ = Order::kAscending;
+  size_t at_ = 0;
+  uint64_t block_size_ = kFirstBlock;
+  bool valid_ = false;
+  std::string after_;           // that the block was read after
+  std::vector<DataValue> key_;  // of this entry; empty: not decoded yet
+  std::string scratch_;         // that key_ points into
+};
+
+IndexIterator::IndexIterator(absl::Status status) : status_(std::move(status)) {}
+IndexIterator::IndexIterator(IndexIterator&& other) noexcept = default;
+IndexIterator& IndexIterator::operator=(IndexIterator&& other) noexcept = default;
+IndexIterator::~IndexIterator() = default;
+
+bool IndexIterator::Valid() const {
+  return walk_ != nullptr && walk_->valid();
+}
+
+absl::Status IndexIterator::status() const {
+  return status_;
+}
+
+void IndexIterator::SeekToFirst() {
+  Move([](Walk* walk) { return walk->SeekToEnd(Order::kAscending); });
+}
+
+void IndexIterator::SeekToLast() {
+  Move([](Walk* walk) { return walk->SeekToEnd(Order::kDescending); });
+}
+
+void IndexIterator::Seek(const LogicalKey& target) {
+  Move([&](Walk* walk) { return walk->Seek(target, Order::kAscending); });
+}
+
+void IndexIterator::SeekForPrev(const LogicalKey& target) {
+  Move([&](Walk* walk) { return walk->Seek(target, Order::kDescending); });
+}
+
+void IndexIterator::Next() {
+  if (!Valid() || walk_->StepInBlock(Order::kAscending)) return;
+  Move([](Walk* walk) { return walk->Step(Order::kAscending); });
+}
+
+void IndexIterator::Prev() {
+  if (!Valid() || walk_->StepInBlock(Order::kDescending)) return;
+  Move([](Walk* walk) { return walk->Step(Order::kDescending); });
+}
+
+absl::Span<const DataValue> IndexIterator::secondary_key() {
+  if (!Valid()) return {};
+  const auto key = Guarded("decoding a key", [&] { return walk_->SecondaryKey(); });
+  if (key.ok()) return *key;
+  status_ = key.status();
+  walk_->Invalidate();
+  return {};
+}
+
+std::string_view IndexIterator::primary_key() const {
+  return Valid() ? walk_->primary_key() : std::string_view();
+}
+
+DataValue IndexIterator::column(size_t i) const {
+  return walk_->column(i);
+}
+
+void IndexIterator::Move(absl::FunctionRef<absl::Status(Walk*)> move) {
+  if (walk_ == nullptr) return;
+  status_ = Guarded("reading entries of an index", [&] { return move(walk_.get()); });
+  if (!status_.ok()) walk_->Invalidate();
+}
+
+IndexIterator IterateVersion(std::shared_ptr<const SecondaryIndex> version,
+                             const IteratorOptions& options) {
+  IndexIterator iterator;
+  iterator.status_ = Guarded("making an iterator", [&]() -> absl::Status {
+    RangeColumn range;
+    absl::Status status = RangesOf(options.range, version->codec(), &range);
+    if (status.ok() && range.size() != 1) {
+      status = absl::InvalidArgumentError(
+          absl::StrFormat("expected one key, prefix or range, got %d keys", range.size()));
+    }
+    if (!status.ok()) {
+      return absl::Status(status.code(), absl::StrFormat("index '%s', IteratorOptions::range: %s",
+                                                         version->spec().name, status.message()));
+    }
+    if (!options.columns.empty()) {
+      std::vector<ColumnValues> none;
+      RETURN_IF_ERROR(version->Columns({}, {}, options.columns, &none));
+    }
+    const std::optional<OpenShards> shards = ShardsOf(*version);
+    iterator.walk_ = std::make_unique<IndexIterator::Walk>(std::move(version),
+                                                           shards.has_value() && shards->by_source,
+                                                           std::move(range), options.columns);
+    return absl::OkStatus();
+  });
+  return iterator;
+}
+
+IndexIterator SecondaryIndex::NewIterator(const IteratorOptions& options) const {
+  absl::StatusOr<std::shared_ptr<const SecondaryIndex>> pinned = Pin();
+  return pinned.ok() ? IterateVersion(*std::move(pinned), options) : IndexIterator(pinned.status());
+}
+
+}  // namespace cairn

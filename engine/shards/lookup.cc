@@ -1,0 +1,205 @@
+#include "engine/shards/lookup.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "absl/container/fixed_array.h"
+#include "absl/strings/str_format.h"
+#include "cairn/column.h"
+#include "cairn/index_spec.h"
+#include "cairn/secondary_index.h"
+#include "engine/serve/open_index.h"
+#include "engine/shards/sharded_index.h"
+#include "engine/util/scan_cursor.h"
+#include "engine/version/distinct_rows.h"
+#include "index/machine/guard.h"
+#include "index/machine/status_macros.h"
+#include "index/query/range_column.h"
+
+namespace cairn {
+namespace {
+
+absl::Status OfIndex(const SecondaryIndex& index, const absl::Status& status) {
+  return absl::Status(status.code(),
+                      absl::StrFormat("index '%s', %s", index.spec().name, status.message()));
+}
+
+absl::Status PhysicalRanges(const SecondaryIndex& index, const KeyQuery& query,
+                            RangeColumn* ranges) {
+  const absl::Status s = RangesOf(query, index.codec(), ranges);
+  return s.ok() ? s : OfIndex(index, s);
+}
+
+absl::Status PhysicalRanges(const SecondaryIndex& index, const KeyQuery& query,
+                            const LookupOptions& options, RangeColumn* ranges) {
+  if (!options.after.empty() && query.size() != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("a lookup goes on after a cursor for one key, prefix or range, not for a "
+                        "batch of %d keys",
+                        query.size()));
+  }
+  RETURN_IF_ERROR(PhysicalRanges(index, query, ranges));
+  if (!options.after.empty()) ranges->GoOnAfter(options.after);
+  return absl::OkStatus();
+}
+
+QueryOptions ScanOptions(const LookupOptions& options) {
+  QueryOptions scan;
+  scan.limit = options.limit;
+  scan.order = options.order;
+  return scan;
+}
+
+// Errors of a scan that has a cursor, which may be wrong.
+absl::Status InScan(const SecondaryIndex& version, const LookupOptions& options,
+                    const absl::Status& status) {
+  if (options.after.empty() || !absl::IsInvalidArgument(status)) return status;
+  return OfIndex(version, absl::Status(status.code(), absl::StrFormat("LookupOptions::after: %s",
+                                                                      status.message())));
+}
+
+// The versions of an index that Cairn has opened.
+OpenShards VersionsOf(const SecondaryIndex& index) {
+  std::optional<OpenShards> shards = ShardsOf(index);
+  return shards.has_value() ? *std::move(shards) : OpenShards{false, {VersionOf(index)}};
+}
+
+// Keeps of one range's rows the first of those that are equal.
+absl::Status DropRepeatedRows(const SecondaryIndex& version, bool by_source, FindResult* matches) {
+  std::vector<size_t> kept;
+  kept.reserve(matches->row_ids.size());
+  if (matches->shards.empty() || by_source) {
+    std::unordered_set<GlobalRowId> seen;
+    for (size_t j = 0; j < matches->row_ids.size(); ++j) {
+      if (seen.insert(matches->global_row(j)).second) kept.push_back(j);
+    }
+  } else {
+    // A row with keys in several shards has an id in each.
+    StringList primary_keys;
+    RETURN_IF_ERROR(version.PrimaryKeysOf(*matches, &primary_keys));
+    std::unordered_set<std::string_view> seen;
+    for (size_t j = 0; j < primary_keys.size(); ++j) {
+      if (seen.insert(primary_keys[j]).second) kept.push_back(j);
+    }
+  }
+  for (size_t i = 0; i < kept.size(); ++i) {
+    matches->row_ids[i] = matches->row_ids[kept[i]];
+    if (!matches->shards.empty()) matches->shards[i] = matches->shards[kept[i]];
+  }
+  matches->row_ids.resize(kept.size());
+  if (!matches->shards.empty()) matches->shards.resize(kept.size());
+  matches->offsets = {0, kept.size()};
+  return absl::OkStatus();
+}
+
+absl::Status FindRows(const SecondaryIndex& version, RangeColumn* query,
+                      const LookupOptions& options, FindResult* matches) {
+  const bool whole = options.limit == LookupOptions().limit && options.after.empty() &&
+                     options.order == Order::kAscending;
+  if (query->is_keys() && whole) return version.Find(query->Keys(), matches);
+  if (query->is_keys() || !MayHaveSeveralKeys(version.spec())) {
+    return version.Scan(query->Ranges(), matches, ScanOptions(options));
+  }
+  const OpenShards shards = VersionsOf(version);
+  RETURN_IF_ERROR(ScanDistinctRows(
+      shards.versions, shards.by_source, [&](const Batch& batch) { return version.Execute(batch); },
+      query->Ranges(), ScanOptions(options), matches));
+  // Of an answer that is no page.
+  return DropRepeatedRows(version, shards.by_source, matches);
+}
+
+}  // namespace
+
+absl::StatusOr<FoundKeys> LookUpKeys(const SecondaryIndex& version, const KeyQuery& query,
+                                     const LookupOptions& options) {
+  RangeColumn ranges;
+  RETURN_IF_ERROR(PhysicalRanges(version, query, options, &ranges));
+  FindResult matches;
+  if (absl::Status s = FindRows(version, &ranges, options, &matches); !s.ok()) {
+    return InScan(version, options, s);
+  }
+  auto keys = std::make_shared<StringList>();
+  RETURN_IF_ERROR(version.PrimaryKeysOf(matches, keys.get()));
+  std::vector<ColumnValues> columns;
+  if (!options.columns.empty()) {
+    RETURN_IF_ERROR(version.Columns(matches.shards, matches.row_ids, options.columns, &columns));
+  }
+  std::vector<std::string_view> views;
+  views.reserve(keys->size());
+  for (size_t i = 0; i < keys->size(); ++i) views.push_back((*keys)[i]);
+  return FoundKeys(std::move(views), std::move(matches.offsets), std::move(matches.cursors),
+                   std::move(keys), std::move(columns));
+}
+
+absl::StatusOr<FoundRows> LookUpRows(const SecondaryIndex& version, const SnapshotSource& rows,
+                                     const KeyQuery& query, const LookupOptions& options) {
+  if (!options.columns.empty()) {
+    return absl::InvalidArgumentError(
+        "LookupRows returns whole rows and no columns, which Lookup returns");
+  }
+  RangeColumn ranges;
+  RETURN_IF_ERROR(PhysicalRanges(version, query, options, &ranges));
+  auto fetched = std::make_shared<FetchResult>();
+  if (absl::Status s = version.Fetch(rows, ranges.Ranges(), ScanOptions(options), fetched.get());
+      !s.ok()) {
+    return InScan(version, options, s);
+  }
+  std::vector<FoundRow> found;
+  found.reserve(fetched->primary_keys.size());
+  for (size_t i = 0; i < fetched->primary_keys.size(); ++i) {
+    found.push_back({fetched->primary_keys[i], fetched->values[i]});
+  }
+  std::vector<uint64_t> offsets = std::move(fetched->offsets);
+  std::vector<std::string> cursors = std::move(fetched->cursors);
+  return FoundRows(std::move(found), std::move(offsets), std::move(cursors), std::move(fetched));
+}
+
+absl::StatusOr<FoundKeys> SecondaryIndex::Lookup(const KeyQuery& keys,
+                                                 const LookupOptions& options) const {
+  return Guarded("looking up keys", [&]() -> absl::StatusOr<FoundKeys> {
+    ASSIGN_OR_RETURN(const std::shared_ptr<const SecondaryIndex> pinned, Pin());
+    return LookUpKeys(*pinned, keys, options);
+  });
+}
+
+absl::StatusOr<FoundRows> SecondaryIndex::LookupRows(const SnapshotSource& source,
+                                                     const KeyQuery& keys,
+                                                     const LookupOptions& options) const {
+  return Guarded("looking up rows", [&] { return LookUpRows(*this, source, keys, options); });
+}
+
+absl::StatusOr<std::vector<uint64_t>> SecondaryIndex::Count(const KeyQuery& keys) const {
+  return Guarded("counting entries", [&]() -> absl::StatusOr<std::vector<uint64_t>> {
+    RangeColumn ranges;
+    RETURN_IF_ERROR(PhysicalRanges(*this, keys, &ranges));
+    std::vector<uint64_t> counts(ranges.size());
+    RETURN_IF_ERROR(Count(ranges.Ranges(), absl::MakeSpan(counts)));
+    return counts;
+  });
+}
+
+absl::StatusOr<std::vector<bool>> SecondaryIndex::Contains(const KeyQuery& keys) const {
+  return Guarded("looking for keys", [&]() -> absl::StatusOr<std::vector<bool>> {
+    RangeColumn ranges;
+    RETURN_IF_ERROR(PhysicalRanges(*this, keys, &ranges));
+    std::vector<bool> contains(ranges.size());
+    if (ranges.is_keys()) {
+      absl::FixedArray<bool> found(ranges.size());
+      RETURN_IF_ERROR(Contains(ranges.Keys(), absl::MakeSpan(found)));
+      contains.assign(found.begin(), found.end());
+    } else {
+      uint64_t count = 0;
+      RETURN_IF_ERROR(Count(ranges.Ranges(), absl::MakeSpan(&count, 1)));
+      contains[0] = count > 0;
+    }
+    return contains;
+  });
+}
+
+}  // namespace cairn
