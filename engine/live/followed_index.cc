@@ -124,12 +124,12 @@ absl::Status FollowedIndex::MarkRemoved() {
   return marked;
 }
 
-void FollowedIndex::Distrust(const std::string& why) {
+void FollowedIndex::Distrust(std::string_view why) {
   const MutexLock lock(&mark_mutex_);
   if (mark_.kind == IndexMark::Kind::kNone) {
-    IndexMark mark{IndexMark::Kind::kStale, why, is_defined() ? spec().ToString() : mark_.spec};
-    mark_ = std::move(mark);
     mark_in_doubt_ = true;
+    mark_.kind = IndexMark::Kind::kStale;
+    mark_.why = why;
   }
   WriteMarkInDoubt();
 }
@@ -141,6 +141,7 @@ void FollowedIndex::RetryMark() {
 
 void FollowedIndex::WriteMarkInDoubt() {
   if (!mark_in_doubt_) return;
+  if (is_defined()) mark_.spec = spec().ToString();
   mark_in_doubt_ = !catalog_.Mark(name(), mark_).ok();
   if (mark_in_doubt_ && mark_.kind != IndexMark::Kind::kNone) {
     catalog_.MarkDamaged(name()).IgnoreError();  // or the next time

@@ -6,6 +6,7 @@
 #include <memory>
 #include <shared_mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -78,7 +79,8 @@ class FollowedIndex {
   absl::Status MarkRemoved();
   // Marks the index as stale because its stored state may be wrong. If the mark cannot be written,
   // the index is stale all the same, and IndexCatalog::MarkDamaged makes the stored state unusable.
-  void Distrust(const std::string& why);
+  // So it is if this throws std::bad_alloc: RetryMark then writes the mark.
+  void Distrust(std::string_view why);
   // Tries again to write a mark that could not be written.
   void RetryMark();
   // It follows. Aborted where another thing than `wanted` is wanted by now, or `is_disturbed`,

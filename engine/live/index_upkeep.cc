@@ -468,8 +468,11 @@ absl::Status IndexUpkeep::BuildFiles(const Indexes& indexes, const LogRetention:
 absl::Status IndexUpkeep::PassFailedWrites(rocksdb::ColumnFamilyHandle* column_family) {
   const uint64_t failed = changes_->failed_log();
   if (failed == 0) return absl::OkStatus();
-  // A write that succeeds publishes all numbers that were given before it.
-  RETURN_IF_ERROR(SyncLog(db_, /*read_only=*/false));
+  // A write that succeeds publishes all numbers that were given before it. Until the database has
+  // recovered from the failed one, each write has that one's error, which says nothing of rows.
+  if (const absl::Status s = SyncLog(db_, /*read_only=*/false); !s.ok()) {
+    return absl::UnavailableError(s.message());
+  }
   for (rocksdb::ColumnFamilyHandle* family : {static_cast<rocksdb::ColumnFamilyHandle*>(nullptr),
                                               column_family, db_->DefaultColumnFamily()}) {
     if (family != nullptr) {

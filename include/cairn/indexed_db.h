@@ -224,6 +224,11 @@ struct BacklogStats {
 // - With enable_pipelined_write or two_write_queues, a write that fails with an I/O error makes
 //   every index stale, as the log may have its record. Open adds a listener to the database for
 //   that; a database with these options cannot be attached.
+// - A batch that RocksDB logs and then applies only in part makes every index stale. RocksDB does
+//   so if a batch names the handle of a dropped column family or deletes a range whose end is
+//   before its begin: the write is InvalidArgument, and the database takes no more writes until it
+//   is opened again. In an attached database such a batch is noticed if it is written through this
+//   object, or if an indexed column family has the range.
 // - A unique index fails if a write that bypasses this object gives it a key twice.
 // - An index fails if a row is written that cannot be read as its spec says, unless that has
 //   on_error=skip: the write succeeds, queries are FailedPrecondition. Mend or delete the row, then
@@ -236,12 +241,12 @@ struct BacklogStats {
 //   this object is seen at once.
 // - Column families whose compactions drop or change rows (compaction filters, FIFO compaction)
 //   are refused, unless the spec says dropped_rows=ignore: DroppedRows in index_spec.h.
-// Not seen at all: rows that DeleteFilesInRange removes, and files ingested past this object into
-// an attached database. Column families with user-defined
-// timestamps or their own comparators cannot be indexed, nor can databases with unordered_write,
-// WritePrepared or WriteUnprepared transactions. Indexes of a database that is open with
-// paranoid_checks=false, a wal_filter or best_efforts_recovery have failed (FailedPrecondition,
-// naming the option), and the next opening without it rebuilds them.
+// Not seen at all: rows that DeleteFilesInRange removes; in an attached database, files ingested
+// past this object, and batches with the handle of a dropped column family that are written past
+// it. Column families with user-defined timestamps or their own comparators cannot be indexed, nor
+// can databases with unordered_write, WritePrepared or WriteUnprepared transactions. Indexes of a
+// database that is open with paranoid_checks=false, a wal_filter or best_efforts_recovery have
+// failed (FailedPrecondition, naming the option), and the next opening without it rebuilds them.
 //
 // An index that cannot be built or followed for a reason that may pass (a full disk, an I/O error)
 // is retried, at first after half a second, later every minute. States of indexes, with reasons,
