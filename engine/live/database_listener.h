@@ -19,8 +19,9 @@ class DatabaseListener final : public rocksdb::EventListener {
   struct Observer {
     // With the sequence number that the file has taken; 0 for none.
     std::function<void(const std::string& column_family, uint64_t sequence)> on_ingested;
-    // May be called by a call into the database that the observer makes itself.
-    std::function<void()> on_failed_write;
+    // `in_memtable`: the log has the record, which could not be applied, or only in part. May be
+    // called by a call into the database that the observer makes itself.
+    std::function<void(bool in_memtable)> on_failed_write;
   };
 
   // Replaces the observer; null for none. Returns once the one before is not called any more, so it
@@ -39,9 +40,9 @@ class DatabaseListener final : public rocksdb::EventListener {
   // Another listener may have cleared the status by now, so the reason decides.
   void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status*) override {
     // A record of the log whose write failed, or that could not be applied to the memtable.
-    if (reason == rocksdb::BackgroundErrorReason::kWriteCallback ||
-        reason == rocksdb::BackgroundErrorReason::kMemTable) {
-      Call([](const Observer& observer) { observer.on_failed_write(); });
+    const bool in_memtable = reason == rocksdb::BackgroundErrorReason::kMemTable;
+    if (in_memtable || reason == rocksdb::BackgroundErrorReason::kWriteCallback) {
+      Call([&](const Observer& observer) { observer.on_failed_write(in_memtable); });
     }
   }
 

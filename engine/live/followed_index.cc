@@ -102,7 +102,9 @@ absl::Status FollowedIndex::MarkBuild(const std::string& why) {
 absl::Status FollowedIndex::MarkRebuild(const std::string& why) {
   const MutexLock lock(&mark_mutex_);
   const bool is_first = mark_.kind == IndexMark::Kind::kBuild;
-  return Mark(is_first ? IndexMark::Kind::kBuild : IndexMark::Kind::kRebuild, why);
+  RETURN_IF_ERROR(Mark(is_first ? IndexMark::Kind::kBuild : IndexMark::Kind::kRebuild, why));
+  ++rebuild_requests_;
+  return absl::OkStatus();
 }
 
 absl::Status FollowedIndex::MarkStale(const std::string& why, bool* marked) {
@@ -122,12 +124,12 @@ absl::Status FollowedIndex::MarkRemoved() {
   return marked;
 }
 
-void FollowedIndex::Distrust(const std::string& why) {
+void FollowedIndex::Distrust(std::string_view why) {
   const MutexLock lock(&mark_mutex_);
   if (mark_.kind == IndexMark::Kind::kNone) {
-    IndexMark mark{IndexMark::Kind::kStale, why, is_defined() ? spec().ToString() : mark_.spec};
-    mark_ = std::move(mark);
     mark_in_doubt_ = true;
+    mark_.kind = IndexMark::Kind::kStale;
+    mark_.why = why;
   }
   WriteMarkInDoubt();
 }
@@ -139,6 +141,7 @@ void FollowedIndex::RetryMark() {
 
 void FollowedIndex::WriteMarkInDoubt() {
   if (!mark_in_doubt_) return;
+  if (is_defined()) mark_.spec = spec().ToString();
   mark_in_doubt_ = !catalog_.Mark(name(), mark_).ok();
   if (mark_in_doubt_ && mark_.kind != IndexMark::Kind::kNone) {
     catalog_.MarkDamaged(name()).IgnoreError();  // or the next time
@@ -194,14 +197,17 @@ void FollowedIndex::LogFailure(const char* what, const absl::Status& status) con
   }).IgnoreError();
 }
 
-void FollowedIndex::SetReady(bool built) {
+absl::Status FollowedIndex::SetReady(bool built) {
   {
     const MutexLock lock(&mutex_);
     if (built) ++builds_;
-    if (ended_ || state_ != IndexState::kCatchingUp) return;
+    if (ended_ || state_ != IndexState::kCatchingUp) {
+      return why_.ok() ? absl::AbortedError("the index was lost as it became ready") : why_;
+    }
     Change(IndexState::kReady, absl::OkStatus());
   }
   Log(IndexState::kReady, absl::OkStatus());
+  return absl::OkStatus();
 }
 
 void FollowedIndex::BeginRepair() {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <shared_mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -71,12 +72,15 @@ class FollowedIndex {
   // its rows changed past the log (unless a build is due anyway), and as removed.
   absl::Status MarkBuild(const std::string& why);
   absl::Status MarkRebuild(const std::string& why);
+  // How often MarkRebuild has succeeded. An attempt that began before the last time does not count.
+  uint64_t rebuild_requests() const { return rebuild_requests_; }
   // Sets `*marked`, if given, to whether this call has made the mark.
   absl::Status MarkStale(const std::string& why, bool* marked = nullptr);
   absl::Status MarkRemoved();
   // Marks the index as stale because its stored state may be wrong. If the mark cannot be written,
   // the index is stale all the same, and IndexCatalog::MarkDamaged makes the stored state unusable.
-  void Distrust(const std::string& why);
+  // So it is if this throws std::bad_alloc: RetryMark then writes the mark.
+  void Distrust(std::string_view why);
   // Tries again to write a mark that could not be written.
   void RetryMark();
   // It follows. Aborted where another thing than `wanted` is wanted by now, or `is_disturbed`,
@@ -86,8 +90,9 @@ class FollowedIndex {
   // How it stands, until End. `repair` as BeginRepair.
   enum class Repair : uint8_t { kNone, kBegins };
   void Set(IndexState state, absl::Status why = absl::OkStatus(), Repair repair = Repair::kNone);
-  // Ready, where it was catching up until now; `built` anew.
-  void SetReady(bool built);
+  // Sets kReady if the state is kCatchingUp, and otherwise returns why not: the reason of the
+  // state, or Aborted. `built`: by a build.
+  absl::Status SetReady(bool built);
   // Between these two it will not stay stale or failed: somebody is at it, or will be.
   void BeginRepair();
   void EndRepair();
@@ -191,6 +196,7 @@ class FollowedIndex {
   IndexMark mark_ ABSL_GUARDED_BY(mark_mutex_);
   // Whether the one on disk may be another, as the last writing failed.
   bool mark_in_doubt_ ABSL_GUARDED_BY(mark_mutex_) = false;
+  std::atomic<uint64_t> rebuild_requests_{0};  // changed under mark_mutex_
 
   mutable Mutex mutex_;
   mutable CondVar changed_;

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -80,14 +81,20 @@ class IndexSet {
   // `is_atomic`, and the change has failed before it changed anything, they stay as they were.
   rocksdb::Status ChangePastLog(const PastLogChanges::Scope& scope, const std::string& why,
                                 bool is_atomic, absl::FunctionRef<rocksdb::Status()> change);
-  // A file that was ingested, through whichever object, has taken this sequence number.
-  void NoteIngested(SequenceNumber sequence) { follower_->NoteIngested(sequence); }
-  // Such a change was made past this object.
-  void NoteChangePastLog(const std::string& column_family, const std::string& why);
-  // A write to the database has failed, through whichever object. If its record may be in the log,
-  // and that does not show there, every index is stale, on disk as well. May be called from within
-  // a call into the database, also after Close.
-  void NoteFailedWrite();
+  // A file was ingested, through whichever object, and has taken this sequence number; 0 for none.
+  // Unless that is part of a ChangePastLog, the column family's indexes are stale for the reason
+  // `why`: in memory even if no mark can be written, on disk as by FollowedIndex::Distrust. May be
+  // called after Close, also without memory.
+  void NoteIngested(const std::string& column_family, SequenceNumber sequence,
+                    std::string_view why);
+  // A write to the database has failed, through whichever object, as the log was written or, if
+  // `in_memtable`, later. If its record may be in the log, and that does not show there, every
+  // index is stale, on disk as well. May be called from within a call into the database, also after
+  // Close.
+  void NoteFailedWrite(bool in_memtable);
+  // A write through this object has failed, and no listener reports such: finds out whether the
+  // database has stopped taking writes, as it does after a failure in a memtable.
+  void CheckFailedWrite(const rocksdb::Status& failed);
   // The indexes of this column family have failed for good, as it has been dropped.
   void DetachFamily(const std::string& column_family, const std::string& why);
   // Likewise those that use this handle, which is about to go.
@@ -117,6 +124,11 @@ class IndexSet {
   // Appends to `*marked`, if given, the indexes that this call has marked.
   absl::Status MarkStale(const PastLogChanges::Scope& scope, const std::string& why,
                          IndexList::Indexes* marked = nullptr) const;
+  // A write that changes nothing and does not wait: fails after an error that the database has not
+  // recovered from, and is Incomplete if others have to wait.
+  rocksdb::Status WriteNothing();
+  // Distrusts each index that `is_affected` returns true for, whatever becomes of the others.
+  void Distrust(absl::FunctionRef<bool(const FollowedIndex&)> is_affected, std::string_view why);
   // Whether a change that returned this error has changed nothing, on disk and in memory.
   bool HasChangedNothing(const rocksdb::Status& error);
   void Detach(const std::shared_ptr<FollowedIndex>& index, const std::string& why);

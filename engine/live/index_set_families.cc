@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
@@ -37,10 +38,14 @@ bool IndexSet::HasChangedNothing(const rocksdb::Status& error) {
   // its MANIFEST. An I/O error may be of the MANIFEST, of which some may be on the disk.
   if (error.IsIOError() && !error.IsPathNotFound()) return false;
   // After such an error the database takes no writes until its MANIFEST is written again.
+  return WriteNothing().ok();
+}
+
+rocksdb::Status IndexSet::WriteNothing() {
   rocksdb::WriteOptions options;
   options.no_slowdown = true;
   rocksdb::WriteBatch nothing;
-  return db_->GetRootDB()->Write(options, &nothing).ok();
+  return db_->GetRootDB()->Write(options, &nothing);
 }
 
 rocksdb::Status IndexSet::ChangePastLog(const PastLogChanges::Scope& scope, const std::string& why,
@@ -83,7 +88,7 @@ rocksdb::Status IndexSet::ChangePastLog(const PastLogChanges::Scope& scope, cons
   }
   // From here on all of this is done, whatever fails. The first mark may have missed indexes that
   // were created and ready since.
-  ready.Update(Guarded("marking indexes as stale", [&] { return MarkStale(scope, why); }));
+  if (ready.ok()) Distrust(is_in_scope, why);  // otherwise nothing has changed
   follower_->Fail(is_in_scope, stale);
   // Sequence numbers that the change has taken are a gap in the log for all other indexes, which
   // are to find it now.
@@ -91,29 +96,66 @@ rocksdb::Status IndexSet::ChangePastLog(const PastLogChanges::Scope& scope, cons
   return changed.ok() ? ToRocksDb(ready) : changed;
 }
 
-void IndexSet::NoteChangePastLog(const std::string& column_family, const std::string& why) {
-  // A change through this object is handled by its own call.
-  if (past_log_.NoteWithin(column_family)) return;
-  ChangePastLog({{column_family}}, why, /*is_atomic=*/false, [] {
-    return rocksdb::Status::OK();
-  }).PermitUncheckedError();
+void IndexSet::NoteIngested(const std::string& column_family, SequenceNumber sequence,
+                            std::string_view why) {
+  // Each step is made whatever becomes of the others.
+  Guarded("noting an ingested file", [&] {
+    if (sequence > 0) follower_->NoteIngested(sequence);
+    return absl::OkStatus();
+  }).IgnoreError();  // its number is then a gap in the log, which is found
+  bool by_this_object = false;
+  const absl::Status noted = Guarded("noting an ingested file", [&] {
+    by_this_object = past_log_.Note(column_family);
+    return absl::OkStatus();
+  });
+  if (by_this_object) return;  // which marks the indexes
+  if (!noted.ok()) past_log_.NoteAny();
+  const auto is_of_family = [&](const FollowedIndex& index) {
+    return !index.is_defined() || index.spec().column_family == column_family;
+  };
+  Distrust(is_of_family, why);
+  const absl::Status lost = Guarded("losing stale indexes", [&] {
+    follower_->Fail(is_of_family, absl::FailedPreconditionError(std::string(why)));
+    return absl::OkStatus();
+  });
+  if (!lost.ok()) follower_->Doubt();
+  // The number is a gap in the log for all other indexes, which are to find it now.
+  follower_->Follow().IgnoreError();
 }
 
-void IndexSet::NoteFailedWrite() {
-  if (failed_writes_show_) return;
-  Guarded("noting a failed write", [&] {
-    std::unique_ptr<rocksdb::LogFile> current;
-    const bool found = db_->GetCurrentWalFile(&current).ok();
-    past_log_.NoteFailedWrite(found ? current->LogNumber() : 1);
-    return absl::OkStatus();
-  }).IgnoreError();
-  follower_->Doubt();
+void IndexSet::Distrust(absl::FunctionRef<bool(const FollowedIndex&)> is_affected,
+                        std::string_view why) {
   for (auto index = indexes_.After(nullptr); index != nullptr; index = indexes_.After(&*index)) {
+    if (!is_affected(*index)) continue;
     Guarded("marking an index as stale", [&] {
-      index->Distrust("a write to the database failed, and its record may be in the log");
+      index->Distrust(why);
       return absl::OkStatus();
     }).IgnoreError();
   }
+}
+
+void IndexSet::CheckFailedWrite(const rocksdb::Status& failed) {
+  // A write that is refused has not begun. If the log could not be written, its numbers show that.
+  const bool is_refused =
+      failed.IsIncomplete() || failed.IsTryAgain() || failed.IsBusy() || failed.IsTimedOut();
+  if (is_refused || failed.IsIOError() || closed_) return;
+  const rocksdb::Status again = WriteNothing();
+  if (!again.ok() && !again.IsIncomplete()) NoteFailedWrite(/*in_memtable=*/true);
+}
+
+void IndexSet::NoteFailedWrite(bool in_memtable) {
+  // A record that could not be applied keeps its numbers.
+  if (failed_writes_show_ && !in_memtable) return;
+  uint64_t log_number = 1;
+  Guarded("noting a failed write", [&] {
+    std::unique_ptr<rocksdb::LogFile> current;
+    if (db_->GetCurrentWalFile(&current).ok()) log_number = current->LogNumber();
+    return absl::OkStatus();
+  }).IgnoreError();
+  past_log_.NoteFailedWrite(log_number);
+  follower_->Doubt();
+  Distrust([](const FollowedIndex&) { return true; },
+           "a write to the database failed, and its record may be in the log");
 }
 
 void IndexSet::DetachFamily(const std::string& column_family, const std::string& why) {

@@ -352,8 +352,8 @@ absl::Status IndexUpkeep::Prepare(const std::shared_ptr<FollowedIndex>& index) {
 std::vector<absl::Status> IndexUpkeep::TryCatchUp(const Indexes& indexes) {
   std::vector<absl::Status> status(indexes.size());
   if (indexes.empty()) return status;
-  std::vector<uint64_t> changes;
-  for (const auto& index : indexes) changes.push_back(changes_->Count(index->spec().column_family));
+  std::vector<Begun> begun;
+  for (const auto& index : indexes) begun.push_back(Begin(*index));
   const LogRetention::Hold hold(retention_, LogRetention::kNoBound);
   Indexes open;
   std::vector<size_t> places;
@@ -361,7 +361,7 @@ std::vector<absl::Status> IndexUpkeep::TryCatchUp(const Indexes& indexes) {
     const auto& index = indexes[i];
     // If it holds none, others may have written there since it was opened.
     if (!index->holds_directory()) status[i] = index->OpenWriter(db_, options_.open);
-    if (status[i].ok() && index->wanted() != IndexMark::Kind::kNone) {
+    if (status[i].ok() && begun[i].wanted != IndexMark::Kind::kNone) {
       status[i] = absl::FailedPreconditionError(index->why_marked());
     }
     if (!status[i].ok()) continue;
@@ -372,9 +372,7 @@ std::vector<absl::Status> IndexUpkeep::TryCatchUp(const Indexes& indexes) {
   const std::vector<absl::Status> joined = CatchUpAndJoin(open);
   for (size_t k = 0; k < open.size(); ++k) {
     const size_t i = places[k];
-    status[i] = joined[k].ok()
-                    ? Finish(open[k], IndexMark::Kind::kNone, changes[i], /*built=*/false)
-                    : joined[k];
+    status[i] = joined[k].ok() ? Finish(open[k], begun[i], /*built=*/false) : joined[k];
   }
   return status;
 }
@@ -382,10 +380,9 @@ std::vector<absl::Status> IndexUpkeep::TryCatchUp(const Indexes& indexes) {
 std::vector<IndexUpkeep::Outcome> IndexUpkeep::TryBuild(const Indexes& indexes) {
   std::vector<Outcome> outcomes(indexes.size());
   if (indexes.empty()) return outcomes;
-  const uint64_t changes = changes_->Count(indexes[0]->spec().column_family);
-  std::vector<IndexMark::Kind> wanted;
+  std::vector<Begun> begun;
   for (const auto& index : indexes) {
-    wanted.push_back(index->wanted());
+    begun.push_back(Begin(*index));
     index->set_progress(0);
     index->Set(IndexState::kBuilding, index->why());
   }
@@ -416,7 +413,7 @@ std::vector<IndexUpkeep::Outcome> IndexUpkeep::TryBuild(const Indexes& indexes) 
   for (size_t k = 0; k < opened.size(); ++k) {
     const size_t i = places[k];
     absl::Status s = joined[k];
-    if (s.ok()) s = Finish(opened[k], wanted[i], changes, /*built=*/true);
+    if (s.ok()) s = Finish(opened[k], begun[i], /*built=*/true);
     // The rows and the spec can make an index: what came between may not come again.
     outcomes[i] = {ShownError(db_, s), IsOfRows(s) ? Then::kFailed : Then::kAgain};
   }
@@ -471,8 +468,11 @@ absl::Status IndexUpkeep::BuildFiles(const Indexes& indexes, const LogRetention:
 absl::Status IndexUpkeep::PassFailedWrites(rocksdb::ColumnFamilyHandle* column_family) {
   const uint64_t failed = changes_->failed_log();
   if (failed == 0) return absl::OkStatus();
-  // A write that succeeds publishes all numbers that were given before it.
-  RETURN_IF_ERROR(SyncLog(db_, /*read_only=*/false));
+  // A write that succeeds publishes all numbers that were given before it. Until the database has
+  // recovered from the failed one, each write has that one's error, which says nothing of rows.
+  if (const absl::Status s = SyncLog(db_, /*read_only=*/false); !s.ok()) {
+    return absl::UnavailableError(s.message());
+  }
   for (rocksdb::ColumnFamilyHandle* family : {static_cast<rocksdb::ColumnFamilyHandle*>(nullptr),
                                               column_family, db_->DefaultColumnFamily()}) {
     if (family != nullptr) {
@@ -538,14 +538,21 @@ std::vector<absl::Status> IndexUpkeep::CatchUpAndJoin(const Indexes& indexes) {
   return status;
 }
 
-absl::Status IndexUpkeep::Finish(const std::shared_ptr<FollowedIndex>& index,
-                                 IndexMark::Kind wanted, uint64_t changes, bool built) {
+IndexUpkeep::Begun IndexUpkeep::Begin(const FollowedIndex& index) {
+  follower_->Leave(index);
+  const uint64_t requests = index.rebuild_requests();  // first, as a request changes `wanted`, too
+  return {index.wanted(), requests, changes_->Count(index.spec().column_family)};
+}
+
+absl::Status IndexUpkeep::Finish(const std::shared_ptr<FollowedIndex>& index, const Begun& begun,
+                                 bool built) {
   // The mark goes before anybody is told that the index is ready.
   absl::Status s = admit_(index.get(), [&]() -> absl::Status {
-    RETURN_IF_ERROR(index->MarkFollowing(
-        wanted, [&] { return changes_->AnySince(index->spec().column_family, changes); }));
-    index->SetReady(built);
-    return absl::OkStatus();
+    RETURN_IF_ERROR(index->MarkFollowing(begun.wanted, [&] {
+      return index->rebuild_requests() != begun.rebuild_requests ||
+             changes_->AnySince(index->spec().column_family, begun.changes);
+    }));
+    return index->SetReady(built);
   });
   if (!s.ok()) follower_->Leave(*index);
   return s;

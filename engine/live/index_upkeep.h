@@ -77,6 +77,13 @@ class IndexUpkeep {
     Then then = Then::kFailed;  // what the index is after an error
   };
 
+  // What an attempt is made for, as it was when the attempt began.
+  struct Begun {
+    IndexMark::Kind wanted;
+    uint64_t rebuild_requests;
+    uint64_t changes;  // PastLogChanges::Count
+  };
+
   // One repair of the job's index has begun.
   void Schedule(Job job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RunJobs();
@@ -99,10 +106,11 @@ class IndexUpkeep {
   // Brings indexes of one state near the end of the log.
   std::vector<absl::Status> CatchUpApart(const Indexes& indexes);
   std::vector<absl::Status> CatchUpAndJoin(const Indexes& indexes);
-  // Makes an index that has joined ready, if `wanted` and `changes`, as they were when the attempt
-  // began, are so still: else Aborted.
-  absl::Status Finish(const std::shared_ptr<FollowedIndex>& index, IndexMark::Kind wanted,
-                      uint64_t changes, bool built);
+  // Begins an attempt to have an index follow: it is not a member of the follower until it joins.
+  Begun Begin(const FollowedIndex& index);
+  // Makes an index that has joined ready. Aborted if anything of `begun` has changed; otherwise, if
+  // the index was lost after it had joined, why. After an error it has left.
+  absl::Status Finish(const std::shared_ptr<FollowedIndex>& index, const Begun& begun, bool built);
 
   rocksdb::DB* const db_;
   const IndexedDBOptions& options_;

@@ -47,13 +47,9 @@ class IndexedDatabase final : public WatchedDb<IndexedDB> {
   void Hear(std::shared_ptr<DatabaseListener> listener) {
     auto observer = std::make_shared<DatabaseListener::Observer>();
     observer->on_ingested = [this](const std::string& column_family, SequenceNumber sequence) {
-      GuardedWrite("noting ingested files", [&] {
-        if (sequence > 0) indexes_.NoteIngested(sequence);
-        indexes_.NoteChangePastLog(column_family, kIngested);
-        return Status::OK();
-      }).PermitUncheckedError();
+      indexes_.NoteIngested(column_family, sequence, kIngested);
     };
-    observer->on_failed_write = [this] { indexes_.NoteFailedWrite(); };
+    observer->on_failed_write = [this](bool in_memtable) { indexes_.NoteFailedWrite(in_memtable); };
     listener->Tell(std::move(observer));
     listener_ = std::move(listener);
   }
@@ -269,9 +265,18 @@ class IndexedDatabase final : public WatchedDb<IndexedDB> {
     }
     if (!options.disableWAL && indexes_.BeginUncheckedWrite()) {
       const absl::Cleanup end = [&] { indexes_.EndUncheckedWrite(); };
-      return direct();
+      return CheckWritten(direct());
     }
-    return GuardedWrite("writing", checked);
+    return CheckWritten(GuardedWrite("writing", checked));
+  }
+  Status CheckWritten(Status written) {
+    if (!written.ok() && listener_ == nullptr) [[unlikely]] {
+      GuardedWrite("checking a failed write", [&] {
+        indexes_.CheckFailedWrite(written);
+        return Status::OK();
+      }).PermitUncheckedError();
+    }
+    return written;
   }
   template <typename Direct, typename Fill>
   Status WriteOne(const WriteOptions& options, const Direct& direct, const Fill& fill) {

@@ -167,6 +167,8 @@ class LogFollower {
   // Removes from those that were admitted the ones whose column families have gone, and says so.
   absl::Status LoseThoseOfGoneFamilies(std::vector<Member>* admitted)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Removes from those that were admitted the ones that are members, and says so.
+  void RefuseMembers(std::vector<Member>* admitted) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Takes in those that were admitted, and brings all to one state. Returns a snapshot of that, or
   // null and has said why.
   std::shared_ptr<rocksdb::ManagedSnapshot> TakeIn(std::vector<Member>* admitted);

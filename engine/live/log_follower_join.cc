@@ -118,6 +118,7 @@ std::shared_ptr<rocksdb::ManagedSnapshot> LogFollower::TakeIn(std::vector<Member
   const absl::Status ready = Guarded("joining those that follow the log", [&]() -> absl::Status {
     mutex_.AssertHeld();
     if (closed_) return absl::CancelledError("the database has been closed");
+    RefuseMembers(admitted);
     RETURN_IF_ERROR(LoseThoseOfGoneFamilies(admitted));
     members_.reserve(members_.size() + admitted->size());
     snapshot = std::make_shared<rocksdb::ManagedSnapshot>(db_);
@@ -138,6 +139,19 @@ std::shared_ptr<rocksdb::ManagedSnapshot> LogFollower::TakeIn(std::vector<Member
   FollowTo(snapshot->snapshot()->GetSequenceNumber(), snapshot);
   for (Member& member : members_) member.joining = nullptr;
   return snapshot;
+}
+
+void LogFollower::RefuseMembers(std::vector<Member>* admitted) const {
+  std::erase_if(*admitted, [&](const Member& member) {
+    mutex_.AssertHeld();
+    if (std::none_of(members_.begin(), members_.end(),
+                     [&](const Member& m) { return m.index == member.index; })) {
+      return false;
+    }
+    *member.joining =
+        absl::InternalError(absl::StrFormat("index %s joined twice", Quoted(member.index->name())));
+    return true;
+  });
 }
 
 void LogFollower::CheckIngested(absl::Span<const std::shared_ptr<FollowedIndex>> indexes,

@@ -42,14 +42,18 @@ class PastLogChanges {
     if (scope.all) End(&of_any_);
   }
 
-  // Counts a change that was observed by other means, if one of this column family, by name, is in
-  // progress; returns whether one is.
-  bool NoteWithin(const std::string& family) {
+  // Counts a change of this column family, by name, that was observed by other means, and returns
+  // whether one is in progress. Throws std::bad_alloc; nothing is counted then.
+  bool Note(const std::string& family) {
     const MutexLock lock(&mutex_);
     Changes& changes = of_[family];
-    if (changes.open == 0) return false;
     changes.count += 2;
-    return true;
+    return changes.open > 0;
+  }
+  // Counts such a change of a column family that cannot be looked up. Takes no memory.
+  void NoteAny() {
+    const MutexLock lock(&mutex_);
+    of_any_.count += 2;
   }
 
   // A write has failed whose record may be in the log file `log_number`, which changes no row and

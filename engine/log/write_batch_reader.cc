@@ -119,7 +119,16 @@ rocksdb::Status WriteBatchReader::DeleteRangeCF(uint32_t id, const rocksdb::Slic
     ++empty_ranges_;
     return rocksdb::Status::OK();
   }
-  if (RowChanges* changes = NextRecord(id)) changes->DeleteRange(ToView(lower), ToView(upper));
+  RowChanges* const changes = NextRecord(id);
+  if (changes == nullptr) return rocksdb::Status::OK();
+  if (lower.compare(upper) > 0) [[unlikely]] {
+    status_ = absl::FailedPreconditionError(
+        "a write batch deletes a range whose end is before its begin: RocksDB logs such a batch "
+        "and "
+        "applies only what precedes the range");
+    return rocksdb::Status::OK();
+  }
+  changes->DeleteRange(ToView(lower), ToView(upper));
   return rocksdb::Status::OK();
 }
 

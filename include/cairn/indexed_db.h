@@ -234,6 +234,11 @@ struct BacklogStats {
 // - With enable_pipelined_write or two_write_queues, a write that fails with an I/O error makes
 //   every index stale, because the log may contain its record. Open adds a listener to the database
 //   to detect this; a database with these options cannot be attached.
+// - A batch that RocksDB logs and then applies only in part makes every index stale. RocksDB does
+//   so if a batch contains the handle of a dropped column family, or deletes a range whose end is
+//   before its begin: the write returns InvalidArgument, and the database accepts no more writes
+//   until it is opened again. In an attached database such a batch is noticed if it is written
+//   through this object, or if an indexed column family has the range.
 // - A unique index fails if a write that bypasses this object gives a key to two rows.
 // - A row that cannot be read as its spec requires fails the index, unless the spec has
 //   on_error=skip: the write succeeds, and queries return FailedPrecondition. Fix or delete the
@@ -247,8 +252,9 @@ struct BacklogStats {
 // - A column family whose compactions drop or change rows (compaction filters, FIFO compaction) is
 //   rejected, unless the spec has dropped_rows=ignore (DroppedRows in index_spec.h).
 //
-// Changes that are not detected: rows removed by DeleteFilesInRange, and files ingested into an
-// attached database other than through this object.
+// Changes that are not detected: rows removed by DeleteFilesInRange; in an attached database, files
+// ingested other than through this object, and batches with the handle of a dropped column family
+// that are written other than through this object.
 //
 // Unsupported: column families with user-defined timestamps or a custom comparator, and databases
 // with unordered_write, or with WritePrepared or WriteUnprepared transactions. If a database is

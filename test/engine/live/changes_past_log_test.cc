@@ -79,6 +79,22 @@ BOOST_AUTO_TEST_CASE(files_ingested_past_the_object_into_a_family_made_after_ope
   RequireOk(db->DestroyColumnFamilyHandle(people));
 }
 
+BOOST_AUTO_TEST_CASE(files_ingested_after_close_while_the_database_is_open) {
+  IndexedDatabase db;
+  db.Create(kCity);
+  db.Put("a", "Lisbon");
+  rocksdb::DB* const root = db->GetRootDB();
+  RequireOk(db->Close());
+  RequireOk(root->IngestExternalFile({WriteTable(db, "x.sst", "x", "Oslo")}, {}));
+  rocksdb::CompactRangeOptions compaction;  // leaves no trace of the file
+  compaction.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
+  RequireOk(root->CompactRange(compaction, nullptr, nullptr));
+  db.Reopen();
+  RequireOk(db->WaitUntilReady("city"));
+  BOOST_TEST(RowsOf(db.get(), "city", "Oslo") == "x");
+  CheckAgainstDatabase(db.get(), "city", db.family(0));
+}
+
 // The number of an empty range at the end of a log that was recovered is given to the next write.
 BOOST_AUTO_TEST_CASE(writes_without_a_log_after_a_recovery) {
   IndexedDatabase db;

@@ -15,8 +15,10 @@
 #include "engine/util/rocksdb_compat.h"
 #include "rocksdb/env.h"
 #include "rocksdb/file_system.h"
+#include "rocksdb/sst_file_writer.h"
 #include "rocksdb/utilities/transaction_db.h"
 #include "rocksdb/wal_filter.h"
+#include "rocksdb/write_batch.h"
 #include "test/engine/indexed_database.h"
 #include "test/engine/live/indexed_db_checks.h"
 #include "test/require_ok.h"
@@ -71,7 +73,9 @@ class FullDisk final : public rocksdb::FileSystemWrapper {
   };
 
   static bool IsMark(const std::string& path) {
-    return absl::EndsWith(path, "~") || absl::EndsWith(path, "/.city.tmp");
+    const bool is_new =
+        absl::EndsWith(path, ".tmp") && path.compare(path.rfind('/') + 1, 1, ".") == 0;
+    return absl::EndsWith(path, "~") || is_new;
   }
   static rocksdb::IOStatus NoSpace() {
     rocksdb::IOStatus s = rocksdb::IOStatus::NoSpace("made to be full");
@@ -188,6 +192,124 @@ BOOST_AUTO_TEST_CASE(a_failed_write_whose_mark_cannot_be_written) {
   RequireOk(full.db->RebuildIndex("city"));
   RequireOk(full.db->WaitUntilReady("city", absl::Seconds(20)));
   CheckAgainstDatabase(full.db.get(), "city", full.db.family(0));
+}
+
+// A change that has happened makes every index stale, whatever can be written of that.
+BOOST_AUTO_TEST_CASE(an_ingestion_past_the_object_whose_mark_cannot_be_written) {
+  for (const OnStale on_stale : {OnStale::kKeepStale, OnStale::kRebuild}) {
+    OnFullDisk full([](rocksdb::Options*) {}, on_stale);
+    full.db.Create("also = value:text");  // is marked before the other
+    const std::string file = full.db.Beside("x.sst");
+    rocksdb::SstFileWriter writer{rocksdb::EnvOptions(), rocksdb::Options()};
+    RequireOk(writer.Open(file));
+    RequireOk(writer.Put("x", "Oslo"));
+    RequireOk(writer.Finish());
+    full.disk->marks_fail = true;
+    RequireOk(full.db->GetRootDB()->IngestExternalFile({file}, {}));
+    // Leaves no trace of the file.
+    rocksdb::CompactRangeOptions compaction;
+    compaction.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
+    RequireOk(full.db->CompactRange(compaction, nullptr, nullptr));
+    for (const char* name : {"also", "city"}) {
+      if (on_stale == OnStale::kRebuild) {
+        RequireOk(full.db->WaitUntilReady(name, absl::Seconds(20)));
+        BOOST_TEST(RowsOf(full.db.get(), name, "Oslo") == "x");
+        continue;
+      }
+      CheckFails(full.db->Pin(name).status(), absl::StatusCode::kFailedPrecondition, "ingested");
+    }
+    full.disk->marks_fail = false;
+    if (on_stale == OnStale::kKeepStale) {
+      const absl::Time end = absl::Now() + absl::Seconds(20);
+      const std::string mark = full.db.path() + ".indexes/city~";
+      const auto is_written = [&] {
+        std::error_code error;
+        const auto size = std::filesystem::file_size(mark, error);
+        return !error && size > 0;
+      };
+      while (!is_written() && absl::Now() < end) absl::SleepFor(absl::Milliseconds(20));
+      BOOST_TEST(is_written());
+    }
+    full.db.options().on_stale = OnStale::kRebuild;
+    full.db.Reopen();
+    for (const char* name : {"also", "city"}) {
+      RequireOk(full.db->WaitUntilReady(name, absl::Seconds(20)));
+      BOOST_TEST(RowsOf(full.db.get(), name, "Oslo") == "x");
+      CheckAgainstDatabase(full.db.get(), name, full.db.family(0));
+    }
+  }
+}
+
+// RocksDB logs a batch, applies it in part, and publishes the sequence numbers of all of it.
+void CheckBatchAppliedInPart(IndexedDatabase* like, IndexedDB* db, rocksdb::DB* writes_to,
+                             rocksdb::ColumnFamilyHandle* family, bool inverted_range) {
+  RequireOk(db->Put({}, family, "a", "Lisbon"));
+  BOOST_TEST(RowsOf(db, "city", "Lisbon") == "a");
+  rocksdb::ColumnFamilyHandle* dropped = nullptr;
+  RequireOk(db->CreateColumnFamily(like->rocksdb_options(), "dropped", &dropped));
+  RequireOk(db->DropColumnFamily(dropped));
+  rocksdb::WriteBatch batch;
+  RequireOk(batch.Put(family, "x", "Before"));
+  RequireOk(inverted_range ? batch.DeleteRange(family, "z", "p") : batch.Put(dropped, "k", "v"));
+  RequireOk(batch.Put(family, "y", "Ghost"));
+  RequireOk(batch.Put(family, "a", "Ghost"));
+  const rocksdb::Status failed = writes_to->Write({}, &batch);
+  BOOST_TEST(failed.IsInvalidArgument(), failed.ToString());
+  const absl::Status pinned = db->Pin("city").status();
+  if (pinned.ok()) {  // RocksDB has logged nothing
+    CheckAgainstDatabase(db, "city", family);
+  } else {
+    BOOST_TEST(absl::IsFailedPrecondition(pinned), pinned);
+    BOOST_TEST(IndexStateName(db->ListIndexes()[0].state) != "ready");
+    BOOST_TEST(!db->ListIndexes()[0].status.ok());
+  }
+  RequireOk(db->DestroyColumnFamilyHandle(dropped));
+}
+
+BOOST_AUTO_TEST_CASE(a_batch_that_is_applied_in_part) {
+  for (const bool inverted_range : {false, true}) {
+    BOOST_TEST_CONTEXT((inverted_range ? "an inverted range" : "a dropped family")) {
+      IndexedDBOptions options;
+      options.on_stale = OnStale::kKeepStale;
+      IndexedDatabase db(options);
+      db.Create(kCity);
+      CheckBatchAppliedInPart(&db, db.get(), db.get(), db.family(0), inverted_range);
+      db.options().on_stale = OnStale::kRebuild;
+      db.Reopen();
+      RequireOk(db->WaitUntilReady("city", absl::Seconds(20)));
+      CheckAgainstDatabase(db.get(), "city", db.family(0));
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_batch_that_is_applied_in_part_by_an_attached_database) {
+  struct Case {
+    bool inverted_range, past_the_object;
+  };
+  // A dropped family's handle in a batch that is written past the object is not noticed.
+  for (const Case c : {Case{false, false}, Case{true, false}, Case{true, true}}) {
+    BOOST_TEST_CONTEXT(c.inverted_range << c.past_the_object) {
+      IndexedDBOptions keep;
+      keep.on_stale = OnStale::kKeepStale;
+      IndexedDatabase db(keep);
+      db.Create(kCity);
+      db.Close();
+      const rocksdb::Options options = db.rocksdb_options();
+      std::unique_ptr<rocksdb::DB> opened;
+      std::vector<rocksdb::ColumnFamilyHandle*> families;
+      RequireOk(rocksdb::DB::Open(options, db.path(), {{"default", options}, {"a", options}},
+                                  &families, Into(&opened)));
+      const std::shared_ptr<rocksdb::DB> shared = std::move(opened);
+      {
+        auto attached = RequireOk(IndexedDB::Attach(shared, families, db.options()));
+        RequireOk(attached->WaitUntilReady("city", absl::Seconds(20)));
+        CheckBatchAppliedInPart(&db, attached.get(),
+                                c.past_the_object ? shared.get() : attached.get(), families[0],
+                                c.inverted_range);
+      }
+      for (auto* family : families) RequireOk(shared->DestroyColumnFamilyHandle(family));
+    }
+  }
 }
 
 // Drops the records with a "Ghost".

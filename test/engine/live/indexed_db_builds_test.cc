@@ -215,6 +215,38 @@ BOOST_AUTO_TEST_CASE(a_build_that_needs_more_log_than_may_be_kept_ends) {
   CheckAgainstDatabase(database.get(), "slow", database.family(0));
 }
 
+// A request to rebuild that comes while an index is built, or while it catches up afterwards, is
+// met by a build that begins later; the index is a member of the follower once.
+BOOST_AUTO_TEST_CASE(a_rebuild_that_is_requested_during_another) {
+  for (const IndexState state : {IndexState::kBuilding, IndexState::kCatchingUp}) {
+    BOOST_TEST_CONTEXT(IndexStateName(state)) {
+      Slow* const slow = SlowExtractor();
+      slow->delay = 500;
+      IndexedDBOptions options;
+      options.max_backlog = absl::ZeroDuration();
+      IndexedDatabase database(options);
+      Fill(database.get(), 500, "v");
+      RequireOk(database->CreateIndex(kSlow));
+      while (slow->rows == 0) absl::SleepFor(absl::Milliseconds(1));
+      Fill(database.get(), 500, "w");
+      while (database.Info("slow").state != state) absl::SleepFor(absl::Milliseconds(1));
+      RequireOk(database->RebuildIndex("slow"));
+      BOOST_TEST(database.Info("slow").builds == 0u);
+      RequireOk(database->WaitUntilReady("slow"));
+      // The build that was in progress does not count.
+      BOOST_TEST(database.Info("slow").builds == 1u);
+      BOOST_TEST(slow->rows >= (state == IndexState::kBuilding ? 1000 : 1001));
+      slow->delay = 0;
+      database.Put("b", "last");
+      BOOST_TEST(RowsOf(database.get(), "slow", "last") == "b");
+      CheckAgainstDatabase(database.get(), "slow", database.family(0));
+      database.Reopen();
+      RequireOk(database->WaitUntilReady("slow"));
+      BOOST_TEST(database.Info("slow").builds == 0u);
+    }
+  }
+}
+
 class Lines final : public rocksdb::Logger {
  public:
   using rocksdb::Logger::Logv;
