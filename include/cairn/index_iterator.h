@@ -32,7 +32,7 @@ struct IteratorOptions {
 //   for (it.Seek(18); it.Valid(); it.Next()) ... it.secondary_key()[0] ... it.primary_key() ...
 //   if (!it.status().ok()) ...
 //
-// Entries are read in growing blocks, so an iteration costs as much as a scan. Not thread-safe,
+// Entries are read in growing blocks, so a walk costs about 1.5 times a scan. Not thread-safe,
 // except that const methods may be called from several threads. The iterator keeps the memory of
 // its state of the index; the index may change or be destroyed. No method throws. An error ends the
 // iteration: see status().

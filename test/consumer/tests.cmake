@@ -83,9 +83,3 @@ set_property(TEST examples/live_index PROPERTY
 add_test(NAME consumer/big_endian COMMAND ${CMAKE_COMMAND} -DCMAKE_CXX_BYTE_ORDER=BIG_ENDIAN -DCMAKE_SYSTEM_PROCESSOR=s390x
   -P ${PROJECT_SOURCE_DIR}/cmake/CairnByteOrder.cmake)
 set_tests_properties(consumer/big_endian PROPERTIES PASS_REGULAR_EXPRESSION "the target s390x is big-endian")
-
-# A program that only passes indexes on should not pay for all that their methods name.
-set(includes ${PROJECT_SOURCE_DIR}/include $<TARGET_PROPERTY:absl::status,INTERFACE_INCLUDE_DIRECTORIES>)
-add_test(NAME consumer/header_size COMMAND ${CMAKE_COMMAND} -DCOMPILER=${CMAKE_CXX_COMPILER}
-  "-DINCLUDE=$<JOIN:${includes}, >" -DHEADER=cairn/secondary_index.h -DLINES=35000
-  -P ${CMAKE_CURRENT_LIST_DIR}/header_size.cmake)
