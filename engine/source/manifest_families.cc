@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "engine/util/crc32c.h"
@@ -139,23 +140,26 @@ absl::StatusOr<std::set<uint32_t>> ManifestFamilies::Read() {
           absl::StrFormat("'%s/CURRENT' does not name a MANIFEST", db_->GetName()));
     }
     current.pop_back();
-    if (current != name_) {
-      name_ = std::move(current);
+    // The name stays empty after an error or an exception, so that the next call starts at the
+    // beginning of the MANIFEST.
+    if (current != std::exchange(name_, std::string())) {
       offset_ = 0;
       record_.clear();
       ids_ = {0};
     }
-    last = ReadOn();
-    if (last.ok()) return ids_;
-    name_.clear();
+    last = ReadOn(current);
+    if (last.ok()) {
+      name_ = std::move(current);
+      return ids_;
+    }
     if (!absl::IsNotFound(last)) return last;
   }
   return last;
 }
 
-absl::Status ManifestFamilies::ReadOn() {
+absl::Status ManifestFamilies::ReadOn(const std::string& name) {
   rocksdb::FileSystem* const files = db_->GetFileSystem();
-  const std::string path = db_->GetName() + "/" + name_;
+  const std::string path = db_->GetName() + "/" + name;
   uint64_t size = 0;
   RETURN_IF_ERROR(FromFile(files->GetFileSize(path, rocksdb::IOOptions(), &size, nullptr)));
   if (size <= offset_) return absl::OkStatus();

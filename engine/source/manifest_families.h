@@ -25,7 +25,7 @@ class ManifestFamilies {
 
  private:
   // Reads the MANIFEST from offset_ to its end.
-  absl::Status ReadOn();
+  absl::Status ReadOn(const std::string& name);
   absl::Status FromFile(const rocksdb::Status& status) const;
 
   rocksdb::DB* const db_;

@@ -55,7 +55,10 @@ class RangeColumn {
   absl::Status AppendBetween(const KeyCodec& codec, const KeyEnd& lower, const KeyEnd& upper);
 
   // Sets the cursor that the only query goes on after.
-  void GoOnAfter(std::string cursor) { after_.assign(1, std::move(cursor)); }
+  void GoOnAfter(std::string cursor) {
+    after_.clear();
+    after_.push_back(std::move(cursor));
+  }
 
   // The queries; valid until the column changes. Keys() requires is_keys().
   KeyBatch Keys() { return lower_.Batch(); }

@@ -178,7 +178,7 @@ def test_closing_while_others_query(table: Table) -> None:
             thread.join()
         assert len(closed) == 4 and index.closed
     assert "closed" in repr(index)
-    for use in (lambda: len(index), lambda: index.sequence, lambda: index.stats(), lambda: index.find([1]), index.verify, index.merge):
+    for use in (lambda: len(index), lambda: index.sequence, lambda: index.stats(), lambda: index.find([1]), index.verify, index.compact):
         with pytest.raises(cairn.Closed, match="is closed"):
             use()
     with pytest.raises(cairn.Closed), index:

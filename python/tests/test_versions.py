@@ -84,7 +84,7 @@ def test_a_pinned_index_stays_what_it_is(make_table: Callable[[Rows], pathlib.Pa
     index.compact()
     assert pin.primary_keys(rows).to_list() == [b"k000015"] != index.primary_keys(rows).to_list()
     assert len(pin) == 10 and len(index) == 11
-    for change in (lambda: pin.catch_up(database), pin.merge):
+    for change in (lambda: pin.catch_up(database), pin.compact):
         with pytest.raises(cairn.FailedPrecondition, match="pinned"):
             change()
     index.close()

@@ -161,7 +161,7 @@ BOOST_AUTO_TEST_CASE(views_of_text) {
   CheckText("vu", [=](TestArrow* k) { set(k, 0, -1); }, {"element 1", "length, found -1"});
   CheckText("vu", [=](TestArrow* k) { set(k, 2, 2); }, {"element 1", "one of 2 buffers, found 2"});
   CheckText("vz", [=](TestArrow* k) { set(k, 2, -1); }, {"element 1", "found -1"});
-  CheckText("vz", [=](TestArrow* k) { set(k, 3, -1); }, {"element 1", "behind -1"});
+  CheckText("vz", [=](TestArrow* k) { set(k, 3, -1); }, {"element 1", "at offset -1"});
   CheckText("vz", [=](TestArrow* k) { set(k, 3, 1); }, {"element 1", "bytes in a buffer"});
   CheckText("vz", [=](TestArrow* k) { set(k, 0, INT32_MAX); }, {"element 1"});
   CheckText("vu", [](TestArrow* k) { k->array.n_buffers = 2; }, {"at least 3 buffers"});

@@ -185,7 +185,7 @@ BOOST_AUTO_TEST_CASE(errors_of_all_codes_have_messages) {
   options.device = -1;
   CheckError(cairn_open("/", &options, &none), CAIRN_INVALID_ARGUMENT, {"device"});
   options.device = 0;
-  options.calibration = 3;
+  options.calibration = 4;
   CheckError(cairn_open("/", &options, &none), CAIRN_INVALID_ARGUMENT, {"calibration"});
   options.calibration = 0;
   options.structures_count = 1;
