@@ -168,7 +168,7 @@ void FollowedIndex::Change(IndexState state, const absl::Status& why) {
   }).IgnoreError();
 }
 
-void FollowedIndex::Set(IndexState state, absl::Status why, Repair repair) {
+void FollowedIndex::Set(IndexState state, const absl::Status& why, Repair repair) {
   {
     const MutexLock lock(&mutex_);
     if (repair == Repair::kBegins) ++repairs_;

@@ -89,7 +89,8 @@ class FollowedIndex {
 
   // How it stands, until End. `repair` as BeginRepair.
   enum class Repair : uint8_t { kNone, kBegins };
-  void Set(IndexState state, absl::Status why = absl::OkStatus(), Repair repair = Repair::kNone);
+  void Set(IndexState state, const absl::Status& why = absl::OkStatus(),
+           Repair repair = Repair::kNone);
   // Sets kReady if the state is kCatchingUp, and otherwise returns why not: the reason of the
   // state, or Aborted. `built`: by a build.
   absl::Status SetReady(bool built);
