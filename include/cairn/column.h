@@ -73,7 +73,6 @@ class StringList {
   std::vector<uint64_t> ends_ = {0};  // string i ends at heap_[ends_[i + 1]]
 };
 
-
 // Types and values of key parts and included columns.
 
 // The logical type of a key part or an included column.
