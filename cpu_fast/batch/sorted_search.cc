@@ -20,9 +20,9 @@
 namespace cairn {
 namespace {
 
-// SortedSearch::kMerge: a run of 32- or 64-bit keys as an index for batches whose keys ascend, each
-// of which it answers in one pass along the run, from the batch's first key to its last: the search
-// of sorted queries of Kim et al., FAST (SIGMOD 2010), section 7. Takes no memory.
+// SortedSearch::kMerge: a run of 32- or 64-bit keys as an index for batches whose keys ascend. It
+// executes a batch in one pass along the run, from the batch's first key to its last: the search of
+// sorted queries of Kim et al., FAST (SIGMOD 2010), section 7. Uses no memory.
 class MergeSearch final : public HostIndex {
  public:
   explicit MergeSearch(SortedRun run) : HostIndex(std::move(run)) {}
@@ -44,7 +44,7 @@ class AscendingWalk {
   static constexpr size_t kLineKeys = kCacheLineBytes / sizeof(Key);
 
  public:
-  // Of queries that are at least `first`.
+  // A walk for queries that are at least `first`.
   AscendingWalk(absl::Span<const Key> keys, Key first)
       : keys_(keys), full_lines_(keys.size() / kLineKeys) {
     const auto at = std::lower_bound(keys.begin(), keys.end(), first);

@@ -42,7 +42,7 @@ class FixedWidthParts {
   PartMap<Key>& map_;
 };
 
-// Of a run of bytes.
+// The parts of a run of byte strings.
 class BytesParts {
  public:
   BytesParts(const StringColumn& column, size_t parts, StrategyScratch* scratch)
@@ -64,7 +64,7 @@ class BytesParts {
     if (order != 0) return order < 0 ? 0 : UINT64_MAX;
     return WordAt(query, common_.size());
   }
-  // The key's eight bytes from `depth` on, zeros behind its end, as a big-endian integer. Requires
+  // The key's eight bytes from `depth` on, zeros past its end, as a big-endian integer. Requires
   // depth <= key.size().
   static uint64_t WordAt(std::string_view key, size_t depth) {
     uint64_t word = 0;
@@ -143,8 +143,8 @@ class PartBuffers {
 //
 // Two deviations. Parts are ranges of keys that a sample of the run gives (PartMap), not the
 // subtrees below a tree's first page, so that this works for every ordered index; the way from the
-// root to a part's subtree, walked once more, is cached by the part's first queries. Keys of bytes
-// are told apart by the first eight bytes behind those that all of the run's have in common. The
+// root to a part's subtree, walked once more, is cached by the part's first queries. Byte-string
+// keys are distinguished by the first eight bytes after the common prefix of the run's keys. The
 // threshold at which all buffers are run is the end of the batch.
 //
 // In the caller's order, on the calling thread. Requires checked arguments. Throws std::bad_alloc.

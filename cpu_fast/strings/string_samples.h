@@ -50,7 +50,7 @@ class StringSamples {
   void Narrow(absl::Span<const std::string_view> queries, StringGroup* group) const;
 
   uint64_t memory_bytes() const;
-  // Of memory_bytes(), those in huge pages, for buffers that request them.
+  // The part of memory_bytes() in huge pages, for buffers that request them.
   uint64_t huge_page_bytes() const { return slices_.huge_page_bytes() + tree_.huge_page_bytes(); }
 
  private:
