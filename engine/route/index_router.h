@@ -18,8 +18,9 @@
 namespace cairn {
 
 // The routes over resident indexes, which must outlive them: each unbuffered, and those of the CPU
-// by the other strategies too. From the host a GPU is given batches as they are: the link, not the
-// search, bounds them (docs/results/2026-11-21-gpu.md, batches from the host).
+// by the other strategies too. A GPU gets batches from host memory as they are, because the link
+// bounds them and not the search: 2^24 32-bit keys take 1.61 ms from pinned memory of an H200's
+// host (Response/gpu:auto/u32/n:24/batch:24), and 0.41 ms in device memory.
 std::vector<Route> MakeRoutes(const ResidentIndexes& resident, int threads);
 
 struct IndexRouterOptions {

@@ -15,8 +15,8 @@ namespace {
 using Kind = WhereNode::Kind;
 using Mode = WhereNode::Mode;
 
-// Nanoseconds of one core, from the medians of where_bench over 2^24 rows
-// (docs/results/2026-11-24-where.md): to be right about which strategy is faster, not how fast.
+// Nanoseconds of one core, from medians of the benchmark Where/ over 2^24 rows
+// (docs/performance.md, "Predicates"). They predict which strategy is the fastest, not its time.
 constexpr double kListEntry = 1;      // an entry's row copied, or counted
 constexpr double kTestRow = 9;        // a row of a list tested for one comparison
 constexpr double kSortRow = 3;        // a row of a list put in order

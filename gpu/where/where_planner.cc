@@ -49,7 +49,7 @@ namespace gpu {
 namespace {
 
 // Microseconds on an H100, from the medians of Where/ over 2^28 rows
-// (docs/results/2026-11-24-gpu-where.md).
+// (docs/performance.md, "Constants in the code").
 constexpr double kStart = 25;         // finding the ranges and launching kernels
 constexpr double kListedRow = 2e-6;   // reading a row of a list
 constexpr double kTestedRow = 34e-6;  // in addition, testing it for one set, at a random position
