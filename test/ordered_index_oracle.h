@@ -40,7 +40,7 @@ template <typename Key>
 void CheckPointsAgainstOracle(const OrderedIndex& index, const OracleData<Key>& data,
                               size_t most = SIZE_MAX);
 
-// CheckAgainstOracle for every data set of the catalogue; make(run) gives the index.
+// Calls CheckAgainstOracle for every data set of the catalog; make(run) returns the index.
 template <typename Key, typename Make>
 void CheckCatalogue(Make make, size_t most = 70000) {
   for (const OracleData<Key>& data : OracleCatalogue<Key>(most)) {

@@ -1,5 +1,5 @@
-// Compiled without ThreadSanitizer, to which oneTBB's own synchronisation is invisible; what the
-// library guarantees is declared below instead, and the bodies are checked as usual.
+// Compiled without ThreadSanitizer, which does not see oneTBB's own synchronization. The order that
+// oneTBB guarantees is declared below instead; the loop bodies are checked as usual.
 #include "index/machine/batch_threads.h"
 
 #include <pthread.h>

@@ -14,7 +14,7 @@
 // else one pass over them tells.
 namespace cairn {
 
-// What neighbouring entries say of one another.
+// Statistics of adjacent entries of a run.
 struct EntryOrder {
   bool ascends = true;    // every entry follows the one before it
   uint64_t distinct = 0;  // entries whose key is above the one before; the first one counts

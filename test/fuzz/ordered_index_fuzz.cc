@@ -1,6 +1,6 @@
-// Any sorted entries at all: every ordered index over them answers as a binary search does. The
-// bytes are a little program that writes keys, so that a short one makes long runs of equal,
-// neighbouring or scattered keys.
+// Arbitrary sorted entries: every ordered index over them gives the answers of a binary search. The
+// input bytes are a small program that writes keys, so that few bytes make long runs of equal,
+// adjacent or scattered keys.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>

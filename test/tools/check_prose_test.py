@@ -1,9 +1,13 @@
 """tools/check-prose: each rule finds a planted sentence, and code, identifiers and good prose have no findings.
+The test of spelling is skipped if codespell is not installed.
 
   check_prose_test.py ROOT
 """
 import importlib.util
+import os
 import pathlib
+import shutil
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -16,12 +20,23 @@ check_prose = importlib.util.module_from_spec(importlib.util.spec_from_loader("c
 loader.exec_module(check_prose)
 
 
-def found(name, text):
-    """(line, rule) of each finding in a file of this name and text."""
+def prose_of(name, text):
+    """(line, sentence) of each sentence in a file of this name and text."""
     with tempfile.TemporaryDirectory() as root:
         check_prose.ROOT = pathlib.Path(root)
         (check_prose.ROOT / name).write_text(text)
-        return [(line, rule) for line, rule, _, _ in check_prose.findings(name)]
+        return list(check_prose.prose_of(name))
+
+
+def found(name, text):
+    """(line, rule) of each finding in a file of this name and text, except spelling."""
+    return [(line, rule) for line, sentence in prose_of(name, text) for rule, _ in check_prose.broken_rules(sentence)]
+
+
+def misspelled(name, text):
+    """(line, word) of each misspelled word in a file of this name and text."""
+    prose = prose_of(name, text)
+    return [(prose[i][0], word) for i, word, _ in check_prose.misspellings([sentence for _, sentence in prose])]
 
 
 class CheckProseTest(unittest.TestCase):
@@ -56,6 +71,20 @@ class CheckProseTest(unittest.TestCase):
     def test_code_is_no_prose(self):
         self.assertEqual(found("a.cc", '#include "behind/x.h"\nint behind = Mend("anew");\n'), [])
         self.assertEqual(found("a.md", "Call `behind()`.\n\n```\nanew behind\n```\n"), [])
+
+    @unittest.skipUnless(shutil.which("codespell"), "codespell is not installed")
+    def test_spelling(self):
+        self.assertEqual(misspelled("a.cc", "// The color.\n\n// The colour\n// of a recieved byte.\n"), [(3, "colour"), (3, "recieved")])
+        self.assertEqual(misspelled("a.cc", 'Error("the serialised row: \\nfound");\n// A cancelled build.\n'), [(1, "serialised")])
+        self.assertEqual(misspelled("a.py", "# The catalogue.\ncentre = 1\n"), [(1, "catalogue")])
+        self.assertEqual(misspelled("a.md", "A neighbour.\n\nThe `neighbour` of kNeighbour, centre_of, colour2.\n"), [(1, "neighbour")])
+
+    def test_codespell_is_missing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.symlink(shutil.which("git"), f"{folder}/git")
+            result = subprocess.run([sys.executable, ROOT / "tools" / "check-prose"], env={"PATH": folder}, capture_output=True, text=True)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("tools/packages checks", result.stderr)
 
     def test_good_prose(self):
         self.assertEqual(found("a.cc", "// Returns the rows of each key, as many as the limit allows: as many as there are.\n"), [])

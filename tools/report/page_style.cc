@@ -1,4 +1,4 @@
-// The page's style sheet: two colour schemes, one accent, narrow screens and paper.
+// The page's style sheet: two color schemes, one accent, narrow screens and paper.
 #include "tools/report/sections.h"
 
 namespace cairn::tools {

@@ -34,7 +34,8 @@ std::string Figure(absl::string_view headline, absl::string_view drawing,
 std::string FoldedTable(absl::string_view summary, const std::vector<std::string>& head,
                         const std::vector<std::vector<std::string>>& rows);
 
-// A bar for each of some counts, labelled below and above: `labels` as many as `counts`, escaped.
+// A chart with one bar per count, labels below and counts above. There is one label per count;
+// the caller escapes them.
 std::string ColumnChart(const std::vector<std::string>& labels, const std::vector<uint64_t>& counts,
                         absl::string_view label, absl::string_view one, absl::string_view many);
 

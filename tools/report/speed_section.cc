@@ -88,7 +88,7 @@ std::string RateTick(double rate) {
   return absl::StrCat(ShortNumber(rate), "/s");
 }
 
-// All routes, those that are taken marked and labelled with their batch's size.
+// Draws all routes; those that the router takes are marked and labeled with their batch's size.
 std::string DrawResponse(const SpeedFacts& speed, double width) {
   const bool wide = width > 500;
   const double height = wide ? 430 : 330, left = wide ? 62 : 50, right = wide ? 24 : 14, top = 30,
@@ -135,7 +135,7 @@ std::string DrawResponse(const SpeedFacts& speed, double width) {
   return svg.Finish();
 }
 
-// One route among the others, which are grey.
+// Draws one route among the others, which are gray.
 std::string DrawRoute(const SpeedFacts& speed, const RouteTimes& route) {
   constexpr double kWidth = 320, kHeight = 200, kLeft = 46, kRight = 8, kTop = 10, kBottom = 22;
   const Extent extent = ExtentOf(speed);
@@ -263,8 +263,8 @@ std::string SpeedSection(const Report& report) {
   if (drawn) {
     body += Figure("The larger the batch, the more keys a second, and the longer the wait for it",
                    InTwoWidths([&](double width) { return DrawResponse(speed, width); }),
-                   "Keys that are there, first row of each. <b class=\"mark\">Marked</b> is what "
-                   "the router takes, with the size of the batch; grey is each other route.");
+                   "Keys that exist, first row of each. The routes that the router takes are "
+                   "<b class=\"mark\">marked</b> with the size of the batch; all others are gray.");
     std::string grid;
     for (const RouteTimes& route : speed.routes) {
       if (route.times.empty()) continue;

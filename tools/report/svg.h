@@ -32,7 +32,7 @@ class Scale {
 // Where a text stands, seen from its x.
 enum class Anchor { kStart, kMiddle, kEnd };
 
-// A drawing, whose colours are the page's: elements have classes that its style sheet knows.
+// A drawing in the page's colors: its elements have classes of the page's style sheet.
 class Svg {
  public:
   // `label` is what a reader hears who does not see it. Words are escaped here.

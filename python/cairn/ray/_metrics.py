@@ -21,7 +21,7 @@ _CLIENT = [
 
 
 def text(directory: str, hosts: list[list[dict[str, Any]] | None], client: dict[str, int]) -> str:
-    """Samples of each shard on each host, labelled index, host, node and shard; of hosts that do not answer cairn_host_up alone."""
+    """Samples per shard and host, labeled with index, host, node and shard. A host that does not answer has only cairn_host_up."""
     index = _label(directory)
     lines = ["# HELP cairn_host_up Whether a host answers.", "# TYPE cairn_host_up gauge"]
     lines += [f'cairn_host_up{{index="{index}",host="{i}"}} {int(records is not None)}' for i, records in enumerate(hosts)]

@@ -199,7 +199,7 @@ BOOST_AUTO_TEST_CASE(keys_of_the_wrong_kind_are_refused_by_name) {
   BOOST_TEST(RequireOk(db->LookupRows("age", KeyQuery::Everything(), nothing)).empty());
   BOOST_TEST(absl::IsNotFound(db->Lookup("shoe_size", 42).status()));
   BOOST_TEST(absl::IsNotFound(db->LookupRows("shoe_size", 42).status()));
-  CheckRefused(db->CreateIndex("height = value:metres"), {"offset"});
+  CheckRefused(db->CreateIndex("height = value:meters"), {"offset"});
   CheckRefused(db->CreateIndex("value:text"), {"name"});
 }
 

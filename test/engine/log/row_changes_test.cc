@@ -11,7 +11,8 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(row_changes_test)
 namespace {
 
-// Entities as RocksDB serialises them (entity_test.cc): (city: Ulm), and a value alone.
+// Entities as RocksDB serializes them (entity_test.cc): one with the column city, and one with only
+// the default column.
 constexpr std::string_view kCity =
     "\x01\x01\x04"
     "city"

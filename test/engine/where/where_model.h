@@ -22,7 +22,7 @@ inline bool IsNullKey(const ModelKey& key) {
   return std::any_of(key.begin(), key.end(), [](const ModelPart& part) { return !part; });
 }
 
-// A member of the modelled group: what it is called, and which keys a row has.
+// A member of the modeled group: its name and properties, and a row's keys.
 struct ModelMember {
   std::string name;
   bool keeps_nulls = false;

@@ -21,7 +21,8 @@ namespace cairn::gpu {
 BOOST_FIXTURE_TEST_SUITE(device_group_test, NeedsDevice)
 namespace {
 
-// Every data set of the catalogue, each by other numbers of members and ways of exchange.
+// Calls `check` for every data set of the catalog, with alternating numbers of members and ways of
+// exchange.
 template <typename Key, typename Check>
 void ForEachSet(size_t most, Check check) {
   size_t set = 0;

@@ -18,7 +18,7 @@ namespace cairn::gpu {
 BOOST_FIXTURE_TEST_SUITE(gpu_index_test, NeedsDevice)
 namespace {
 
-// Switch points so low that a catalogue of small data sets crosses them all many times.
+// Switch points so low that the catalog of small data sets crosses each of them many times.
 HostBatchPolicy TinyPolicy() {
   HostBatchPolicy policy;
   policy.max_zero_copy = 64;

@@ -37,7 +37,7 @@ std::vector<std::string> AllStructures() {
   return all;
 }
 
-// A part of the catalogue for each structure, another one for the next.
+// Each structure is tested with its own part of the catalog.
 template <typename Key>
 void StructuresAgreeWithTheOracle() {
   const std::vector<OracleData<Key>> catalogue = OracleCatalogue<Key>();
