@@ -31,7 +31,7 @@ KeysOfRows ByRow(KeysOfRows changes) {
   return sorted;
 }
 
-// Both as one, both by row: a row that is in both is as the later one has it.
+// Merges two sets of changes, both by row. If a row is in both, the later keys win.
 KeysOfRows Merged(const KeysOfRows& earlier, const KeysOfRows& later) {
   KeysOfRows merged(later.keys.kind());
   merged.rows.reserve(earlier.rows.size() + later.rows.size());
@@ -83,7 +83,7 @@ std::shared_ptr<const ChangeLog::Place> ChangeLog::Append(const Place& last, Key
     number = ++log.last_number_;
     log.steps_.push_back({number, true, bytes, std::move(step)});
   }
-  // Should this throw, a Truncate takes the step away again.
+  // If this throws, Truncate removes the step.
   auto place = std::make_shared<const Place>(last.log_, number);
   log.MakeOneOfSmall();
   return place;
@@ -91,12 +91,12 @@ std::shared_ptr<const ChangeLog::Place> ChangeLog::Append(const Place& last, Key
 
 void ChangeLog::MakeOneOfSmall() {
   MutexLock lock(&mutex_);
-  // From the end on; the first step has no changes to be made one with.
+  // From the last step to the first. The first step has no changes.
   for (size_t i = steps_.size(); --i > 1;) {
     if (steps_[i - 1].is_place) continue;
     const auto earlier = steps_[i - 1].changes, later = steps_[i].changes;
     if (earlier->rows.size() > later->rows.size()) continue;
-    // Readers may come and go meanwhile, and take steps away at the beginning.
+    // Concurrently, readers may release places, which removes steps at the beginning.
     const uint64_t earlier_number = steps_[i - 1].number;
     lock.Unlock();
     auto one = std::make_shared<const KeysOfRows>(Merged(*earlier, *later));
@@ -118,7 +118,7 @@ std::vector<ChangeLog::Step>::iterator ChangeLog::Find(uint64_t number) {
 }
 
 void ChangeLog::Release(uint64_t number) {
-  // What goes is freed behind the lock.
+  // Changes are freed outside the lock.
   std::shared_ptr<const KeysOfRows> freed;
   for (bool more = true; more; freed = nullptr) {
     const MutexLock lock(&mutex_);

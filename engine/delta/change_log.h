@@ -11,7 +11,7 @@
 
 namespace cairn {
 
-// Rows and all the keys that each of them has, column-wise; a row without keys has been deleted.
+// Rows and all keys of each row, column-wise. A row without keys has been deleted.
 struct KeysOfRows {
   explicit KeysOfRows(PhysicalType kind = PhysicalType::kU32) : keys(kind) {}
 
@@ -21,25 +21,26 @@ struct KeysOfRows {
   EncodedKeys keys;
 
   uint64_t KeysBegin(size_t i) const { return i == 0 ? 0 : key_ends[i - 1]; }
-  uint64_t Keys(size_t i) const { return key_ends[i] - KeysBegin(i); }  // how many it has
+  uint64_t Keys(size_t i) const { return key_ends[i] - KeysBegin(i); }  // of row i
   void EndRow(RowId row) {
     rows.push_back(row);
     key_ends.push_back(keys.size());
   }
 };
 
-// What the updates of an index changed, one after the other, for those who want the difference of
-// two versions at the price of what came between them. A version has its place in the log; what
-// came behind a place is kept for as long as the place is, and is gone with the last one before it.
+// The changes of an index's updates, in order. The log yields the difference of two versions in
+// time proportional to the changes between them. Each version has a place in the log. The changes
+// after a place are kept until that place and all places before it are released.
 //
-// So the log has what is in use: updates that no place parts are made one, in which a row has its
-// last state only, whenever the later is as large as the earlier one (LSM-trees), so that a row is
-// copied a logarithmic number of times and takes room once between any two places.
+// The log keeps only the changes that a place needs. Adjacent steps with no place between them are
+// merged once the later step is at least as large as the earlier one, as in an LSM-tree. The merged
+// step has the last state of each row. So a row is copied a logarithmic number of times, and
+// between any two places it is stored once.
 //
-// One thread appends; places and their differences are safe from any number of threads.
+// Only one thread may append. Places and their differences are safe from any number of threads.
 class ChangeLog {
  public:
-  // Where a version stands.
+  // The position of a version in the log.
   class Place {
    public:
     Place(std::shared_ptr<ChangeLog> log, uint64_t number)
@@ -48,9 +49,9 @@ class ChangeLog {
     Place(const Place&) = delete;
     Place& operator=(const Place&) = delete;
 
-    // Whether both are of one log, and the other is this one or behind it.
+    // Returns whether both places are in one log and `other` is this place or a later one.
     bool IsUpTo(const Place& other) const { return log_ == other.log_ && number_ <= other.number_; }
-    // Bytes of what is kept, for all places.
+    // Bytes of all changes in the log, for all places together.
     uint64_t memory_bytes() const { return log_->memory_bytes(); }
 
    private:
@@ -60,25 +61,28 @@ class ChangeLog {
     const uint64_t number_;
   };
 
-  // A log without changes, and the first place in it. Throws std::bad_alloc, as what follows does.
+  // Creates a log without changes and returns its first place. Throws std::bad_alloc, as do the
+  // functions below.
   static std::shared_ptr<const Place> Begin();
 
-  // The place behind `last`, the last one, and what changes from there to it: rows in any order.
+  // Appends `changes` after `last`, which must be the last place, and returns the new last place.
+  // The rows may be in any order.
   static std::shared_ptr<const Place> Append(const Place& last, KeysOfRows changes);
-  // Takes back what came behind `last`: nobody may ask for it any more.
+  // Removes the changes after `last`. No caller may use the places after `last` any more.
   static void Truncate(const Place& last) { last.log_->RemoveBehind(last.number_); }
 
-  // The rows that changed from one place to another that it is up to, by row id, as they were then;
-  // and perhaps rows that changed and are what they were. Takes time for these alone.
+  // Returns the rows that changed between `since` and a later place `until`, by row id, as they are
+  // at `until`. The result may include rows that changed and then changed back. The time is
+  // proportional to these changes.
   static KeysOfRows Between(const Place& since, const Place& until, PhysicalType kind);
-  // At most so many rows; takes no time.
+  // Upper bound of the number of rows that Between returns; reads no changes.
   static uint64_t MostRowsBetween(const Place& since, const Place& until);
 
  private:
-  // What changed on the way to a place.
+  // The changes between the previous step and a place.
   struct Step {
-    uint64_t number;  // the place's
-    bool is_place;    // and there is somebody at it; the first one always is
+    uint64_t number;  // of the place
+    bool is_place;    // whether the place is in use; always true for the first step
     uint64_t bytes = 0;
     std::shared_ptr<const KeysOfRows> changes;
   };

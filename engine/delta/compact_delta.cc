@@ -10,7 +10,7 @@
 namespace cairn {
 namespace {
 
-// Work that is done before the compact form of so many changes is made.
+// Work per changed entry before the compact form is made.
 constexpr uint64_t kWorkPerChange = 32;
 
 SlottedArray PositionsOf(const PositionSet& set) {
@@ -28,7 +28,7 @@ SlottedArray PositionsOf(const PositionSet& set) {
   return positions;
 }
 
-// Of the keys that have changed, and no others.
+// Returns a filter of exactly the changed keys.
 template <typename Key>
 std::shared_ptr<const KeyFilter> FilterOf(const Delta& delta) {
   auto filter = std::make_shared<KeyFilter>(delta.removed.size() + delta.added_entries());

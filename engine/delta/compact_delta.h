@@ -9,38 +9,41 @@
 
 namespace cairn {
 
-// A version's delta in the form that is asked fastest: what came in one part, and what was removed
-// as ascending positions (Delta::removed_positions) besides. Updates do not make that form, which
-// takes time for all that has changed: it is made once the version has been asked so much that what
-// it would have saved is about what it takes. A version that is soon replaced never is.
+// The compact form of a version's delta, which is the fastest to query: all added entries are in
+// one part, and the removed positions are in an ascending array as well (Delta::removed_positions).
+// Updates do not create this form, because it takes time for all changes. It is created once
+// queries of the version have done so much work that the compact form would have saved about as
+// much as it costs. A version that is soon replaced never gets one.
 //
 // Thread-safe.
 class CompactDelta {
  public:
-  // What a query counts for, by what it takes longer where there are more parts.
+  // Work units per query, in proportion to the extra time that a query takes if there are more
+  // parts.
   static constexpr uint64_t kPointWork = 1;
   static constexpr uint64_t kRangeWork = 16;
 
-  // A delta with the same entries, rows and end. Takes time and memory for all that has changed.
-  // Errors as Delta::AddedEntries'. Throws std::bad_alloc.
+  // Makes a delta with the same entries, rows and end. Takes time and memory for all changes.
+  // Errors: those of Delta::AddedEntries. Throws std::bad_alloc.
   static absl::StatusOr<std::shared_ptr<const Delta>> Make(const Delta& delta);
 
-  // The compact form of `delta`, whose this is; null where it is not made. Takes note of work
-  // that is about to be done, and makes it if the time has come: one thread does, and the others
-  // go on without it. Where memory does not suffice it is never made.
+  // Returns the compact form of `delta`, which must be the delta that owns this object; null if
+  // there is none yet. Adds `work` to the work done so far, and makes the compact form once that is
+  // enough. One thread makes it; the others continue without it. If memory runs out, it is never
+  // made.
   const std::shared_ptr<const Delta>* Get(const Delta& delta, uint64_t work);
 
-  // Bytes beyond those of `delta`.
+  // Bytes in addition to those of `delta`.
   uint64_t memory_bytes(const Delta& delta) const;
 
  private:
   std::atomic<uint64_t> work_{0};
-  std::atomic_flag begun_;         // whoever sets it makes it
-  std::atomic<bool> made_{false};  // compact_ does not change any more
+  std::atomic_flag begun_;         // set by the thread that makes it
+  std::atomic<bool> made_{false};  // if true, compact_ is final
   std::shared_ptr<const Delta> compact_;
 };
 
-// `delta` in the form that is best to ask, for work of CompactDelta's units.
+// Returns the faster form of `delta` for `work` units of CompactDelta.
 inline const Delta& CompactOf(const Delta& delta, uint64_t work) {
   if (delta.compact == nullptr) return delta;
   const std::shared_ptr<const Delta>* const compact = delta.compact->Get(delta, work);

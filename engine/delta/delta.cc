@@ -64,7 +64,8 @@ absl::Status Delta::PrimaryKeys(absl::Span<const RowId> row_ids, StringList* pri
 
 namespace {
 
-// Appends included columns of rows, of a delta's as they are below `end_tuple`.
+// Appends included columns of rows. A row has the last tuple before `end_tuple`, or the base's
+// values if it has no such tuple.
 absl::Status AppendIncluded(const Delta& delta, uint32_t end_tuple, absl::Span<const RowId> row_ids,
                             absl::Span<const size_t> columns, absl::Span<ColumnValues> values) {
   const absl::Span<const ColumnSchema> schema = delta.base_columns.columns();
@@ -77,7 +78,7 @@ absl::Status AppendIncluded(const Delta& delta, uint32_t end_tuple, absl::Span<c
     }
   }
   std::vector<DataValue> of_row(types.size());
-  // Rows of the base are gathered together, as many as stand side by side.
+  // Consecutive rows with the base's values are gathered together.
   for (size_t begin = 0, i = 0; i <= row_ids.size(); ++i) {
     std::optional<std::string_view> tuple;
     if (i < row_ids.size()) {
@@ -95,7 +96,8 @@ absl::Status AppendIncluded(const Delta& delta, uint32_t end_tuple, absl::Span<c
     begin = i + 1;
     if (i == row_ids.size()) break;
     if (!ReadTuple(types, *tuple, absl::MakeSpan(of_row))) {
-      return absl::DataLossError(absl::StrFormat("the tuple of row %d is none", row_ids[i]));
+      return absl::DataLossError(
+          absl::StrFormat("row %d: malformed tuple of included columns", row_ids[i]));
     }
     for (size_t c = 0; c < columns.size(); ++c) {
       RETURN_IF_ERROR(values[c].Append(of_row[columns[c]]));

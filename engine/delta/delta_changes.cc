@@ -13,10 +13,10 @@ namespace {
 absl::Status CheckIsOlder(const Delta& since, const Delta& delta) {
   if (since.place->IsUpTo(*delta.place)) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      "the changes were asked for between versions that do not follow one another");
+      "changes between versions: expected an earlier and a later version of one delta");
 }
 
-constexpr std::string_view kDoing = "finding what changed in a delta";
+constexpr std::string_view kDoing = "finding the changes of a delta";
 
 }  // namespace
 
@@ -27,7 +27,8 @@ absl::StatusOr<DeltaChanges> DeltaChanges::Since(const Delta& since,
     DeltaChanges changes(delta);
     changes.changed_ = ChangeLog::Between(*since.place, *delta->place, delta->base_run.kind());
     const std::vector<RowId>& rows = changes.changed_.rows;
-    // The base's rows stand before the later ones, and in order; those are put among them.
+    // Rows of the base come first and are in primary-key order. The new rows are sorted and merged
+    // with them.
     std::vector<uint32_t>& order = changes.order_;
     order.reserve(rows.size());
     for (uint32_t i = 0; i < rows.size(); ++i) {
@@ -37,7 +38,7 @@ absl::StatusOr<DeltaChanges> DeltaChanges::Since(const Delta& since,
     const auto less = [&](uint32_t a, uint32_t b) { return delta->rows->Less(rows[a], rows[b]); };
     const auto later = std::partition_point(
         order.begin(), order.end(), [&](uint32_t i) { return rows[i] < delta->rows->base_rows(); });
-    // They mostly came in their keys' order.
+    // New rows mostly arrive in primary-key order.
     if (!std::is_sorted(later, order.end(), less)) std::sort(later, order.end(), less);
     std::inplace_merge(order.begin(), later, order.end(), less);
     changes.rows_.reserve(order.size());

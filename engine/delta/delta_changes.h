@@ -16,25 +16,27 @@
 
 namespace cairn {
 
-// The difference of two versions of one base: the rows that the updates between them changed, with
-// the keys that these have in the later one, in primary-key order. That is what is stored of an
-// update, and what carries it over to a new base. Takes time and memory for what came between, not
-// for what came before. Immutable; every method is safe from any number of threads.
+// The difference of two versions of one base: the rows that the updates between them changed, in
+// primary-key order, each with its keys in the later version. An update stores this difference, and
+// a merge carries it over to a new base. Time and memory are proportional to the changes between
+// the versions. Immutable; every method is safe from any number of threads.
 class DeltaChanges {
  public:
-  // What changed since an older version of the same base, and perhaps rows that are what they were;
-  // rows that came after `since` and went again are left out. A DeltaWriter over anything that has
-  // what `since` has comes by them to the version's entries.
-  // InvalidArgument where `since` is no older version of the same writer; ResourceExhausted.
+  // Returns the changes since an older version of the same base, possibly with rows that changed
+  // back. Rows that were added after `since` and then deleted are left out. If a DeltaWriter with
+  // the entries of `since` applies the changes, it gets the entries of `delta`. Errors:
+  // InvalidArgument unless `since` is an older version of the same writer; ResourceExhausted if
+  // memory runs out.
   static absl::StatusOr<DeltaChanges> Since(const Delta& since, std::shared_ptr<const Delta> delta);
-  // At most so many rows would that be; takes no time. InvalidArgument likewise.
+  // Returns an upper bound of the number of rows of Since; reads no changes. Errors:
+  // InvalidArgument as for Since.
   static absl::StatusOr<uint64_t> MostRowsSince(const Delta& since, const Delta& delta);
 
   // The rows, in primary-key order.
   absl::Span<const RowId> rows() const { return rows_; }
-  // Appends `count` rows from `first` on, each with all its keys in ascending order, and with its
-  // tuple in an index that includes columns. DataLoss; ResourceExhausted where memory does not
-  // suffice.
+  // Appends `count` rows from `first` on. Each has all its keys in ascending order, and its tuple
+  // if the index includes columns. Errors: DataLoss if the base is damaged; ResourceExhausted if
+  // memory runs out.
   absl::Status Append(size_t first, size_t count, RowUpdates* updates) const;
 
  private:
@@ -43,7 +45,7 @@ class DeltaChanges {
   std::shared_ptr<const Delta> delta_;
   std::vector<RowId> rows_;
   KeysOfRows changed_;           // by row id
-  std::vector<uint32_t> order_;  // where each of rows_ is there
+  std::vector<uint32_t> order_;  // the index in changed_ of each row in rows_
 };
 
 }  // namespace cairn

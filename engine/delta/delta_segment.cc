@@ -16,7 +16,7 @@ namespace cairn {
 namespace {
 
 struct RunColumns {
-  AlignedBuffer<uint64_t> key_words;  // the keys, or the ends of those of bytes
+  AlignedBuffer<uint64_t> key_words;  // the keys, or the ends of byte-string keys
   AlignedBuffer<char> heap;
   AlignedBuffer<RowId> rows;
 };
@@ -120,13 +120,13 @@ void MergePart(const DeltaPart& part, const DeltaRows& rows,
   const DeltaEntry<Key>* next = entries->data();
   const DeltaEntry<Key>* const end = next + entries->size();
   const bool all = part.removed.empty();
-  uint64_t equal_end = 0;     // of the segment's entries with the last key that both have
-  bool equal_before = false;  // all of these stand before *next
+  uint64_t equal_end = 0;     // end of the segment's entries with the last common key
+  bool equal_before = false;  // whether all of these precede *next
   for (uint64_t p = 0; p < segment.size(); ++p) {
     const Key key = column[p];
     while (next < end && next->key < key) *out++ = *next++;
-    // Of many rows with one key those that came later mostly have the greater primary keys, too:
-    // one comparison tells (staying current with TPC-H's orders: 15% of the time).
+    // If many rows have one key, newer rows mostly have greater primary keys as well, so one
+    // comparison is enough. Without this, following TPC-H's orders spends 15% of its time here.
     if (p >= equal_end && next < end && next->key == key) {
       for (equal_end = p + 1; equal_end < segment.size() && column[equal_end] == key;) ++equal_end;
       equal_before = rows.Less(segment.rows()[equal_end - 1], next->row);

@@ -29,19 +29,19 @@ template <typename Key>
 struct DeltaEntry {
   Key key;
   RowId row;
-  // The entries of the base that come before it in (key, primary key) order, removed ones included.
+  // The number of base entries before it in (key, primary key) order, including removed ones.
   Position place = 0;
 };
 
-// Entries of a delta in (key, primary key) order, and what finds them. Immutable;
+// Entries of a delta in (key, primary key) order, with the structures that find them. Immutable;
 // every method is safe from any number of threads.
 //
-// That is not always the order of row ids, since rows that came after the base have theirs by
-// arrival: the one thing in which a segment's run is none as others expect it.
+// Within one key the row ids need not ascend, because new rows have ids in the order of arrival. In
+// this respect a segment's run differs from other sorted runs.
 class DeltaSegment {
  public:
-  // Copies the entries, which must be in order, over a base of `base_entries`; their rows have the
-  // tuples (DeltaTuples) below `end_tuple`. Throws std::bad_alloc.
+  // Copies `entries`, which must be in order; the base has `base_entries` entries. The rows have
+  // the tuples (DeltaTuples) before `end_tuple`. Throws std::bad_alloc.
   template <typename Key>
   static absl::StatusOr<std::shared_ptr<const DeltaSegment>> Build(
       absl::Span<const DeltaEntry<Key>> entries, uint64_t base_entries, uint32_t end_tuple = 0);
@@ -50,21 +50,21 @@ class DeltaSegment {
   const SortedRun& run() const { return index_.run(); }
   absl::Span<const RowId> rows() const { return run().row_ids(); }
   const OrderedIndex& index() const { return index_; }
-  // The entries' places among the base's (DeltaEntry): they never change, so that reading a segment
-  // and its base together compares numbers instead of keys, and what has been found in the base is
-  // found here without a search for its key.
+  // The entries' places among the base's entries (DeltaEntry). They never change. So a merge of a
+  // segment with its base compares numbers instead of keys, and a position in the base leads to one
+  // here without a search for its key.
   const SlottedArray& places() const { return places_; }
-  // Where its rows' tuples ended when it was built. An entry is there as long as its row has the
-  // tuple that it had then: what stands in a segment is of these values for good.
+  // The end of the tuples when the segment was built. An entry exists only while its row has the
+  // tuple of that time, so the values of a segment's entries never change.
   uint32_t end_tuple() const { return end_tuple_; }
   uint64_t memory_bytes() const {
     return run().memory_bytes() + slots_.memory_bytes() + places_.memory_bytes();
   }
 
-  // The entries by their rows: row in the high half, position in the low one, ascending. Made by
-  // the first call, and kept, 8 bytes an entry. Throws std::bad_alloc.
+  // The entries by row: row id in the high half, position in the low half, ascending. The first
+  // call makes this array, and the segment keeps it: 8 bytes per entry. Throws std::bad_alloc.
   absl::Span<const uint64_t> ByRow() const;
-  // Of ByRow, those of one row.
+  // The part of ByRow for one row.
   static absl::Span<const uint64_t> OfRow(absl::Span<const uint64_t> by_row, RowId row) {
     const auto end = by_row.end();
     const auto first = std::lower_bound(by_row.begin(), end, uint64_t{row} << 32);
@@ -75,13 +75,14 @@ class DeltaSegment {
   }
 
   static constexpr Position kNone = KeySlots::kNone;
-  // Asks the cache for what FindFirst reads, given the keys' hashes (KeyFilter::Hash).
+  // Prefetches the cache lines that FindFirst reads for keys with these hashes (KeyFilter::Hash).
   void Prefetch(absl::Span<const uint64_t> hashes) const {
     if (has_slots_) {
       for (uint64_t hash : hashes) slots_.Prefetch(hash);
     }
   }
-  // first[i] = the position of the first entry with keys[i], or kNone. Asks the cache for its row.
+  // Sets first[i] to the position of the first entry with keys[i], or to kNone. Prefetches its row
+  // id.
   template <typename Key>
   absl::Status FindFirst(absl::Span<const Key> keys, absl::Span<const uint64_t> hashes,
                          absl::Span<Position> first) const;
@@ -97,27 +98,27 @@ class DeltaSegment {
 
   SortedArray index_;
   KeySlots slots_;
-  bool has_slots_;  // else too many keys have hashes in common
+  bool has_slots_;  // false if too many keys have colliding hashes
   SlottedArray places_;
   mutable Mutex by_row_mutex_;
   mutable std::unique_ptr<const std::vector<uint64_t>> by_row_ ABSL_GUARDED_BY(by_row_mutex_);
   uint32_t end_tuple_;
 };
 
-// A search structure over a run of any kind that costs little to build. For errors see MakeFastTree
-// and StringSearch. Throws std::bad_alloc.
+// Makes a search structure over a run of any kind that is cheap to build. Errors: those of
+// MakeFastTree and StringSearch. Throws std::bad_alloc.
 absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeCheapIndex(SortedRun run);
 
-// A segment as one version sees it.
+// A segment as seen by one version.
 struct DeltaPart {
   std::shared_ptr<const DeltaSegment> segment;
-  PositionSet removed;  // positions of entries that are no longer there
+  PositionSet removed;  // positions of entries that no longer exist
 
   uint64_t entries() const { return segment->size() - removed.size(); }
 };
 
-// Merges what is left of `part` into `entries`, which are in order. Keys of bytes are views into
-// the segment. Throws std::bad_alloc.
+// Merges the remaining entries of `part` into `entries`, which are in order. Byte-string keys are
+// views into the segment. Throws std::bad_alloc.
 template <typename Key>
 void MergePart(const DeltaPart& part, const DeltaRows& rows, std::vector<DeltaEntry<Key>>* entries);
 

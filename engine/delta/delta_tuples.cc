@@ -15,7 +15,7 @@ size_t HashOf(RowId row) {
 
 }  // namespace
 
-// The row's place, or the free one that it would get.
+// Returns the row's slot, or the free slot for it.
 std::atomic<uint64_t>& DeltaTuples::Table::PlaceOf(RowId row) const {
   for (size_t i = HashOf(row) & mask;; i = (i + 1) & mask) {
     const uint64_t at = places[i].load(std::memory_order_acquire);
@@ -59,8 +59,7 @@ absl::StatusOr<bool> DeltaTuples::Give(RowId row, std::string_view tuple) {
   if (Find(row) == tuple) return false;
   if (end() >= kMax) {
     return absl::ResourceExhaustedError(absl::StrFormat(
-        "rows were given %d tuples since the base was built, the most that there can be: merge",
-        kMax));
+        "the index has %d tuples of changed rows, the maximum; compact the index", kMax));
   }
   Append(row, tuple);
   return true;

@@ -15,37 +15,40 @@
 
 namespace cairn {
 
-// The tuples (index/columns/tuple.h) of rows that came or changed after a base: row id -> the last
-// one that it was given, in any version.
+// The tuples (index/columns/tuple.h) of rows that were added or changed after the base was built.
+// Maps a row id to the row's last tuple in any version.
 //
-// Grows at its end, and what is there never moves nor goes. One thread appends; any number of
-// others may at the same time ask for what a version has. A version has the tuples below an end
-// (Delta::end_tuple). Takes 32 to 48 bytes per tuple in addition to its own, also for tuples that
-// are no longer any row's: DeltaWriter::Renumber leaves these out.
+// The table grows at its end; tuples never move and are never freed. One thread appends.
+// Concurrently, any number of threads may read a version's tuples, which are those before
+// Delta::end_tuple. Each tuple takes 32 to 48 bytes in addition to its own. This includes tuples
+// that no row has any more; DeltaWriter::Renumber leaves these out.
 class DeltaTuples {
  public:
   DeltaTuples();
 
-  // The row's tuple in the version that ends at `end`; none where its values are the base's.
+  // Returns the row's tuple in the version that ends at `end`; nullopt if the row has the base's
+  // values.
   std::optional<std::string_view> Find(RowId row, uint32_t end) const;
 
-  // Bytes of all tuples, whoever knows of them; by any thread.
+  // Bytes of all tuples. Any thread may call it.
   uint64_t memory_bytes() const { return memory_bytes_.load(std::memory_order_relaxed); }
 
-  // What follows is for the one thread that appends.
+  // Only the one thread that appends may call the methods below.
 
   uint32_t end() const { return tuples_.size(); }
-  // The number of rows that were given one.
+  // The number of rows that were given a tuple.
   uint32_t rows() const { return static_cast<uint32_t>(tables_.back()->used); }
-  // What Find will say in versions behind the tuples that were appended so far.
+  // The row's tuple in a version that ends after the last tuple.
   std::optional<std::string_view> Find(RowId row) const { return Find(row, end()); }
-  // Gives the row a tuple; requires end() < kMax. Throws std::bad_alloc, and then has not.
+  // Gives the row a tuple; requires end() < kMax. Throws std::bad_alloc, and then nothing has
+  // changed.
   void Append(RowId row, std::string_view tuple);
-  // Likewise, unless the row has this one; whether it did. ResourceExhausted where kMax were
-  // given.
+  // Gives the row a tuple unless it already has an equal one; returns whether it did. Errors:
+  // ResourceExhausted if kMax tuples were given.
   absl::StatusOr<bool> Give(RowId row, std::string_view tuple);
-  // Takes the tuples from `end` on from their rows again: the version that ends there is the latest
-  // one. Their memory stays taken, as readers of older versions may come by them.
+  // Takes the tuples from `end` on from their rows, so that the version that ends there is the
+  // latest. Their memory is not freed, because readers of older versions may still pass through
+  // them.
   void TakeBack(uint32_t end);
 
   static constexpr uint32_t kMax = UINT32_MAX - 1;
@@ -57,17 +60,17 @@ class DeltaTuples {
     const char* bytes;
     uint32_t size;
     RowId row;
-    uint32_t previous;  // the row's tuple before, or kNone
+    uint32_t previous;  // the row's previous tuple, or kNone
   };
-  // The last tuple of each row, by open addressing: row + 1 and the tuple's number in the low half,
-  // or 0. A row that has a place keeps it.
+  // A hash table with open addressing from each row to its last tuple. A slot has row + 1 in the
+  // high half and the number of the tuple in the low half; 0 is empty. A row keeps its slot.
   struct Table {
     explicit Table(size_t places)
         : mask(places - 1), places(std::make_unique<std::atomic<uint64_t>[]>(places)) {}
     std::atomic<uint64_t>& PlaceOf(RowId row) const;
 
     size_t mask;
-    size_t used = 0;  // the writer's
+    size_t used = 0;  // used by the writer only
     std::unique_ptr<std::atomic<uint64_t>[]> places;
   };
 
@@ -76,7 +79,7 @@ class DeltaTuples {
 
   ChunkedArray<Tuple> tuples_;
   ByteHeap heap_;
-  // Ascending in size; readers may still be in any of them.
+  // In ascending order of size; readers may still use any of them.
   std::vector<std::unique_ptr<Table>> tables_;
   std::atomic<const Table*> table_;  // the last of them
   std::atomic<uint64_t> memory_bytes_ = 0;

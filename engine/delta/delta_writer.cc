@@ -36,8 +36,8 @@
 namespace cairn {
 namespace {
 
-// Removes entries from the parts of *next that have them. Internal where one is in none. Key is
-// uint32_t, uint64_t or std::string_view.
+// Removes entries from the parts of *next that contain them. Errors: Internal if no part has an
+// entry. Key is uint32_t, uint64_t or std::string_view.
 template <typename Key>
 absl::Status TakeEntries(std::vector<DeltaEntry<Key>> taken, const DeltaRows& rows, Delta* next) {
   std::vector<Key> keys;
@@ -78,11 +78,12 @@ absl::Status TakeEntries(std::vector<DeltaEntry<Key>> taken, const DeltaRows& ro
   }
   if (taken.empty()) return absl::OkStatus();
   return absl::InternalError(
-      absl::StrFormat("%d entries of a delta are in none of its segments", taken.size()));
+      absl::StrFormat("%d removed entries are in no segment of the delta", taken.size()));
 }
 
-// Row id -> the keys of the entries that the row has in a delta; rows without any take nothing. Key
-// is uint32_t, uint64_t or std::string_view. Not thread-safe; what allocates throws std::bad_alloc.
+// Row id -> the keys of the row's entries in a delta; rows without entries take no memory. Key is
+// uint32_t, uint64_t or std::string_view. Not thread-safe. Methods that allocate throw
+// std::bad_alloc.
 template <typename Key>
 class RowKeys {
  public:
@@ -114,11 +115,11 @@ class RowKeys {
   absl::flat_hash_map<RowId, absl::InlinedVector<Owned, 1>> keys_;
 };
 
-// A segment is merged with what comes after it unless it has so many times as many entries.
+// A segment is merged with the entries after it unless it is at least this many times larger.
 constexpr uint64_t kSegmentRatio = 4;
-// Rows whose reads are in flight at a time.
+// Rows whose reads are in flight at the same time.
 constexpr size_t kAhead = 32;
-// Memory for the rows of a batch is kept for the next batch, unless it was for more than this.
+// The memory for a batch's rows is kept for the next batch, up to this number of rows.
 constexpr size_t kMaxKeptRows = size_t{1} << 20;
 
 template <typename Key>
@@ -148,13 +149,13 @@ class TypedDeltaWriter final : public DeltaWriter {
     const MutexLock lock(&mutex_);
     Publish(std::move(delta));
     TakeBack();
-    filter_ = nullptr;  // it may lack what has been removed since
+    filter_ = nullptr;  // it may lack keys that were removed since
     stale_ = true;
   }
 
   absl::StatusOr<Renumbered> Renumber(const Delta& since, const Delta& delta,
                                       Sharing sharing) override {
-    return Guarded("numbering the rows of a delta again",
+    return Guarded("renumbering the rows of a delta",
                    [&] { return RenumberRows(since, delta, sharing); });
   }
 
@@ -162,18 +163,18 @@ class TypedDeltaWriter final : public DeltaWriter {
   using Owned = typename RowKeys<Key>::Owned;
   using Entries = std::vector<DeltaEntry<Key>>;
 
-  // What a batch does to the version, found out before anything is done. Keys of bytes are views
-  // into the updates, and into row_keys_ for those that go.
+  // The effects of a batch on a version, computed before anything is applied. Byte-string keys are
+  // views into the updates, or into row_keys_ for removed entries.
   struct Changes {
     std::vector<Position> removed, restored;  // entries of the base
-    Entries added, taken;                     // entries of the delta; added ones by primary key
-    std::vector<uint64_t> hashes;             // of the keys of entries that come or go
+    Entries added, taken;                     // entries of the delta; `added` is by primary key
+    std::vector<uint64_t> hashes;             // of the keys of added and removed entries
     std::vector<RowId> died, revived;         // rows of the base
     uint64_t new_rows_died = 0, new_rows_revived = 0;
-    // Rows whose keys in the delta change: row, and the end of its keys among `keys`.
+    // The rows whose keys in the delta change: row id, and the end of its keys in `keys`.
     std::vector<std::pair<RowId, size_t>> rows;
     std::vector<Key> keys;
-    KeysOfRows all{kKindOf<Key>};  // rows with other keys than before, in the base or the delta
+    KeysOfRows all{kKindOf<Key>};  // rows whose keys change, in the base or the delta
   };
 
   absl::StatusOr<std::shared_ptr<const Delta>> Next(const RowUpdates& updates);
@@ -185,12 +186,12 @@ class TypedDeltaWriter final : public DeltaWriter {
   void AddToFilter(const Changes& changes, const Delta& version, Delta* next);
   absl::StatusOr<Renumbered> RenumberRows(const Delta& since, const Delta& delta, Sharing sharing);
 
-  // Frees the rows and changes that came behind the latest version.
+  // Removes the rows and changes after the latest version.
   void TakeBack();
-  // Makes what only the writer has agree with the version again, after an error.
+  // After an error, rebuilds the writer's own structures from the version.
   void Restore();
 
-  Mutex mutex_;  // guards what follows
+  Mutex mutex_;  // guards the members below
   std::shared_ptr<DeltaRows> rows_;
   std::shared_ptr<DeltaTuples> tuples_;  // null unless the index includes columns
   const int threads_;
@@ -202,7 +203,7 @@ class TypedDeltaWriter final : public DeltaWriter {
   NewRowOrder new_row_order_;
   RowKeys<Key> row_keys_;
   std::shared_ptr<KeyFilter> filter_;   // the version's
-  std::vector<UpdateRow> update_rows_;  // scratch, as are those that follow
+  std::vector<UpdateRow> update_rows_;  // scratch, as are the next two
   std::vector<Key> wanted_, lacking_;
 };
 
@@ -260,7 +261,7 @@ absl::Status TypedDeltaWriter<Key>::FindChanges(const RowUpdates& updates, const
   const auto of_base = [&](RowId row) { return row < base_end; };
   const size_t size = update_rows_.size();
   for (size_t i = 0; i < size + kAhead; ++i) {
-    // Three steps of the way to what is to be read, each so many rows behind the one before.
+    // Reads are prefetched in two steps, each kAhead / 2 rows before the next.
     if (i < size && update_rows_[i].row != kNoRow) {
       row_keys_.Prefetch(update_rows_[i].row);
       if (of_base(update_rows_[i].row)) version.positions->Prefetch(update_rows_[i].row);
@@ -285,7 +286,7 @@ absl::Status TypedDeltaWriter<Key>::FindChanges(const RowUpdates& updates, const
       if (wanted_.empty()) continue;
       if (rows_->end() >= kMaxEntries) {
         return absl::ResourceExhaustedError(absl::StrFormat(
-            "an index holds at most %d rows, its base and those that came since together",
+            "an index can have at most %d rows, including rows that were added since its base",
             kMaxEntries));
       }
       row.row = rows_->Append(row.primary_key, row.rank);
@@ -302,18 +303,19 @@ absl::Status TypedDeltaWriter<Key>::FindChanges(const RowUpdates& updates, const
                            [&](RowId row) { Change(version, row, {}, false, changes); });
 }
 
-// What gives `row` the keys `wanted`, which ascend; `anew` by entries that were not there before.
+// Finds the changes that give `row` the keys `wanted`, which ascend. If `anew`, all entries of the
+// row are replaced by new ones.
 template <typename Key>
 void TypedDeltaWriter<Key>::Change(const Delta& version, RowId row, absl::Span<const Key> wanted,
                                    bool anew, Changes* changes) {
   const bool of_base = row < rows_->base_rows();
-  // Entries of the base are of rows that have the base's values.
+  // Entries of the base are valid only for rows with the base's values.
   const bool leaves_base = tuples_ != nullptr && tuples_->Find(row).has_value();
   const absl::Span<const Owned> in_delta = row_keys_.Find(row);
   bool had_entries = !in_delta.empty();
   const bool has_entries = !wanted.empty();
 
-  // Keys that the row has in the base are removed or come back there; the delta gives the rest.
+  // Keys that the row has in the base are removed or restored there. The delta gets the others.
   lacking_.clear();
   size_t next = 0;
   bool changed = false;  // anything
@@ -363,7 +365,7 @@ void TypedDeltaWriter<Key>::Change(const Delta& version, RowId row, absl::Span<c
     }
     changes->new_rows_died += had_entries && !has_entries ? 1 : 0;
   } else if (!has_entries) {
-    changed |= !version.dead_rows.Contains(row);  // even where it had none
+    changed |= !version.dead_rows.Contains(row);  // even if the row had no entries
     if (!version.dead_rows.Contains(row)) changes->died.push_back(row);
   } else if (!version.dead_rows.empty() && version.dead_rows.Contains(row)) {
     changes->revived.push_back(row);
@@ -373,13 +375,13 @@ void TypedDeltaWriter<Key>::Change(const Delta& version, RowId row, absl::Span<c
   changes->all.EndRow(row);
 }
 
-// Makes a segment of `added`, which is by primary key, and of those segments before it that are
-// too small, or too much of which was removed, to stay.
+// Makes one segment of `added`, which is by primary key, and of the preceding segments that are too
+// small to keep or have lost too many entries.
 template <typename Key>
 absl::Status TypedDeltaWriter<Key>::AddEntries(const Entries& added, Delta* next) const {
   std::vector<DeltaPart>& parts = next->parts;
   size_t first = parts.size();
-  uint64_t behind = added.size();  // entries of the parts behind `i`, and of `added`
+  uint64_t behind = added.size();  // entries of `added` and of the parts after part `i`
   for (size_t i = parts.size(); i-- > 0;) {
     const uint64_t entries = parts[i].entries();
     const bool much_removed = 2 * entries < parts[i].segment->size();
@@ -407,7 +409,7 @@ absl::Status TypedDeltaWriter<Key>::AddEntries(const Entries& added, Delta* next
   return absl::OkStatus();
 }
 
-// Finds where new entries, which are in order, stand in the base.
+// Sets the places of new entries among the base's entries. The new entries are in order.
 template <typename Key>
 absl::Status TypedDeltaWriter<Key>::FindPlaces(const Delta& version,
                                                absl::Span<DeltaEntry<Key>> entries) const {
@@ -428,8 +430,8 @@ absl::Status TypedDeltaWriter<Key>::FindPlaces(const Delta& version,
   return absl::OkStatus();
 }
 
-// Adds the keys of all entries that come or go. A filter that is full is made anew, for twice the
-// keys that there are: those of entries that came and went since are left out.
+// Adds the keys of all added and removed entries. If the filter is full, builds a new one for twice
+// the number of changed keys; it leaves out entries that were added and then removed.
 template <typename Key>
 void TypedDeltaWriter<Key>::AddToFilter(const Changes& changes, const Delta& version, Delta* next) {
   const uint64_t more = changes.hashes.size();
@@ -476,7 +478,7 @@ void TypedDeltaWriter<Key>::Restore() {
   const absl::StatusOr<std::shared_ptr<const DeltaSegment>> added = version->AddedEntries();
   if (!added.ok()) throw std::bad_alloc();
   if (*added == nullptr) return;
-  // By key, so that a row's keys ascend.
+  // Entries are in key order, so each row's keys ascend.
   const auto column = ColumnOf<Key>((*added)->run());
   for (size_t i = 0; i < (*added)->size(); ++i) row_keys_.Add((*added)->rows()[i], column[i]);
 }
@@ -492,7 +494,7 @@ absl::StatusOr<DeltaWriter::Renumbered> TypedDeltaWriter<Key>::RenumberRows(cons
   }
   auto writer = std::make_unique<TypedDeltaWriter>(std::move(next.delta), std::move(next.rows),
                                                    std::move(next.tuples), threads_);
-  writer->stale_ = true;  // the first Apply reads the rest out of the version
+  writer->stale_ = true;  // the first Apply reads the rest from the version
   const MutexLock lock(&mutex_);
   writer->finder_ = finder_;
   writer->base_index_ = base_index_;

@@ -12,61 +12,63 @@
 
 namespace cairn {
 
-// Makes the versions of an index, one after the other: applies updates to what a base and the
-// updates before them have. Thread-safe: one call of Apply works at a time, and none waits for
-// readers or makes them wait.
+// Makes the versions of an index, one after the other, by applying updates to the latest version.
+// Thread-safe: calls of Apply run one at a time. They do not wait for readers, and readers do not
+// wait for them.
 //
-// What an update costs is mostly finding its row among the base's (RowTable); batches are sorted by
-// primary key first, so larger ones find them in passing. New entries become a small segment, which
-// is merged with those before it that are not several times larger (LSM-trees; O'Neil et al.,
-// 1996), so that there are few and an entry is copied a few times.
+// The main cost of an update is finding its row in the base (RowTable). Batches are sorted by
+// primary key first, so large batches find their rows in one pass. New entries form a small
+// segment. It is merged with preceding segments that are not several times larger, as in an
+// LSM-tree (O'Neil et al., 1996). So there are few segments, and an entry is copied a few times.
 //
-// In addition to what a Delta counts (DeltaStats) it keeps the primary keys of new rows and the
-// keys of changed rows in hash maps: about 60 bytes per row; and a search structure over the base's
-// entries, of 0.3 to 4 bytes per entry. Rows and tuples that came and went stay in memory until
-// Renumber, or a merge into another base, leaves them out.
+// In addition to a Delta's memory (DeltaStats), the writer keeps two hash maps, of the primary keys
+// of new rows and of the keys of changed rows: about 60 bytes per row. It also keeps a search
+// structure over the base's entries: 0.3 to 4 bytes per entry. Rows and tuples that were deleted or
+// replaced stay in memory until Renumber or a merge into a new base leaves them out.
 class DeltaWriter {
  public:
-  // For the rows and entries of a base, of which the version at hand has all. `threads`: for what
-  // is linear in the base, once, at the first update. `base_columns`: what the index includes of
-  // the base's rows; updates have tuples of these columns, and none where there are none.
+  // Creates a writer whose first version has exactly the entries of a base. The first update does
+  // some work that is linear in the base, on up to `threads` threads. `base_columns` are the
+  // included columns of the base's rows. Updates must have tuples of these columns, and no tuples
+  // if there are none.
   static absl::StatusOr<std::unique_ptr<DeltaWriter>> Create(SortedRun base_run, RowTable base_rows,
                                                              int threads = 1,
                                                              ColumnTable base_columns = {});
   virtual ~DeltaWriter() = default;
 
-  // Makes the version after `updates`, and returns it. A row whose keys stay what they are costs
-  // its look-up and changes nothing, unless it is given a tuple: then all its entries come anew, so
-  // that the values that belong to an entry never change. An error leaves the version as it was:
-  // InvalidArgument for keys of another kind, columns of different lengths, tuples where there are
-  // to be none or the reverse, or a primary key that comes twice; ResourceExhausted where memory or
-  // row ids do not suffice; DataLoss where the base is damaged.
+  // Makes the version after `updates` and returns it. A row whose keys do not change costs one
+  // look-up and changes nothing, unless it gets a new tuple. Then all its entries are replaced by
+  // new ones, so that the values of an entry never change. On error the version is unchanged.
+  // Errors: InvalidArgument if the keys are of another kind, columns differ in length, a primary
+  // key occurs twice, or tuples are missing or unexpected; ResourceExhausted if memory or row ids
+  // run out; DataLoss if the base is damaged.
   virtual absl::StatusOr<std::shared_ptr<const Delta>> Apply(const RowUpdates& updates) = 0;
 
-  // Takes back what was applied since `delta`, one of this writer's versions, which is the latest
-  // one again. Nobody may have been told of those in between.
+  // Makes `delta`, one of this writer's versions, the latest version again. No caller may have seen
+  // the versions after it.
   virtual void RollBack(std::shared_ptr<const Delta> delta) = 0;
 
-  // A writer over the same base whose latest version has the entries, the rows and the tuples of
-  // `delta`, one of this writer's versions, without the rows and tuples that came and went (
-  // DeltaStats::dead_new_rows, dead_tuples): memory in proportion to what is there. Rows that the
-  // base lacks get other ids. The versions of this writer stay what they are.
+  // A new writer over the same base. Its latest version has the same entries as `delta`, one of
+  // this writer's versions, but lacks deleted new rows and replaced tuples
+  // (DeltaStats::dead_new_rows, dead_tuples). So its memory is proportional to the live data. New
+  // rows get other ids. The versions of this writer do not change.
   struct Renumbered {
     std::unique_ptr<DeltaWriter> writer;
-    // Stands for `since`, one of this writer's versions before `delta`, when DeltaChanges::Since is
-    // asked: so rows that `since` had, and that are gone by now, are kept. It has no entries,
-    // unless nothing changed between the two: then it is the writer's version.
+    // Replaces `since`, an older version of this writer than `delta`, as the argument of
+    // DeltaChanges::Since. For that purpose, rows that `since` has and that were deleted later are
+    // kept. It has no entries, unless nothing changed between the two versions; then it is the new
+    // writer's version.
     std::shared_ptr<const Delta> since;
   };
-  // With Sharing::kNone this writer may go on beside the new one; otherwise neither it nor its
-  // versions may be applied to any more. Takes time for the entries and rows that came since the
-  // base was built, nothing for the base's. InvalidArgument unless `delta` follows `since`;
-  // ResourceExhausted if memory is not enough.
+  // With Sharing::kNone, this writer may continue alongside the new one. Otherwise no caller may
+  // apply updates to this writer any more. The time is proportional to the entries and rows that
+  // were added since the base was built. Errors: InvalidArgument unless `delta` follows `since`;
+  // ResourceExhausted if memory runs out.
   enum class Sharing : uint8_t { kPages, kNone };
   virtual absl::StatusOr<Renumbered> Renumber(const Delta& since, const Delta& delta,
                                               Sharing sharing) = 0;
 
-  // The latest version; at first, one that is empty.
+  // The latest version. The first one is empty.
   std::shared_ptr<const Delta> delta() const {
     const MutexLock lock(&delta_mutex_);
     return delta_;

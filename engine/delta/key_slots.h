@@ -9,33 +9,35 @@
 
 namespace cairn {
 
-// From a key's hash to the position of the first entry that has it: open addressing by linear
-// probing, of slots that tell nearly all keys apart without reading them. A look-up reads a line,
-// and the key.
+// Maps a key's hash to the position of the first entry with that key. It is a hash table with open
+// addressing and linear probing. Its tags tell nearly all keys apart without reading them. A
+// look-up reads one cache line and the key.
 //
-// Where keys are made to collide it overflows rather than become slow, and is of no use then.
+// If keys are chosen to collide, the table overflows rather than become slow. It cannot be used
+// then.
 //
-// Takes 16 bytes a key at most. Immutable once filled; every const method is safe from any number
+// Takes at most 16 bytes per key. Immutable once filled; every const method is safe from any number
 // of threads.
 class KeySlots {
  public:
   static constexpr Position kNone = UINT32_MAX;
 
   KeySlots() = default;
-  // For up to `keys` different ones. Throws std::bad_alloc.
+  // For up to `keys` distinct keys. Throws std::bad_alloc.
   explicit KeySlots(size_t keys);
 
-  // Adds a key, which must not be there. False, and of no use any more, if it overflows.
+  // Adds a key, which must not be in the table. Returns false if the table overflows; it cannot be
+  // used then.
   bool Add(uint64_t hash, Position position);
 
-  // Asks the cache for what Find reads.
+  // Prefetches the cache line that Find reads.
   void Prefetch(uint64_t hash) const { cairn::Prefetch(slots_.data() + FirstSlot(hash)); }
-  // The position that Find tries first, or kNone where it finds nothing.
+  // The first position that Find tries, or kNone if there is none.
   Position Candidate(uint64_t hash) const {
     return Find(hash, [](Position) { return true; });
   }
-  // The position for which is_key(position) holds, among those whose keys have the hash; else
-  // kNone.
+  // Returns the position for which is_key(position) is true, among those whose keys have the hash;
+  // otherwise kNone.
   template <typename IsKey>
   Position Find(uint64_t hash, IsKey is_key) const {
     for (size_t slot = FirstSlot(hash); slots_[slot].position != kNone; ++slot) {
@@ -53,14 +55,14 @@ class KeySlots {
     uint32_t tag;
     Position position;  // kNone: empty
   };
-  // At most so many slots are probed; behind the last first slot there are as many, and one that
-  // stays empty.
+  // Maximum number of slots that are probed. That many slots follow the last first slot, and one
+  // more, which stays empty.
   static constexpr size_t kMaxProbes = 64;
 
   size_t FirstSlot(uint64_t hash) const { return (hash >> 32) * firsts_ >> 32; }
   static uint32_t Tag(uint64_t hash) { return static_cast<uint32_t>(hash); }
 
-  uint64_t firsts_ = 0;  // slots that a hash may fall on
+  uint64_t firsts_ = 0;  // number of slots that a hash may map to
   AlignedBuffer<Slot> slots_;
 };
 

@@ -10,21 +10,21 @@
 
 namespace cairn {
 
-// The rows that came after a base (DeltaRows) in the order of their primary keys, so that a range
-// of them is deleted in time for the rows in it. Takes no memory until the first range, then about
-// 6 bytes per row. Not thread-safe.
+// The new rows (DeltaRows) in primary-key order, so that the time to delete a range of them is
+// proportional to its rows. Takes no memory until the first range, then about 6 bytes per row. Not
+// thread-safe.
 class NewRowOrder {
  public:
   // `rows` must outlive this.
   explicit NewRowOrder(const DeltaRows* rows) : ordered_(Less{rows}), end_(rows->base_rows()) {}
 
-  // Takes note that a row, which perhaps had no entries, has some. Throws std::bad_alloc.
+  // Records that a row has entries, even if it had none before. Throws std::bad_alloc.
   void Add(RowId row) {
     if (row < end_) ordered_.insert(row);
   }
-  // Appends the rows with primary keys in [from, to) to *taken, in the order of these, and forgets
-  // them until they are added again: all rows that have entries, and perhaps some that have none.
-  // Throws std::bad_alloc.
+  // Appends the rows with primary keys in [from, to) to *taken, in primary-key order, and forgets
+  // them until they are added again. These are all such rows with entries, and possibly some
+  // without. Throws std::bad_alloc.
   void Take(std::string_view from, std::string_view to, std::vector<RowId>* taken);
   // Forgets all rows.
   void Clear();
@@ -39,7 +39,7 @@ class NewRowOrder {
   };
 
   absl::btree_set<RowId, Less> ordered_;
-  RowId end_;  // rows from here on are not in ordered_ yet
+  RowId end_;  // rows from this one on are not in ordered_ yet
 };
 
 }  // namespace cairn

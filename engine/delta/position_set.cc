@@ -7,7 +7,7 @@
 namespace cairn {
 namespace {
 
-// std::popcount, inline where the instruction set has none, as here by default.
+// std::popcount, but inline even if the instruction set lacks it, as the default target does.
 uint64_t PopCount(uint64_t word) {
   word -= word >> 1 & 0x5555555555555555;
   word = (word & 0x3333333333333333) + (word >> 2 & 0x3333333333333333);
@@ -30,8 +30,8 @@ uint64_t CountInPlain(const uint64_t* words, uint64_t size) {
 const bool kHasPopCount = __builtin_cpu_supports("popcnt");
 #endif
 
-// The bits that are set in so many words: half a page for a rank, and so by the processor's own
-// instruction where it has one.
+// Returns the number of bits set in `size` words. A rank counts half a page, so this uses the
+// popcnt instruction if the processor has it.
 uint64_t CountIn(const uint64_t* words, uint64_t size) {
 #if defined(__x86_64__)
   if (kHasPopCount) return CountInFast(words, size);
@@ -39,8 +39,8 @@ uint64_t CountIn(const uint64_t* words, uint64_t size) {
   return CountInPlain(words, size);
 }
 
-// A commit that changes so many scattered positions shall cost least: it copies a page for each,
-// and what a set holds of every page, kBytesOfPage.
+// Page sizes are chosen for commits that change this many scattered positions. Such a commit copies
+// one page per position, and kBytesOfPage for every page of the set.
 constexpr uint64_t kScatteredChanges = 100;
 constexpr uint64_t kBytesOfPage = sizeof(uint64_t*) + sizeof(uint32_t);
 constexpr int kMinLog2PageWords = 6;   // 512 bytes
@@ -61,15 +61,16 @@ int ChooseLog2PageWords(uint64_t universe) {
 
 }  // namespace
 
-// The pages of all sets that come of one, and the leases of those sets. A page that a set replaces
-// is seen by that set's predecessors only, from the one that it was made for on. It is kept in the
-// list of the last of these that is in use; when that one goes, it is kept for the one before, if
-// that sees it, too. So each set in use keeps its own pages, however many sets come after it.
+// The pages and the leases of all sets that were made from one another. Only predecessors of the
+// set that replaces a page still use it, back to the set that the page was made for. The page is
+// kept in the list of the last such predecessor in use. When that one is released, the page moves
+// to the one before if that uses it, too. So each set in use keeps its own pages, however many sets
+// follow.
 class PositionSet::Pages {
  public:
   explicit Pages(size_t page_words) : page_words_(page_words) {}
 
-  // A page of unspecified contents, for the set of this number.
+  // Returns a page of unspecified contents for the set with this number.
   uint64_t* Take(uint64_t number) {
     const MutexLock lock(&mutex_);
     if (free_ == nullptr) {
@@ -104,7 +105,7 @@ class PositionSet::Pages {
   Mutex mutex_;
   std::vector<std::unique_ptr<uint64_t[]>> all_ ABSL_GUARDED_BY(mutex_);
   Header* free_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  Lease* last_ ABSL_GUARDED_BY(mutex_) = nullptr;  // of those in use
+  Lease* last_ ABSL_GUARDED_BY(mutex_) = nullptr;  // the last lease in use
 };
 
 // A set's hold on its pages.
@@ -112,12 +113,12 @@ class PositionSet::Lease {
  public:
   // For the first set that has pages in `memory`.
   explicit Lease(std::shared_ptr<Pages> memory) : Lease(std::move(memory), 1) {}
-  // For the set after `before`, which has no next one yet.
+  // For the set after `before`, which must not have a next one yet.
   static Lease* After(const Lease& before) { return new Lease(before.memory_, before.number_ + 1); }
 
   uint64_t* Take() { return memory_->Take(number_); }
   bool has_next() const { return has_next_; }
-  // The next set is there, and does not have these pages of this one any more.
+  // Records that the next set exists and does not use the pages `replaced` of this set.
   void SetNext(const std::vector<uint64_t*>& replaced) {
     has_next_ = true;
     const MutexLock lock(&memory_->mutex_);
@@ -149,8 +150,8 @@ class PositionSet::Lease {
   const std::shared_ptr<Pages> memory_;
   const uint64_t number_;
   bool has_next_ = false;
-  // Guarded by the memory's mutex: pages that no later set in use sees, and the leases in use next
-  // to this one.
+  // Guarded by the memory's mutex: the pages that no later set in use needs, and the neighboring
+  // leases in use.
   Pages::Header* replaced_ = nullptr;
   Lease* before_ = nullptr;
   Lease* after_ = nullptr;
@@ -191,7 +192,7 @@ uint64_t PositionSet::Rank(uint64_t p) const {
 
 uint64_t PositionSet::CountBetween(uint64_t begin, uint64_t end) const {
   const uint64_t first = begin / 64, last = (end - 1) / 64;
-  // Ranks read half a page each.
+  // Each Rank reads half a page on average.
   if (last - first >= uint64_t{1} << state_->log2_page_words) return Rank(end) - Rank(begin);
   const uint64_t from_begin = ~uint64_t{0} << (begin % 64);
   const uint64_t to_end = ~uint64_t{0} >> (63 - (end - 1) % 64);
@@ -234,7 +235,7 @@ PositionSet PositionSet::With(absl::Span<const Position> more,
     }
   }
 
-  std::vector<uint32_t>& counts = next->ranks;  // of page i at i + 1, for now
+  std::vector<uint32_t>& counts = next->ranks;  // of page i at i + 1, until they are summed up
   for (size_t page = 0; state_ != nullptr && page < own.size(); ++page) {
     counts[page + 1] = state_->ranks[page + 1] - state_->ranks[page];
   }

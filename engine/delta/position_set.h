@@ -13,15 +13,15 @@
 
 namespace cairn {
 
-// A set of numbers in [0, universe): which entries of a run, by position, are there no longer.
-// Immutable; every const method is safe from any number of threads, and a copy shares the memory.
+// A set of numbers in [0, universe), such as the positions of removed entries in a run. Immutable;
+// every const method is safe from any number of threads. A copy shares the memory.
 //
-// A bitmap in pages, of which a set and the one that With makes of it share all but those that
-// changed. Pages that no version can see any more are used again, so a writer that makes one set
-// after the other takes memory for as many versions as are in use, page by page.
+// The set is a bitmap in pages. A set and the set that With makes from it share all unchanged
+// pages. Pages that no version uses any more are reused. So for each page, a writer that makes one
+// set after the other takes memory only for the versions in use.
 class PositionSet {
  public:
-  PositionSet() = default;  // empty, over nothing
+  PositionSet() = default;  // empty, with an empty universe
   explicit PositionSet(uint64_t universe) : universe_(universe) {}
 
   uint64_t universe() const { return universe_; }
@@ -32,7 +32,7 @@ class PositionSet {
   bool Contains(uint64_t p) const {
     return state_ != nullptr && (Word(p / 64) >> (p % 64) & 1) != 0;
   }
-  // Asks the cache for what Contains reads; nothing where p is universe().
+  // Prefetches the cache line that Contains reads; does nothing if p is universe().
   void Prefetch(uint64_t p) const {
     if (state_ == nullptr || p >= universe_) return;
     const uint64_t* page = state_->pages[p / 64 >> state_->log2_page_words];
@@ -47,25 +47,27 @@ class PositionSet {
     return state_ == nullptr || begin >= end ? 0 : CountBetween(begin, end);
   }
 
-  // The first member, or the first number that is none, in [begin, end); `end` if there is none.
+  // The first member, or the first non-member, in [begin, end); `end` if there is none.
   uint64_t FirstMember(uint64_t begin, uint64_t end) const { return First<false>(begin, end); }
   uint64_t FirstAbsent(uint64_t begin, uint64_t end) const { return First<true>(begin, end); }
-  // One more than the last of these in [begin, end); `begin` if there is none.
+  // One more than the last member, or the last non-member, in [begin, end); `begin` if there is
+  // none.
   uint64_t BehindLastMember(uint64_t begin, uint64_t end) const {
     return Behind<false>(begin, end);
   }
   uint64_t BehindLastAbsent(uint64_t begin, uint64_t end) const { return Behind<true>(begin, end); }
 
-  // This set with some members more and some less, in any order; no number may be in both. What is
-  // there already, or is not there, makes no difference. One thread at a time for all sets that
-  // come of one another. Takes time for the pages that change and for 12 bytes a page; the second
-  // call for one set takes time for all of it. Throws std::bad_alloc.
+  // Returns this set with the numbers in `more` added and those in `less` removed, in any order; no
+  // number may be in both. Members in `more` and non-members in `less` have no effect. Only one
+  // thread at a time may call With on sets that were made from one another. The time is
+  // proportional to the pages that change, plus 12 bytes per page. The second call for the same set
+  // copies all its pages. Throws std::bad_alloc.
   PositionSet With(absl::Span<const Position> more, absl::Span<const Position> less) const;
-  // The same set in memory of its own, so that another thread may make sets of it. Throws
+  // Returns the same set in its own memory, so that another thread may call With on it. Throws
   // std::bad_alloc.
   PositionSet Copy() const;
 
-  // Members stand in pages of so many numbers each, but for the last one.
+  // The number of positions per page. The last page may have fewer.
   uint64_t page_size() const { return uint64_t{64} << log2_page_words(); }
   size_t page_count() const { return (universe_ + page_size() - 1) / page_size(); }
   // The number of members in page `i`.
@@ -73,7 +75,7 @@ class PositionSet {
     return state_ == nullptr ? 0 : state_->ranks[i + 1] - state_->ranks[i];
   }
 
-  // Bytes that this set and those that share pages with it take together.
+  // Bytes of this set and of all sets that share pages with it, together.
   uint64_t memory_bytes() const;
 
  private:
@@ -90,7 +92,7 @@ class PositionSet {
     std::vector<const uint64_t*> pages;  // null: no member
     std::vector<uint32_t> ranks;         // members before each page; at the end, all members
     std::shared_ptr<Pages> memory;
-    Lease* lease = nullptr;  // keeps this version's pages from being used again
+    Lease* lease = nullptr;  // keeps this version's pages from being reused
   };
 
   uint64_t Word(uint64_t i) const {
@@ -100,8 +102,8 @@ class PositionSet {
   uint64_t CountBetween(uint64_t begin, uint64_t end) const;
   template <bool kAbsent>
   uint64_t First(uint64_t begin, uint64_t end) const;
-  // The first number from `from` on, the first of a page, whose page has a member or a number that
-  // is none; perhaps beyond `end`.
+  // Returns the first page begin at or after `from` whose page has a member, or a non-member if
+  // kAbsent. `from` must be the begin of a page. The result may be greater than `end`.
   template <bool kAbsent>
   uint64_t SkipPages(uint64_t from, uint64_t end) const;
   template <bool kAbsent>

@@ -13,10 +13,10 @@
 namespace cairn {
 namespace {
 
-// From the ids of a delta's rows to those after: rows of the base keep theirs.
+// Maps old row ids to new ones; rows of the base keep theirs.
 class NewIds {
  public:
-  // Keeps the later rows that have entries or that are in `changed` and known to `since`.
+  // Keeps the new rows that have entries, and those that are in `changed` and that `since` has.
   NewIds(const Delta& since, const Delta& delta, const DeltaSegment* added,
          const KeysOfRows& changed)
       : old_rows_(*delta.rows),
@@ -40,16 +40,16 @@ class NewIds {
     Append(std::move(others));
   }
 
-  // kNoRow for a row that is not left.
+  // Returns kNoRow for a row that is not kept.
   RowId operator[](RowId row) const { return row < base_end_ ? row : ids_[row - base_end_]; }
   const std::shared_ptr<DeltaRows>& rows() const { return rows_; }
-  // Rows that `since` knows are those below.
+  // The end of the kept rows that `since` has.
   RowId known_end() const { return known_end_; }
 
  private:
   void Append(std::vector<RowId> rows) {
     const auto less = [this](RowId a, RowId b) { return old_rows_.Less(a, b); };
-    // They mostly came in the order of their primary keys.
+    // Rows mostly arrive in primary-key order.
     if (!std::is_sorted(rows.begin(), rows.end(), less)) std::sort(rows.begin(), rows.end(), less);
     for (const RowId row : rows) {
       ids_[row - base_end_] = rows_->Append(old_rows_.primary_key(row), old_rows_.rank(row));
@@ -58,12 +58,12 @@ class NewIds {
 
   const DeltaRows& old_rows_;
   const RowId base_end_;
-  std::vector<RowId> ids_;  // of later rows
+  std::vector<RowId> ids_;  // of new rows
   std::shared_ptr<DeltaRows> rows_;
   RowId known_end_ = 0;
 };
 
-// The last tuple of each row with entries; null where the index includes no columns.
+// Returns the last tuple of each row with entries; null if the index includes no columns.
 std::shared_ptr<DeltaTuples> LastTuples(const Delta& delta, const DeltaSegment* added,
                                         const NewIds& ids) {
   if (delta.tuples == nullptr) return nullptr;
@@ -112,7 +112,7 @@ KeysOfRows WithIds(const KeysOfRows& changed, const NewIds& ids) {
 absl::StatusOr<RenumberedDelta> RenumberDelta(const Delta& since, const Delta& delta) {
   if (!since.place->IsUpTo(*delta.place)) {
     return absl::InvalidArgumentError(
-        "rows cannot be numbered again between versions that do not follow one another");
+        "renumbering rows: expected an earlier and a later version of one delta");
   }
   ASSIGN_OR_RETURN(const std::shared_ptr<const DeltaSegment> added, delta.AddedEntries());
   const PhysicalType kind = delta.base_run.kind();

@@ -7,8 +7,7 @@
 
 namespace cairn {
 
-// A delta whose rows and tuples are numbered again: only those that are left
-// (DeltaWriter::Renumber).
+// A delta whose remaining rows and tuples have new numbers (DeltaWriter::Renumber).
 struct RenumberedDelta {
   std::shared_ptr<Delta> delta;        // the same entries, in one part
   std::shared_ptr<const Delta> since;  // see DeltaWriter::Renumbered
@@ -16,10 +15,10 @@ struct RenumberedDelta {
   std::shared_ptr<DeltaTuples> tuples;
 };
 
-// The later rows that are left get ids in the order of their primary keys, those that `since` knows
-// first. Takes time for the rows and entries that came since the base was built. InvalidArgument
-// unless `delta` is a later version than `since` of one writer; ResourceExhausted if memory is not
-// enough. Throws std::bad_alloc.
+// Gives the remaining new rows ids in primary-key order; rows that `since` has come first. The time
+// is proportional to the rows and entries that were added since the base was built. Errors:
+// InvalidArgument unless `delta` is a later version than `since` of the same writer;
+// ResourceExhausted if memory runs out. Throws std::bad_alloc.
 absl::StatusOr<RenumberedDelta> RenumberDelta(const Delta& since, const Delta& delta);
 
 }  // namespace cairn

@@ -14,15 +14,15 @@
 namespace cairn {
 namespace {
 
-// Searches that take their steps together.
+// Searches that advance together.
 constexpr size_t kGroup = 64;
-// Blocks that one task reads.
+// Blocks per task.
 constexpr size_t kBuildGrain = 4096;
-// Lines of a block that are asked for before it is read: those of 16 keys of 16 bytes.
+// Cache lines of a block that are prefetched: enough for 16 keys of 16 bytes.
 constexpr uint64_t kLinesAhead = 5;
 constexpr uint64_t kLineBytes = 64;
 
-// SliceOf(s), for strings in memory that is readable up to `end`.
+// SliceOf(s), faster for a string in memory that is readable up to `end`.
 uint64_t SliceBefore(std::string_view s, const char* end) {
   if (end - s.data() < 8 || s.empty()) return SliceOf(s);
   const uint64_t word = LoadBigEndian(s.data());
@@ -34,7 +34,7 @@ uint64_t SliceBefore(std::string_view s, const char* end) {
 struct RowFinder::Search {
   std::string_view key;
   uint64_t slice = 0;
-  uint64_t behind = 0;  // the answer's block is the last one before this
+  uint64_t behind = 0;  // the result is in the last block before this one
   RowId row = 0;
   bool found = false;
 };
@@ -125,7 +125,7 @@ absl::Status RowFinder::Locate(absl::Span<Search> searches) const {
     if (search.behind == 0) continue;
     const char* const block = table_.sections_.blocks.data() + offsets[search.behind - 1];
     for (uint64_t line = 0; line < kLinesAhead; ++line) {
-      // An address beyond the mapping is harmless to a prefetch.
+      // Prefetching an address past the end of the mapping is harmless.
       Prefetch(
           reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(block) + line * kLineBytes));
     }

@@ -10,7 +10,7 @@
 namespace cairn {
 namespace {
 
-// Entries or rows that one task takes.
+// Entries or rows per task.
 constexpr size_t kGrain = size_t{1} << 20;
 
 // Calls body(begin, end) for parts of [0, size), on several threads.
@@ -37,7 +37,7 @@ absl::StatusOr<std::shared_ptr<const RowPositions>> RowPositions::Build(const So
   });
   if (const uint64_t p = bad.load(); p < run.size()) {
     return absl::DataLossError(absl::StrFormat(
-        "entry %d of the base names row %d, but there are %d", p, run.row_ids()[p], rows));
+        "entry %d of the base has row id %d, expected less than %d", p, run.row_ids()[p], rows));
   }
   auto positions = std::make_shared<RowPositions>();
   if (!positions->Single(run, rows, threads)) positions->Several(run, rows, threads);
@@ -52,8 +52,8 @@ bool RowPositions::Single(const SortedRun& run, uint64_t rows, int threads) {
   std::atomic<bool> single{true};
   ForEachGrain(threads, run.size(), [&](size_t begin, size_t end) {
     for (size_t p = begin; p < end && single.load(std::memory_order_relaxed); ++p) {
-      // Two threads may meet at a row that has several entries: one of them sees the other's, or
-      // their count says it below.
+      // Two threads may store positions of the same row. Then one of them sees the other's
+      // position, or the count below reveals the lost one.
       std::atomic_ref<uint32_t> position = Shared(positions_[run.row_ids()[p]]);
       if (position.load(std::memory_order_relaxed) != kNone) {
         single.store(false, std::memory_order_relaxed);
@@ -72,8 +72,8 @@ bool RowPositions::Single(const SortedRun& run, uint64_t rows, int threads) {
 }
 
 void RowPositions::Several(const SortedRun& run, uint64_t rows, int threads) {
-  // Counts, then where each row begins; as a row's positions are written its mark moves from its
-  // begin to its end.
+  // First ends_ has counts, then the begin of each row. Storing a row's positions moves its value
+  // from the begin to the end.
   positions_ = AlignedBuffer<Position>(run.size());
   ends_ = AlignedBuffer<uint32_t>(rows);
   ForEachGrain(threads, rows, [&](size_t begin, size_t end) {

@@ -13,18 +13,18 @@
 
 namespace cairn {
 
-// Row id -> the positions of the row's entries in a run: the run's row ids inverted. Immutable;
-// every method is safe from any number of threads.
+// Row id -> the positions of the row's entries in a run: the inverse of the run's row ids.
+// Immutable; every method is safe from any number of threads.
 //
-// Takes 4 bytes a row where no row has several entries, else 4 bytes a row and 4 an entry.
+// Takes 4 bytes per row if no row has several entries, otherwise 4 bytes per row and 4 per entry.
 class RowPositions {
  public:
-  // Inverts the row ids of `run` on up to `threads` threads. DataLoss, naming the position, where
-  // one is not less than `rows`. Throws std::bad_alloc.
+  // Inverts the row ids of `run` on up to `threads` threads. Errors: DataLoss, with the position,
+  // if a row id is not less than `rows`. Throws std::bad_alloc.
   static absl::StatusOr<std::shared_ptr<const RowPositions>> Build(const SortedRun& run,
                                                                    uint64_t rows, int threads);
 
-  // The row's positions, ascending; requires a row below `rows`.
+  // The row's positions, ascending. Requires a row id less than `rows`.
   absl::Span<const Position> operator[](RowId row) const {
     if (ends_.size() == 0) {
       const Position* position = &positions_[row];
@@ -33,12 +33,12 @@ class RowPositions {
     const uint32_t begin = row == 0 ? 0 : ends_[row - 1];
     return {positions_.data() + begin, ends_[row] - begin};
   }
-  // Where no row has several entries, the position of each, or kNone; else empty.
+  // If no row has several entries, the position of each row's entry, or kNone; otherwise empty.
   static constexpr Position kNone = UINT32_MAX;
   absl::Span<const Position> single() const {
     return ends_.size() == 0 ? positions_.span() : absl::Span<const Position>();
   }
-  // Asks the cache for what operator[] reads first.
+  // Prefetches the cache line that operator[] reads first.
   void Prefetch(RowId row) const {
     cairn::Prefetch(ends_.size() == 0 ? &positions_[row] : ends_.data() + row);
   }
@@ -46,11 +46,12 @@ class RowPositions {
   uint64_t memory_bytes() const { return (positions_.size() + ends_.size()) * sizeof(Position); }
 
  private:
-  // Both fill what they are named after; Single returns false where a row has several entries.
+  // Each fills the members for its case. Single returns false if a row has several entries.
   bool Single(const SortedRun& run, uint64_t rows, int threads);
   void Several(const SortedRun& run, uint64_t rows, int threads);
 
-  // One a row, or kNone; or, where ends_ is not empty, those of row r are [ends_[r - 1], ends_[r]).
+  // One position per row, or kNone. If ends_ is not empty, row r has the positions from ends_[r -
+  // 1] to ends_[r].
   AlignedBuffer<Position> positions_;
   AlignedBuffer<uint32_t> ends_;
 };

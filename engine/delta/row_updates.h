@@ -11,30 +11,30 @@
 
 namespace cairn {
 
-// The latest states of some rows, column-wise: what a DeltaWriter applies. The order of rows does
-// not matter; the answers are those of an index in which first every row in a deleted range is
-// gone, and then each row that is listed has the keys that are listed and no others. Reusable.
+// The latest states of some rows, column-wise; a DeltaWriter applies them. The order of the rows
+// does not matter. First all rows in the deleted ranges are removed; then each listed row gets
+// exactly the listed keys. Reusable.
 struct RowUpdates {
   explicit RowUpdates(PhysicalType kind = PhysicalType::kU32) : keys(kind) {}
 
   StringList primary_keys;  // each row at most once
-  // Row i's secondary keys are keys[row_ends[i - 1]] … keys[row_ends[i] - 1], in any order; one
-  // that repeats counts once. None: the row is deleted, or has no key any more.
+  // Row i's secondary keys are keys[row_ends[i - 1]] … keys[row_ends[i] - 1], in any order;
+  // duplicates count once. A row without keys is deleted, or has no key any more.
   EncodedKeys keys;
   std::vector<uint64_t> row_ends;
 
-  // Of an index that includes columns, the tuple of each row (index/columns/tuple.h), of one
-  // without keys an empty string; of any other index empty.
+  // If the index includes columns, the tuple of each row (index/columns/tuple.h); the empty string
+  // for a row without keys. Otherwise empty.
   StringList tuples;
 
-  // Rows that were deleted by ranges of primary keys, [deleted_from[i], deleted_to[i]). A range
-  // whose ends have crossed is empty.
+  // Ranges of primary keys whose rows were deleted, [deleted_from[i], deleted_to[i]). A range is
+  // empty if its end is not greater than its begin.
   StringList deleted_from;
   StringList deleted_to;
 
   size_t rows() const { return primary_keys.size(); }
 
-  // Ends the row whose keys have been appended to `keys` since the row before.
+  // Ends the row whose keys were appended to `keys` since the previous row.
   void EndRow(std::string_view primary_key) {
     primary_keys.Append(primary_key);
     row_ends.push_back(keys.size());
@@ -47,7 +47,7 @@ struct RowUpdates {
     deleted_from.Append(from);
     deleted_to.Append(to);
   }
-  // Removes everything, and keeps the capacity.
+  // Removes everything, but keeps the capacity.
   void Clear() {
     primary_keys.Clear();
     keys.Clear(keys.kind());

@@ -12,7 +12,7 @@
 namespace cairn {
 namespace {
 
-// Looks up those rows that the base does not have.
+// Looks up the rows that the base does not have.
 void FindNewRows(const NewRowIds& new_rows, std::vector<UpdateRow>* rows) {
   if (new_rows.empty()) return;
   constexpr size_t kAhead = 8;  // look-ups in flight
@@ -98,7 +98,7 @@ absl::Status FindUpdateRows(const RowUpdates& updates, const RowFinder& base_row
     }
     if (primary_keys[i].size() > RowTableWriter::kMaxPrimaryKeyBytes) {
       return absl::InvalidArgumentError(
-          absl::StrFormat("a primary key has %d bytes, and may have %d", primary_keys[i].size(),
+          absl::StrFormat("a primary key has %d bytes, expected at most %d", primary_keys[i].size(),
                           RowTableWriter::kMaxPrimaryKeyBytes));
     }
   }

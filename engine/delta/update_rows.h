@@ -16,41 +16,43 @@
 
 namespace cairn {
 
-// Primary key -> row id, of the rows that came after a base. The keys are views into DeltaRows.
+// Primary key -> row id, for new rows. The keys are views into DeltaRows.
 using NewRowIds = absl::flat_hash_map<std::string_view, RowId>;
 
 // A range of primary keys, [from, to).
 using KeyRange = std::pair<std::string_view, std::string_view>;
 
-// InvalidArgument where a batch is not of an index with such keys, and with or without included
-// columns.
+// Returns InvalidArgument unless a batch has keys of this kind, and tuples exactly if `has_tuples`.
 absl::Status CheckIsOf(PhysicalType kind, bool has_tuples, const RowUpdates& updates);
 
-// InvalidArgument where a batch's columns do not fit together.
+// Returns InvalidArgument if the lengths of a batch's columns are inconsistent.
 absl::Status CheckColumns(const RowUpdates& updates);
 
-// The deleted ranges that hold anything, in order, those that overlap or touch made one: views into
-// `updates`. SettledChanges has done so for one slice of the log, but updates that are merged out
-// of several, or read from a file, have their ranges in any order. Throws std::bad_alloc.
+// Returns the deleted ranges that are not empty, in order; ranges that overlap or touch are merged.
+// The results are views into `updates`. SettledChanges already does this for one slice of the log.
+// But updates that are merged from several, or read from a file, have ranges in any order. Throws
+// std::bad_alloc.
 std::vector<KeyRange> DeletedRanges(const RowUpdates& updates);
 
 // A row of a batch of updates.
 struct UpdateRow {
   std::string_view primary_key;
-  uint32_t update = 0;  // its number in the batch
+  uint32_t update = 0;  // its index in the batch
   RowId rank = 0;       // the number of base rows whose primary key is less
-  RowId row = kNoRow;   // kNoRow: one that no one has seen before
+  RowId row = kNoRow;   // kNoRow if the row is new
 };
 
-// The rows of a batch in primary-key order. InvalidArgument where the batch's columns do not fit
-// together or a primary key comes twice; DataLoss. Throws std::bad_alloc.
+// Finds the rows of a batch and returns them in primary-key order. Errors: InvalidArgument if the
+// lengths of the batch's columns are inconsistent or a primary key occurs twice; DataLoss if the
+// base is damaged. Throws std::bad_alloc.
 absl::Status FindUpdateRows(const RowUpdates& updates, const RowFinder& base_rows,
                             const NewRowIds& new_rows, std::vector<UpdateRow>* rows);
 
-// Calls delete_row for the rows that are in the batch's deleted ranges and not among `rows`, which
-// FindUpdateRows gave and whose new rows have ids by now: for those of the base that are not among
-// `dead_rows`, and for later ones that NewRowOrder::Take finds. Takes time for these, and to find
-// the ranges. DataLoss. Throws std::bad_alloc.
+// Calls delete_row for the rows in the batch's deleted ranges that are not among `rows`. `rows` is
+// the result of FindUpdateRows; its new rows must have ids by now. The calls are for rows of the
+// base that are not in `dead_rows`, and for new rows that NewRowOrder::Take finds. The time is
+// proportional to these rows, plus a search for each range. Errors: DataLoss if the base is
+// damaged. Throws std::bad_alloc.
 absl::Status ForEachDeletedRow(const RowUpdates& updates, const RowFinder& base_rows,
                                const PositionSet& dead_rows, NewRowOrder* new_rows,
                                const std::vector<UpdateRow>& rows,

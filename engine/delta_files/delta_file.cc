@@ -51,7 +51,7 @@ absl::StatusOr<std::vector<uint32_t>> OrderOfRows(const StringList& primary_keys
     keys[i] = primary_keys[i];
     if (keys[i].size() > RowTableWriter::kMaxPrimaryKeyBytes) {
       return absl::InvalidArgumentError(
-          absl::StrFormat("a primary key has %d bytes, and may have %d", keys[i].size(),
+          absl::StrFormat("a primary key has %d bytes, expected at most %d", keys[i].size(),
                           RowTableWriter::kMaxPrimaryKeyBytes));
     }
   }

@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(a_row_that_is_not_there_is_data_loss) {
   const auto positions = RowPositions::Build(RunOf({0, 1, 2, 5}), 5, 2);
   BOOST_TEST(absl::IsDataLoss(positions.status()));
   BOOST_TEST(std::string(positions.status().message()) ==
-             "entry 3 of the base names row 5, but there are 5");
+             "entry 3 of the base has row id 5, expected less than 5");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
