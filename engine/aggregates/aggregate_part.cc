@@ -20,7 +20,8 @@ namespace {
 
 enum class PartOf : uint8_t { kRanges = 'r', kGroups = 'g' };
 
-// What was asked, which both sides must mean: "cairn-aggregates r 2 …".
+// Describes the request, for example "cairn-aggregates 1 r 2 keys …". The descriptions of the
+// writer and the reader must be equal.
 std::string QuestionText(const AggregatePlan& plan, PhysicalType kind, PartOf of, size_t ranges) {
   std::string text =
       absl::StrFormat("cairn-aggregates 1 %c %d keys %d,%d,%d,%d", static_cast<char>(of), ranges,
@@ -36,12 +37,12 @@ std::string QuestionText(const AggregatePlan& plan, PhysicalType kind, PartOf of
 class PartWriter {
  public:
   void PutSize(uint64_t size) { Put(&size, sizeof size); }
-  // Text with its length.
+  // Writes the length, then the text.
   void PutText(std::string_view text) {
     PutSize(text.size());
     bytes_.append(text);
   }
-  // As many as the reader expects.
+  // Writes no count: the reader knows how many numbers to expect.
   template <typename T>
   void PutNumbers(const std::vector<T>& numbers) {
     Put(numbers.data(), numbers.size() * sizeof(T));
@@ -59,7 +60,7 @@ class PartWriter {
   std::string bytes_;
 };
 
-// Each method is false where the bytes do not have that.
+// Each method returns false if the remaining bytes do not have the expected form.
 class PartReader {
  public:
   explicit PartReader(std::string_view bytes) : rest_(bytes) {}
@@ -85,7 +86,7 @@ class PartReader {
     numbers->resize(count);
     return Take(numbers->data(), count * sizeof(T));
   }
-  // Offsets from 0 on that do not fall.
+  // Reads offsets that start at 0 and do not decrease.
   bool TakeOffsets(size_t count, std::vector<uint64_t>* offsets) {
     return count < SIZE_MAX && TakeNumbers(count + 1, offsets) && offsets->front() == 0 &&
            std::is_sorted(offsets->begin(), offsets->end());
@@ -109,7 +110,8 @@ class PartReader {
   std::string_view rest_;
 };
 
-// Sums of integers are their low and high halves, then how many; of floats, bits.
+// An integer sum is stored as its low half, its high half and its count; a float sum as its bytes
+// and its count.
 void PutSums(const std::vector<IntegerSum>& sums, PartWriter* to) {
   std::vector<uint64_t> numbers;
   numbers.reserve(3 * sums.size());
@@ -125,7 +127,8 @@ bool TakeSums(PartReader* from, size_t size, std::vector<IntegerSum>* sums) {
   for (size_t i = 0; i < numbers.size(); i += 3) {
     const auto sum = static_cast<absl::int128>(absl::MakeUint128(numbers[i + 1], numbers[i]));
     const uint64_t count = numbers[i + 2];
-    // No sum of so many numbers of 64 bits is further from 0, so that no shards' sums overflow.
+    // A sum of `count` 64-bit numbers is at most this far from 0. So adding up the sums of all
+    // shards cannot overflow.
     const absl::int128 most = absl::MakeInt128(static_cast<int64_t>(count), 0);
     if (count > kMaxEntries || sum > most || sum < -most) return false;
     sums->push_back({sum, count});
@@ -148,7 +151,7 @@ bool TakeFloatSums(PartReader* from, size_t size, std::vector<FloatSum>* sums) {
   return true;
 }
 
-// Values: whether each is there, a byte, then all of them.
+// Writes one byte per value, 0 if it is null, and then all values.
 void PutValues(const ColumnValues& values, PartWriter* to) {
   std::vector<uint8_t> there(values.size());
   for (size_t i = 0; i < values.size(); ++i) there[i] = values.is_null(i) ? 0 : 1;
@@ -267,7 +270,7 @@ absl::Status CheckQuestion(const std::string& expected, PartReader* from) {
 }
 
 absl::Status IsDamaged() {
-  return absl::InvalidArgumentError("a shard's part of aggregates is cut short or damaged");
+  return absl::InvalidArgumentError("a shard's part of aggregates is truncated or damaged");
 }
 
 }  // namespace

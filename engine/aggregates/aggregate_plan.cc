@@ -20,10 +20,10 @@ absl::StatusOr<size_t> ColumnOf(absl::Span<const ColumnSchema> columns,
     absl::StrAppend(&there, there.empty() ? "" : ", ", schema.name);
   }
   return absl::InvalidArgumentError(absl::StrFormat(
-      "%s: %s, %s", AggregateText(aggregate),
-      aggregate.column.empty() ? "it wants a column"
+      "%s: %s; included columns: %s", AggregateText(aggregate),
+      aggregate.column.empty() ? "expected a column, got none"
                                : "the index includes no column '" + aggregate.column + "'",
-      there.empty() ? "and the index includes none" : "of " + there));
+      there.empty() ? "none" : there));
 }
 
 MeasureKind MeasureOf(AggregateFunction function, DataType type) {
@@ -41,13 +41,13 @@ absl::StatusOr<AggregatePlan> AggregatePlan::Make(absl::Span<const ColumnSchema>
     const AggregateFunction function = aggregate.function;
     if (function > AggregateFunction::kMax) {
       return absl::InvalidArgumentError(
-          absl::StrFormat("%d is no aggregate function", static_cast<int>(function)));
+          absl::StrFormat("expected an aggregate function, got %d", static_cast<int>(function)));
     }
     Output output = {function};
     if (function == AggregateFunction::kCountDistinct) {
       if (!aggregate.column.empty()) {
         return absl::InvalidArgumentError(absl::StrFormat(
-            "%s: it counts the keys, not a column's values", AggregateText(aggregate)));
+            "%s: expected no column: the function counts distinct keys", AggregateText(aggregate)));
       }
       plan.counts_keys = true;
     } else if (function == AggregateFunction::kCount && aggregate.column.empty()) {

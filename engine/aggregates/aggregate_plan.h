@@ -14,35 +14,37 @@
 
 namespace cairn {
 
-// Which keys results list of each range, beside how many there are (ListedKeys).
+// The keys of each range that results list, in addition to their number (ListedKeys).
 enum class KeyList : uint8_t {
   kNone,
-  kEnds,  // the index's first and last: all that others by key range can have, too
+  kEnds,  // the index's first and last key, if in the range: only these can be shared with
+          // neighboring shards
   kAll,
 };
 
-// What a call's aggregates ask of each range: measures, each once, and how a value is made of them.
+// The measures that a call's aggregates need of each range, without duplicates, and how to compute
+// each output from them.
 struct AggregatePlan {
   struct Input {
     MeasureKind kind = MeasureKind::kSum;
     size_t column = 0;
-    DataType type = DataType::kU64;  // of the column
-    std::string name = {};           // of the column
+    DataType type = DataType::kU64;  // the column's type
+    std::string name = {};           // the column's name
   };
   struct Output {
     AggregateFunction function = AggregateFunction::kCount;
-    DataType type = DataType::kU64;  // of the result
-    bool of_column = false;          // else of entries or keys
-    size_t input = 0;                // of a column
+    DataType type = DataType::kU64;  // the result's type
+    bool of_column = false;          // otherwise of entries or keys
+    size_t input = 0;                // index in `inputs`, if of a column
   };
 
-  // Of an index that includes these columns. InvalidArgument, naming the aggregate, for a column
-  // that is not included, one that is missing or not wanted, or one whose type the function does
-  // not take.
+  // Plans aggregates for an index that includes these columns. InvalidArgument, naming the
+  // aggregate: the column is not included, is missing, or must be empty; or the function does not
+  // take the column's type.
   static absl::StatusOr<AggregatePlan> Make(absl::Span<const ColumnSchema> columns,
                                             absl::Span<const Aggregate> aggregates);
 
-  // One empty column an aggregate.
+  // One empty column per aggregate.
   std::vector<ColumnValues> Columns() const;
 
   std::vector<Input> inputs;

@@ -16,7 +16,7 @@
 namespace cairn {
 namespace {
 
-// The values of a sum, a mean or a count of one input's values, which are of integers or floats.
+// Outputs the sum, mean or count of one input's values. Sum is for integers or floats.
 template <typename Sum>
 absl::Status OutputSums(const AggregatePlan::Input& input, const AggregatePlan::Output& output,
                         absl::Span<const Sum> sums,
@@ -40,7 +40,7 @@ void AppendAll(const std::vector<T>& more, std::vector<T>* all) {
   all->insert(all->end(), more.begin(), more.end());
 }
 
-// Adds what each part has of each of its ranges.
+// Adds up each part's measures, range by range.
 template <typename Measure>
 void AddSums(absl::Span<const PartialResults> parts, size_t input,
              std::vector<typename Measure::Value> AggregateResults::Input::*sums, size_t size,
@@ -66,7 +66,7 @@ void AddCounts(absl::Span<const PartialResults> parts,
   }
 }
 
-// Takes from how many keys each range has in all parts those that several list, but for once.
+// For each range, subtracts the keys that several parts list, so that each key is counted once.
 void SubtractRepeats(absl::Span<const PartialResults> parts, std::vector<uint64_t>* keys) {
   std::vector<KeyListOf> lists;
   for (const PartialResults& part : parts) {
@@ -81,7 +81,8 @@ void SubtractRepeats(absl::Span<const PartialResults> parts, std::vector<uint64_
 ColumnValues ExtremesOf(const AggregatePlan::Input& plan, absl::Span<const PartialResults> parts,
                         size_t input, size_t size) {
   constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
-  std::vector<std::pair<uint32_t, uint32_t>> best(size, {kNone, 0});  // part, and which of its
+  std::vector<std::pair<uint32_t, uint32_t>> best(size, {kNone, 0});  // part, and its range in the
+                                                                      // part
   for (size_t p = 0; p < parts.size(); ++p) {
     const ColumnValues& mine = parts[p].results.inputs[input].extremes;
     for (size_t i = 0; i < parts[p].ranges.size(); ++i) {

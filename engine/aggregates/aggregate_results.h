@@ -16,10 +16,10 @@
 
 namespace cairn {
 
-// What a plan asks of some ranges, or groups, before values are made of it: exact, so that results
-// of several indexes can be put together. Plain data.
+// The measures that a plan needs of some ranges or groups, before output values are computed from
+// them. They are exact, so that results of several indexes can be combined. Plain data.
 struct AggregateResults {
-  // What one input comes to in each: of its kind's.
+  // The measure of one input in each range. Only the vector of the input's kind is used.
   struct Input {
     std::vector<IntegerSum> sums;
     std::vector<FloatSum> float_sums;
@@ -30,31 +30,35 @@ struct AggregateResults {
     for (size_t i = 0; i < inputs.size(); ++i) inputs[i].extremes.Clear(plan.inputs[i].type);
   }
 
-  // Appends the values of the first `size` to `columns`, which are the plan's. OutOfRange, naming
-  // the range by described(i), for a sum that does not fit. Throws std::bad_alloc.
+  // Appends the output values of the first `size` ranges to `columns`, one per output of the plan.
+  // OutOfRange, naming the range by described(i): a sum does not fit its type. Throws
+  // std::bad_alloc.
   absl::Status Output(const AggregatePlan& plan, size_t size,
                       absl::FunctionRef<std::string(size_t)> described,
                       absl::Span<ColumnValues> columns) const;
-  // Appends those of further ranges. Throws std::bad_alloc.
+  // Appends the results of more ranges. Throws std::bad_alloc.
   void Append(const AggregateResults& more);
 
-  std::vector<uint64_t> entries, keys;  // where the plan counts them
-  ListedKeys listed;                    // where it lists keys
-  std::vector<Input> inputs;            // as the plan's
+  // Empty if the plan does not count or list them.
+  std::vector<uint64_t> entries, keys;
+  ListedKeys listed;
+  std::vector<Input> inputs;  // one per input of the plan
 };
 
-// What one of several indexes has for some of their ranges: result i is of range ranges[i].
+// The results of one of several indexes for some of their ranges: result i belongs to range
+// ranges[i].
 struct PartialResults {
   AggregateResults results;
   std::vector<uint32_t> ranges;
 };
 
-// The results of `size` ranges, to each of which several parts may have come: keys that several
-// have are counted in each, unless the parts list them. Throws std::bad_alloc.
+// Combines parts into the results of `size` ranges. A range may have results in several parts. A
+// key in several parts is counted once per part, unless the parts list their keys. Throws
+// std::bad_alloc.
 AggregateResults CombineResults(const AggregatePlan& plan, absl::Span<const PartialResults> parts,
                                 size_t size);
 
-// Whether value i of `a` is before value j of `b`, which is of the same type, in the order of keys.
+// Returns whether value i of `a` precedes value j of `b` in key order. Both have the same type.
 bool IsValueLess(const ColumnValues& a, size_t i, const ColumnValues& b, size_t j);
 
 }  // namespace cairn

@@ -51,7 +51,7 @@ absl::Status AppendIntegers(AggregateFunction function, absl::int128 sum, uint64
   const bool is_signed = values->type() == DataType::kI64;
   if (is_signed ? !IsIn<int64_t>(sum) : !IsIn<uint64_t>(sum)) {
     return absl::OutOfRangeError(
-        absl::StrFormat("%s: the sum of column '%s' is %s, which %s does not hold", of(), column,
+        absl::StrFormat("%s: the sum of column '%s' is %s, which does not fit in %s", of(), column,
                         absl::FormatStreamed(sum), DataTypeName(values->type())));
   }
   if (is_signed) {

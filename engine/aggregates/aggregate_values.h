@@ -11,25 +11,25 @@
 #include "cairn/aggregate.h"
 #include "cairn/column.h"
 
-// What all that computes aggregates has in common: of which types they are, and when a sum is
-// none.
+// Shared by all code that computes aggregates: the types of results, and the check that a sum fits
+// its type.
 
 namespace cairn {
 
 // "sum(price)".
 std::string AggregateText(const Aggregate& aggregate);
 
-// The type of an aggregate of a column of this type. InvalidArgument, naming the aggregate, where
-// the function does not take it.
+// Returns the type of an aggregate of a column of this type. InvalidArgument, naming the aggregate:
+// the function does not take columns of this type.
 absl::StatusOr<DataType> AggregateType(const Aggregate& aggregate, DataType column);
 
-// Appends an aggregate of `count` integers, kSum or kAvg, that come to `sum`: null if there is
-// none. OutOfRange, naming the range or group, which `of` says, and the column, for a sum that does
-// not fit its type.
+// Appends the kSum or kAvg of `count` integers whose sum is `sum`; null if `count` is 0.
+// OutOfRange: the sum does not fit its type; the message names the range or group, by of(), and the
+// column.
 absl::Status AppendIntegers(AggregateFunction function, absl::int128 sum, uint64_t count,
                             absl::FunctionRef<std::string()> of, std::string_view column,
                             ColumnValues* values);
-// The same of floats.
+// The same for floats.
 void AppendFloats(AggregateFunction function, double sum, uint64_t count, ColumnValues* values);
 
 }  // namespace cairn

@@ -12,7 +12,7 @@
 namespace cairn {
 namespace {
 
-// Versions of which something is kept: the latest, and one that somebody has pinned.
+// Versions whose structures are kept: the latest, and one that a reader has pinned.
 constexpr size_t kVersions = 2;
 
 template <typename Structure>

@@ -22,32 +22,33 @@
 
 namespace cairn {
 
-// What answers aggregates over one base and the versions that it has: made when it is first asked
-// for. Thread-safe.
+// The structures that answer aggregates over one base and its versions. Each is built on first use.
+// Thread-safe.
 class BaseAggregates {
  public:
   // Throws std::bad_alloc.
   BaseAggregates(SortedRun run, ColumnTable columns);
 
-  // What a measure asks over the base's entries, of a column that there is, made on up to `threads`
-  // threads. Errors as the structure's Build's.
+  // Return the structure that a measure needs over the base's entries, for an existing column.
+  // Build it on up to `threads` threads on first use. Errors: those of the structure's Build.
   template <typename Structure>
   absl::StatusOr<const Structure*> Get(size_t column, int threads) const;
   absl::StatusOr<const DistinctRanks*> Distinct(int threads) const;
 
-  // What a version over the base has besides. Throws std::bad_alloc.
+  // Returns the additional structures of a version over the base. Throws std::bad_alloc.
   std::shared_ptr<DeltaAggregates> Of(const std::shared_ptr<const Delta>& delta) const;
 
-  // Makes what all aggregates of these columns ask, of those that there are. Errors as Get's.
+  // Builds the structures that aggregates of these columns need. Ignores columns that do not exist.
+  // Errors: those of Get.
   absl::Status Make(absl::Span<const std::string> columns, int threads) const;
-  // Makes what `other` has of the columns of the same names. Errors as Get's.
+  // Builds the structures that `other` has for columns of the same names. Errors: those of Get.
   absl::Status MakeAs(const BaseAggregates& other, int threads) const;
 
   std::vector<IndexStats::Aggregates> Stats() const;
 
  private:
-  // The aggregates of a version, and which that is. The version itself is not held: that would keep
-  // the memory of all that is removed after it.
+  // The structures of a version. The weak pointer identifies the version without keeping its
+  // memory.
   struct OfDelta {
     std::weak_ptr<const Delta> delta;
     std::shared_ptr<DeltaAggregates> aggregates;
@@ -58,7 +59,7 @@ class BaseAggregates {
   const RunAggregates base_;
   mutable MadeOnce<DistinctRanks> distinct_;
   mutable Mutex mutex_;
-  mutable std::vector<OfDelta> deltas_ ABSL_GUARDED_BY(mutex_);  // the last one asked for is first
+  mutable std::vector<OfDelta> deltas_ ABSL_GUARDED_BY(mutex_);  // most recently used first
 };
 
 }  // namespace cairn

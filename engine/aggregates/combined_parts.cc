@@ -23,7 +23,7 @@ absl::Status CheckQueriesOf(const AggregatePart& part, size_t number, size_t ran
   for (const uint32_t query : part.queries) {
     if (query < ranges) continue;
     return absl::InvalidArgumentError(
-        absl::StrFormat("part %d is of range %d, expected one below %d", number, query, ranges));
+        absl::StrFormat("part %d: expected a range below %d, got %d", number, ranges, query));
   }
   return absl::OkStatus();
 }
@@ -33,7 +33,7 @@ absl::Status InPart(const absl::Status& status, size_t number) {
                       absl::StrCat("part ", number, ": ", std::string(status.message())));
 }
 
-// Puts the groups of parts together. Key is uint32_t, uint64_t or std::string_view.
+// Combines the groups of parts. Key is uint32_t, uint64_t or std::string_view.
 template <typename Key>
 class GroupParts {
  public:
@@ -45,7 +45,7 @@ class GroupParts {
         prefixes_(codec, leading_parts),
         groups_(groups) {}
 
-  // A part, and the ranges that it is of.
+  // Adds a part and the ranges that it covers.
   void Add(GroupResults part, absl::Span<const uint32_t> queries) {
     partial_.push_back({std::move(part.results), std::vector<uint32_t>(part.prefixes.size())});
     found_.push_back(std::move(part));
@@ -62,7 +62,7 @@ class GroupParts {
       while (piece != pieces_.cend() && std::get<0>(*piece) == range) ++piece;
       RETURN_IF_ERROR(TakeRange(first, piece));
     }
-    // Groups beyond the limit are one that nobody is told of.
+    // All groups beyond the limit share one extra group, whose results are not returned.
     for (PartialResults& part : partial_) {
       for (uint32_t& group : part.ranges) group = std::min(group, size_);
     }
@@ -74,7 +74,8 @@ class GroupParts {
 
  private:
   using Prefix = typename KeyPrefixes<Key>::Prefix;
-  using Pieces = std::vector<std::tuple<uint32_t, uint32_t, size_t>>;  // range, part, its range
+  using Pieces = std::vector<std::tuple<uint32_t, uint32_t, size_t>>;  // range, part, range in the
+                                                                       // part
   static constexpr uint32_t kBeyond = std::numeric_limits<uint32_t>::max();
 
   struct OfPart {
@@ -117,11 +118,11 @@ class GroupParts {
     return absl::OkStatus();
   }
 
-  // The next group.
+  // Begins the next group.
   absl::Status Begin(std::string_view bytes) {
     if (size_ == kBeyond - 1) {
-      return absl::ResourceExhaustedError(absl::StrFormat(
-          "more than %d groups: ask for fewer of them, with AggregateGroupsOptions::limit", size_));
+      return absl::ResourceExhaustedError(
+          absl::StrFormat("more than %d groups; set AggregateGroupsOptions::limit", size_));
     }
     ASSIGN_OR_RETURN(const Prefix prefix, PrefixOf<Prefix>(bytes));
     RETURN_IF_ERROR(prefixes_.AppendValues(prefix, &groups_->keys));
@@ -133,10 +134,10 @@ class GroupParts {
   const size_t parts_;
   const uint64_t limit_;
   const KeyPrefixes<Key> prefixes_;
-  std::vector<GroupResults> found_;      // of each part, but for its results
-  std::vector<PartialResults> partial_;  // these, and which group each is of
+  std::vector<GroupResults> found_;      // of each part, without its results
+  std::vector<PartialResults> partial_;  // the results, and the group of each
   Pieces pieces_;
-  std::vector<OfPart> range_;  // the groups of the range that is being taken
+  std::vector<OfPart> range_;  // the groups of the current range
   uint32_t size_ = 0;          // groups so far
   AggregateGroupsResult* const groups_;
 };

@@ -14,7 +14,8 @@
 
 namespace cairn {
 
-// ShardMap::CombineRanges and CombineGroups, of a plan and its index's keys. Throw std::bad_alloc.
+// Implement ShardMap::CombineRanges and CombineGroups for a plan and its index's keys. Throw
+// std::bad_alloc.
 absl::Status CombineRangeParts(const AggregatePlan& plan, const KeyCodec& codec, size_t ranges,
                                absl::Span<const AggregatePart> parts,
                                std::vector<ColumnValues>* values);

@@ -69,7 +69,7 @@ class DistinctFinder {
   explicit DistinctFinder(const Delta& delta)
       : delta_(delta), base_(ColumnOf<Key>(delta.base_run)), base_size_(delta.base_run.size()) {}
 
-  // A key is lost where all of its entries are removed, the first one among them.
+  // A key is lost if all of its entries are removed, including the first one.
   std::vector<Position> Lost() const {
     std::vector<Position> lost;
     const PositionSet& removed = delta_.removed;
@@ -88,7 +88,7 @@ class DistinctFinder {
     return lost;
   }
 
-  // The keys that a part has, and neither the base nor a part before it.
+  // Returns the keys that this part has and neither the base nor an earlier part has.
   absl::StatusOr<std::vector<Position>> Gained(size_t part) const {
     std::vector<Position> gained;
     const DeltaSegment& segment = *delta_.parts[part].segment;
@@ -96,7 +96,7 @@ class DistinctFinder {
     for (uint64_t p = 0, end = 0; p < segment.size(); p = end) {
       const Key key = column[p];
       end = EndOfKey(column, p, segment.size(), key);
-      // A group begins at its first entry that is left, and so does the key in it.
+      // A group begins at its first entry that is not removed, and so does the key in it.
       const uint64_t first = delta_.parts[part].removed.FirstAbsent(p, end);
       if (first == end) continue;
       if (InBase(key, segment.places()[p])) continue;
@@ -113,7 +113,8 @@ class DistinctFinder {
     return Gallop(p, size, [&](size_t at) { return column[at] == key; });
   }
 
-  // Whether an entry of the base with the key is left; an entry with it would stand at `place`.
+  // Returns whether the base has an entry with the key that is not removed. `place` is the position
+  // in the base where the key sorts.
   bool InBase(const Key& key, uint64_t place) const {
     uint64_t begin = place;
     if (begin > 0 && base_[begin - 1] == key) {

@@ -19,41 +19,44 @@
 
 namespace cairn {
 
-// Which keys a version has that its base lacks, and lacks that its base has: the number of distinct
-// keys in a range is that of the base, less those lost, and those gained. Immutable.
+// The differences between a version's keys and its base's. The number of distinct keys in a range
+// is that of the base, minus the lost ones, plus the gained ones. Immutable.
 struct DistinctChanges {
-  std::vector<Position> lost;                 // where each begins in the base, ascending
-  std::vector<std::vector<Position>> gained;  // by part: the first entry left of each, ascending
+  std::vector<Position> lost;  // first base entry of each, ascending
+  // For each part, the first entry that is not removed of each key, ascending.
+  std::vector<std::vector<Position>> gained;
 
-  // Takes time for the delta's entries. Throws std::bad_alloc.
+  // Takes time linear in the delta's entries. Throws std::bad_alloc.
   static absl::StatusOr<DistinctChanges> Of(const Delta& delta);
 
   uint64_t memory_bytes() const;
 };
 
-// What answers aggregates over a version beyond what its base has for them: of the parts of its
-// delta, and of what is removed. Made piece by piece when it is asked for, from that of a version
-// before where there is such. Holds nothing of the delta but its segments, so that it may outlive
-// it. Thread-safe.
+// The structures that answer aggregates over a version, in addition to those of its base: for the
+// parts of its delta, and for removed entries. Each is built on first use, from that of an earlier
+// version if there is one. It keeps only the segments of the delta, so that it may outlive the
+// delta. Thread-safe.
 class DeltaAggregates {
  public:
-  // Of `delta`; `before` is of another version over the same base, or null. Throws std::bad_alloc.
+  // `before` belongs to another version over the same base, or is null. Throws std::bad_alloc.
   DeltaAggregates(const Delta& delta, DeltaAggregates* before);
 
-  // Entries of part `part`, which must be of the same delta, as must each Delta that follows.
+  // The structures of part `part`'s entries. `part` must refer to the constructor's delta; so must
+  // each Delta passed below.
   const RunAggregates& part(size_t part) const { return *parts_[part].aggregates; }
 
-  // A column's values in a part's entries. Errors as Delta::SegmentValues'. Throws std::bad_alloc.
+  // Returns a column's values in a part's entries. Errors: those of Delta::SegmentValues. Throws
+  // std::bad_alloc.
   absl::StatusOr<const ColumnValues*> PartValues(const Delta& delta, size_t part,
                                                  size_t column) const;
 
-  // What is left of a run in a version: of the base (run 0) or of part `run` - 1, of which
-  // `structure` knows all. Throws std::bad_alloc.
+  // Returns the measure over the remaining entries of a run: the base (run 0) or part `run` - 1.
+  // `structure` covers all entries of the run. Throws std::bad_alloc.
   template <typename Measure>
   std::shared_ptr<const MaskedRun<Measure>> Masked(const Delta& delta, size_t run, size_t column,
                                                    const typename Measure::Structure& structure);
 
-  // Errors as DistinctChanges::Of's.
+  // Errors: those of DistinctChanges::Of.
   absl::StatusOr<const DistinctChanges*> Distinct(const Delta& delta);
 
   uint64_t memory_bytes() const;
@@ -63,7 +66,7 @@ class DeltaAggregates {
     std::shared_ptr<const DeltaSegment> segment;
     std::shared_ptr<const RunAggregates> aggregates;
   };
-  // What is measured: of a segment, or of the base (null), which column, and how.
+  // The measured run (a segment, or null for the base), its column, and the measure.
   struct MaskKey {
     const DeltaSegment* segment;
     size_t column;
@@ -73,7 +76,7 @@ class DeltaAggregates {
   };
   struct Mask {
     std::shared_ptr<const void> masked;  // a MaskedRun of the measure
-    bool current = false;                // of this version, not of one before
+    bool current = false;                // of this version, not of an earlier one
     uint64_t bytes = 0;
   };
 

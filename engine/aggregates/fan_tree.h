@@ -10,10 +10,11 @@
 
 namespace cairn {
 
-// What any stretch of a sequence of a measure's values comes to, without subtracting, in time
-// logarithmic in their number: the values, and over them nodes of kFanOut each. Each level also has
-// what the nodes of a group come to from each of them on and up to it, so that a stretch's end
-// takes one read a level (as in RangeFloatSums). Immutable.
+// Adds up any range of a sequence of a measure's values, without subtracting, in time logarithmic
+// in their number. Nodes of kFanOut children each are built over the values. Each level also stores
+// two running totals within each group of siblings: from the group's start up to each node, and
+// from each node to the group's end. So an end of a range takes one read per level (as in
+// RangeFloatSums). Immutable.
 template <typename Measure>
 class FanTree {
  public:
@@ -86,7 +87,7 @@ class FanTree {
   std::vector<Level> levels_;
 };
 
-// The same of a measure that can be subtracted exactly: what is before each value.
+// The same for a measure that can be subtracted exactly: stores the total before each value.
 template <typename Measure>
 class PrefixSums {
  public:

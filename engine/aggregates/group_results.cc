@@ -29,7 +29,7 @@ template <>
 absl::StatusOr<uint64_t> PrefixOf<uint64_t>(std::string_view bytes) {
   if (bytes.size() == sizeof(uint64_t)) return ReadBigEndian(bytes);
   return absl::InvalidArgumentError(
-      absl::StrFormat("expected %d bytes of a key, found %d", sizeof(uint64_t), bytes.size()));
+      absl::StrFormat("expected a key of %d bytes, found %d", sizeof(uint64_t), bytes.size()));
 }
 template <>
 absl::StatusOr<std::string_view> PrefixOf<std::string_view>(std::string_view bytes) {

@@ -17,17 +17,17 @@
 
 namespace cairn {
 
-// The leading parts of physical keys: which keys have the same. Key is uint32_t, uint64_t or
+// Extracts and compares the leading parts of physical keys. Key is uint32_t, uint64_t or
 // std::string_view.
 template <typename Key>
 class KeyPrefixes {
  public:
   static constexpr bool kIsNumber = !std::is_same_v<Key, std::string_view>;
-  // What keys with the same leading parts have in common: of numbers, the bits above; of bytes, the
-  // bytes before.
+  // The common part of keys with the same leading parts: the high bits of a number, or the first
+  // bytes of a string.
   using Prefix = std::conditional_t<kIsNumber, uint64_t, std::string_view>;
 
-  // Requires 1 to all parts, and keys of the codec's kind.
+  // Requires 1 <= parts <= number of the codec's parts, and keys of the codec's kind.
   KeyPrefixes(const KeyCodec& codec, size_t parts)
       : codec_(codec), parts_(parts), whole_(parts == codec.parts().size()) {
     for (size_t i = 0; i < codec.parts().size(); ++i) {
@@ -37,7 +37,7 @@ class KeyPrefixes {
     }
   }
 
-  // A view into the key. DataLoss where it is no key of the codec's.
+  // Returns a view into the key. DataLoss: the bytes are not a key of the codec.
   absl::StatusOr<Prefix> Of(Key key) const {
     if constexpr (kIsNumber) {
       return uint64_t{key} >> behind_;
@@ -54,7 +54,8 @@ class KeyPrefixes {
     }
   }
 
-  // Whether a key is of those with the prefix, and whether it is of those or before them.
+  // Has: whether the key has the prefix. HasOrIsBefore: whether it has the prefix or sorts before
+  // it.
   bool Has(const Prefix& prefix, Key key) const {
     if constexpr (kIsNumber) {
       return uint64_t{key} >> behind_ == prefix;
@@ -70,7 +71,7 @@ class KeyPrefixes {
     }
   }
 
-  // Appends the values of the prefix's parts, one to each column. DataLoss as Of.
+  // Appends the values of the prefix's parts, one to each column. DataLoss as for Of.
   absl::Status AppendValues(const Prefix& prefix, std::vector<ColumnValues>* columns) const {
     std::string packed;
     std::string_view bytes;
@@ -93,9 +94,9 @@ class KeyPrefixes {
  private:
   const KeyCodec& codec_;
   const size_t parts_;
-  const bool whole_;   // whether the parts are all
-  size_t width_ = 0;   // of a number's bytes
-  size_t behind_ = 0;  // bits behind a number's prefix
+  const bool whole_;   // whether these are all parts
+  size_t width_ = 0;   // of a number, in bytes
+  size_t behind_ = 0;  // bits below a number's prefix
 };
 
 }  // namespace cairn

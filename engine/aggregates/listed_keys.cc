@@ -7,7 +7,7 @@
 namespace cairn {
 namespace {
 
-// How many more keys some lists have than there are different ones.
+// Returns how many keys the lists have in total, minus the number of distinct keys.
 template <typename Key>
 uint64_t RepeatsIn(std::vector<KeyListOf>::const_iterator first,
                    std::vector<KeyListOf>::const_iterator last, std::vector<Key>* keys) {

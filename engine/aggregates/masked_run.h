@@ -14,19 +14,21 @@
 
 namespace cairn {
 
-// A measure of any range of a run's entries without those that are removed, at a cost that depends
-// neither on the range's length nor on how many of its entries are removed. Of floats and extremes
-// nothing is subtracted.
+// A measure of any range of a run's entries that are not removed. Its cost depends neither on the
+// range's length nor on the number of removed entries. It does not subtract floats or extremes.
 //
-// The run is taken in the pages of the set of what is removed. Of each there is what its entries
-// that are left come to, and a tree over these. Of a page in which some are removed there are the
-// stretches between them, what each comes to, and a tree over these, too. So a range is a tree's
-// part in the page where it begins, one of the pages between, one in the page where it ends, and
-// two stretches at its very ends, of which the run's own structure knows.
+// The run is divided into the pages of the set of removed positions. Each page has the total of its
+// remaining entries, and a tree adds up the totals. A page with removed entries also has the
+// stretches of remaining entries between them, the total of each stretch, and a tree over these.
 //
-// A version's is made from that of one before: pages with as many members are taken over, as
-// entries that are removed from a run with values do not come back (DeltaWriter). So that costs
-// time for the pages, and for the removed entries of those that changed. Immutable; thread-safe.
+// A range is added up from five pieces: the tree of its first page, the tree over the pages
+// between, the tree of its last page, and a partial stretch at each end. The run's own structure
+// measures the partial stretches.
+//
+// A version's masked run is built from that of an earlier version. Pages with an unchanged number
+// of removed entries are reused: a removed entry of a run with values never comes back
+// (DeltaWriter). So the cost is linear in the pages plus the removed entries of changed pages.
+// Immutable; thread-safe.
 template <typename Measure>
 class MaskedRun {
  public:
@@ -34,7 +36,7 @@ class MaskedRun {
   using Structure = typename Measure::Structure;
   using Sequence = typename Measure::Sequence;
 
-  // `before` is of the same run, or null. Throws std::bad_alloc.
+  // `before` belongs to the same run, or is null. Throws std::bad_alloc.
   MaskedRun(const Structure& structure, const PositionSet& removed, const MaskedRun* before)
       : page_size_(removed.page_size()), pages_(removed.page_count()) {
     std::vector<Value> totals(pages_.size());
@@ -62,8 +64,8 @@ class MaskedRun {
     totals_ = Sequence(std::move(totals));
   }
 
-  // Adds to *value what entries [begin, end) come to but for some stretches, at most two, with
-  // which it calls rest(begin, end).
+  // Adds the total of the remaining entries in [begin, end) to *value, except for at most two
+  // stretches, for which it calls rest(begin, end).
   template <typename Rest>
   void Add(uint64_t begin, uint64_t end, Value* value, Rest rest) const {
     if (begin >= end) return;
@@ -77,8 +79,8 @@ class MaskedRun {
     AddInPage(last, last * page_size_, end, value, rest);
   }
 
-  // Asks the cache for what Add reads at position `p`, in three steps, each of which needs what the
-  // one before asked for.
+  // Prefetch the memory that Add reads at position `p`, in three steps. Each step reads the memory
+  // that the previous one prefetched.
   void PrefetchPage(uint64_t p) const { Prefetch(pages_[p / page_size_].get()); }
   void PrefetchWord(uint64_t p) const {
     const Page* const page = pages_[p / page_size_].get();
@@ -104,7 +106,7 @@ class MaskedRun {
  private:
   static constexpr uint64_t kWord = 64;
 
-  // A page in which some are removed.
+  // A page that has removed entries.
   struct Page {
     Page(const Structure& structure, const PositionSet& removed, uint64_t first, uint64_t behind,
          uint64_t in_all)
@@ -129,11 +131,11 @@ class MaskedRun {
              tree.memory_bytes();
     }
 
-    uint64_t members;                  // removed entries
-    std::vector<Position> begin, end;  // the stretches that are left
-    // For each kWord entries, the first stretch that ends behind their beginning.
+    uint64_t members;                  // number of removed entries
+    std::vector<Position> begin, end;  // the remaining stretches
+    // For each kWord entries, the first stretch that ends after their beginning.
     std::vector<uint32_t> first_of_word;
-    Sequence tree;  // what each stretch comes to
+    Sequence tree;  // over the total of each stretch
   };
 
   uint64_t Members(size_t page) const {
@@ -148,8 +150,8 @@ class MaskedRun {
       rest(begin, end);
       return;
     }
-    // The first stretch that ends behind `begin`, and the one behind the last that begins before
-    // `end`.
+    // `first` is the first stretch that ends after position `begin`. `behind` follows the last one
+    // that begins before `end`.
     const size_t stretches = page->begin.size();
     size_t first = page->first_of_word[(begin - i * page_size_) / kWord];
     while (first < stretches && page->end[first] <= begin) ++first;
@@ -169,8 +171,8 @@ class MaskedRun {
   }
 
   uint64_t page_size_;
-  std::vector<std::shared_ptr<const Page>> pages_;  // null: none is removed
-  Sequence totals_;                                 // of each page
+  std::vector<std::shared_ptr<const Page>> pages_;  // null: no entry is removed
+  Sequence totals_;                                 // the total of each page
 };
 
 }  // namespace cairn

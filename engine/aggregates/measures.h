@@ -11,16 +11,19 @@
 #include "index/aggregates/range_float_sums.h"
 #include "index/aggregates/range_sums.h"
 
-// What is measured of a stretch of a run's entries, and can be added up from that of its pieces.
-// Each measure has a Value, which is that of nothing when it is made; a Structure, which knows that
-// of any stretch of positions; Of, which asks it; Add; and Sequence, which adds up values side by
-// side.
+// A measure is a property of a stretch of a run's entries that can be added up from those of its
+// pieces. Each measure has these members:
+// - Value: default-constructed, it is the value of an empty stretch
+// - Structure: returns the value of any stretch of positions
+// - Of: queries the Structure
+// - Add: adds one value to another
+// - Sequence: adds up adjacent values
 
 namespace cairn {
 
 enum class MeasureKind : uint8_t { kSum, kFloatSum, kMin, kGreatest };
 
-// Of integers; of text, the number of values alone.
+// For integers; for text, only the number of values.
 struct SumMeasure {
   static constexpr MeasureKind kKind = MeasureKind::kSum;
   using Value = IntegerSum;
@@ -57,7 +60,8 @@ struct FloatSumMeasure {
   }
 };
 
-// Where an extreme stands, and a number that is the less the more extreme it is, within one run.
+// The position of an extreme, and a number that is smaller for a more extreme value of the same
+// run.
 struct ExtremeAt {
   uint64_t key = 0;
   Position position = kNoPosition;

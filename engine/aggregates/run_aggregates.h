@@ -17,12 +17,11 @@
 
 namespace cairn {
 
-// Something that is made when it is first asked for, once; then it is read without a lock.
-// Thread-safe.
+// An object that is built once, on first use, and then read without a lock. Thread-safe.
 template <typename T>
 class MadeOnce {
  public:
-  // make() gives an absl::StatusOr<std::unique_ptr<const T>>; after an error the next call tries
+  // make() returns an absl::StatusOr<std::unique_ptr<const T>>. After an error the next call tries
   // again.
   template <typename Make>
   absl::StatusOr<const T*> Get(Make make) {
@@ -33,7 +32,7 @@ class MadeOnce {
     made_.store(owned_.get(), std::memory_order_release);
     return owned_.get();
   }
-  // What was made, or null.
+  // Returns the object, or null if it is not built.
   const T* get() const { return made_.load(std::memory_order_acquire); }
 
  private:
@@ -42,8 +41,8 @@ class MadeOnce {
   std::atomic<const T*> made_{nullptr};
 };
 
-// What answers aggregates over the entries of one run, by column: of each what has been asked for.
-// Thread-safe.
+// The structures that answer aggregates over the entries of one run, by column. Each is built on
+// first use. Thread-safe.
 class RunAggregates {
  public:
   explicit RunAggregates(size_t columns)
@@ -53,7 +52,7 @@ class RunAggregates {
     MadeOnce<RangeSums> sums;
     MadeOnce<RangeFloatSums> float_sums;
     MadeOnce<RangeExtremes> extremes;
-    MadeOnce<ColumnValues> values;  // of a delta's segment
+    MadeOnce<ColumnValues> values;  // for a segment of a delta
 
     template <typename Structure>
     MadeOnce<Structure>& of();

@@ -11,7 +11,7 @@
 namespace cairn {
 namespace {
 
-// What is left of one run of a version.
+// The remaining entries of one run of a version.
 template <typename Key>
 struct RunLeft {
   decltype(ColumnOf<Key>(SortedRun())) column;
@@ -21,14 +21,14 @@ struct RunLeft {
   uint64_t end;
 
   Key key() const { return column[at]; }
-  // Goes on to the first entry whose key is not `passed`.
+  // Advances to the first remaining entry whose key does not satisfy `passed`.
   template <typename Passed>
   void Skip(Passed passed) {
     at = removed->FirstAbsent(Gallop(at, end, [&](size_t p) { return passed(column[p]); }), end);
   }
 };
 
-// The first key of `keys` that is not `before`.
+// Returns the index of the first key of `keys` that is not `before`.
 template <typename Key, typename Before>
 size_t FirstNotBefore(const EncodedKeys& keys, Before before) {
   return PartitionPoint(size_t{0}, keys.size(),
@@ -63,7 +63,7 @@ void SharedKeys::Merge(absl::Span<const Delta* const> versions) {
   const auto later = [](const RunLeft<Key>* a, const RunLeft<Key>* b) {
     return b->key() < a->key();
   };
-  std::priority_queue heap(later, std::vector<RunLeft<Key>*>());  // the least key is the top's
+  std::priority_queue heap(later, std::vector<RunLeft<Key>*>());  // the smallest key is on top
   for (RunLeft<Key>& run : left) heap.push(&run);
   const auto pop = [&] {
     RunLeft<Key>* const run = heap.top();
@@ -78,7 +78,7 @@ void SharedKeys::Merge(absl::Span<const Delta* const> versions) {
   while (heap.size() > 1) {
     RunLeft<Key>* const first = pop();
     const Key key = heap.top()->key();
-    if (first->key() < key) {  // keys that it alone has
+    if (first->key() < key) {  // only `first` has these keys
       first->Skip([&](const Key& other) { return other < key; });
       push(first);
       continue;
@@ -156,7 +156,7 @@ SharedKeys::Stretch SharedKeys::Find(const RangeBatch& ranges, size_t i) const {
             keys_, [&](const Key& key) { return key < lower || StartsWith(key, lower); });
       }
     }
-    stretch.end = std::max(stretch.begin, stretch.end);  // crossed ends hold nothing
+    stretch.end = std::max(stretch.begin, stretch.end);  // a range whose ends cross is empty
     return stretch;
   });
 }

@@ -11,26 +11,26 @@
 
 namespace cairn {
 
-// The keys that several of some indexes have, and how many of these: what counts of different keys
-// of each, added up, are too many. Immutable; thread-safe.
+// The keys that several indexes have, and how often each is counted too often if the indexes'
+// numbers of distinct keys are added up. Immutable; thread-safe.
 class SharedKeys {
  public:
-  // Of versions of indexes with keys of one kind, in one pass over the keys of all but what one of
-  // them alone has. Takes a copy of each key that several have and 8 bytes. Throws std::bad_alloc.
+  // Compares versions of indexes with keys of one kind, in one pass that skips keys that only one
+  // of them has. Takes, per shared key, a copy of it and 8 bytes. Throws std::bad_alloc.
   static std::shared_ptr<const SharedKeys> Of(absl::Span<const Delta* const> versions);
-  // The same where each version has no key less than one of those before it, and nothing has
-  // changed since their bases were built: their first and last keys tell.
+  // The same if no version has a smaller key than an earlier version, and nothing has changed since
+  // their bases were built. It compares only their first and last keys.
   static std::shared_ptr<const SharedKeys> OfNeighbours(absl::Span<const Delta* const> versions);
 
-  // In order.
+  // In ascending order.
   const EncodedKeys& keys() const { return keys_; }
-  // The positions of those in range i, of a batch that has been checked.
+  // The positions of the shared keys in range i of a checked batch.
   struct Stretch {
     size_t begin = 0;
     size_t end = 0;
   };
   Stretch Find(const RangeBatch& ranges, size_t i) const;
-  // How many times too often keys of a stretch are counted.
+  // Returns how many times too often the keys of a stretch are counted.
   uint64_t Repeats(const Stretch& stretch) const {
     return before_[stretch.end] - before_[stretch.begin];
   }
@@ -47,7 +47,7 @@ class SharedKeys {
   void Append(Key key, uint64_t repeats);
 
   EncodedKeys keys_;
-  std::vector<uint64_t> before_ = {0};  // repeats of the keys before
+  std::vector<uint64_t> before_ = {0};  // total repeats before each key
 };
 
 }  // namespace cairn

@@ -16,28 +16,28 @@ namespace {
 absl::Status CheckOptions(const BatcherOptions& options) {
   if (options.default_deadline.count() <= 0 || options.default_deadline > std::chrono::hours(24)) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("default_deadline is %d ns; expected more than none and at most 24 h",
+        absl::StrFormat("default_deadline: expected more than 0 and at most 24 h, got %d ns",
                         options.default_deadline.count()));
   }
   if (options.max_batch_time.count() < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("max_batch_time is %d ns: less than none", options.max_batch_time.count()));
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "max_batch_time: expected 0 or more, got %d ns", options.max_batch_time.count()));
   }
   if (options.max_waiting == 0) {
-    return absl::InvalidArgumentError("max_waiting is 0: no request could be accepted");
+    return absl::InvalidArgumentError("max_waiting: expected 1 or more, got 0");
   }
   if (options.threads < 0 || options.shards < 0) {
-    return absl::InvalidArgumentError(absl::StrFormat("%d threads, %d shards: expected 0 or more",
-                                                      options.threads, options.shards));
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "expected 0 or more threads and shards, got %d and %d", options.threads, options.shards));
   }
   if (options.clock != nullptr && options.threads > 0) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "%d threads would sleep by another clock than the given one: expected 0", options.threads));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("with BatcherOptions::clock: expected 0 threads, got %d", options.threads));
   }
   return absl::OkStatus();
 }
 
-// One query whose answer `Done` is called with, as a receiver that removes itself.
+// A single query whose answer is passed to `done`. It is a receiver that deletes itself.
 template <Operation kOperation, typename Done>
 struct Caller {
   using Answer = typename BatcherAnswer<kOperation>::Type;
@@ -62,7 +62,7 @@ void Ask(Batcher* batcher, const KeyBatch& keys, BatcherTime deadline, Done done
       !s.ok()) {
     return std::move(caller->done)(s);
   }
-  (void)caller.release();  // Receive has it
+  (void)caller.release();  // Receive owns it now
 }
 
 template <Operation kOperation, typename Done>
@@ -71,7 +71,7 @@ void Ask(Batcher* batcher, const RangeBatch& range, const QueryOptions& options,
   using Asker = Caller<kOperation, Done>;
   if (range.size() != 1) {
     return std::move(done)(
-        absl::InvalidArgumentError(absl::StrFormat("%d ranges; expected 1", range.size())));
+        absl::InvalidArgumentError(absl::StrFormat("expected 1 range, got %d", range.size())));
   }
   auto caller = std::make_unique<Asker>(Asker{std::move(done)});
   if (absl::Status s = batcher->Submit(kOperation, range, options,
@@ -79,10 +79,10 @@ void Ask(Batcher* batcher, const RangeBatch& range, const QueryOptions& options,
       !s.ok()) {
     return std::move(caller->done)(s);
   }
-  (void)caller.release();  // Receive has it
+  (void)caller.release();  // Receive owns it now
 }
 
-// Hands its answer to a future.
+// Passes the answer to a future.
 template <Operation kOperation>
 struct Promise {
   using Answer = typename BatcherAnswer<kOperation>::Type;

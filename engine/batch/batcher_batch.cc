@@ -48,7 +48,7 @@ absl::Status BatcherBatch::Ask(const BatchIndex& index, Operation operation,
                                absl::Duration latency_target) try {
   if (index.in_shards() && operation != Operation::kContains && operation != Operation::kCount) {
     return absl::UnimplementedError(
-        "a Batcher's answers have no place for the shards of rows: ask the index itself");
+        "a Batcher does not return the shards of rows; query the sharded index directly");
   }
   Batch batch{operation};
   if (batch.takes_ranges()) {

@@ -15,37 +15,37 @@
 
 namespace cairn {
 
-// Blocks of one operation that are put to the index together, and the memory for its answers, kept
-// from batch to batch. Not thread-safe.
+// Blocks of one operation that are executed together, and the memory for their answers, which is
+// reused from batch to batch. Not thread-safe.
 class BatcherBatch {
  public:
-  // Blocks that a batch may have.
+  // Maximum number of blocks per batch.
   static constexpr size_t kMaxBlocks = 256;
 
   BatcherBatch() { blocks_.reserve(kMaxBlocks); }
 
   std::vector<std::unique_ptr<BatcherBlock>>* blocks() { return &blocks_; }
 
-  // What follows requires blocks.
+  // The following functions require at least one block.
   size_t size() const;
   BatcherNanos earliest() const;  // deadline
-  BatcherNanos oldest() const;    // when the first request came
+  BatcherNanos oldest() const;    // when the first request arrived
   size_t CountLate(BatcherNanos now) const;
 
-  // Asks the index; then Deliver calls the receivers with its answers, or with `status` if it is an
-  // error. ResourceExhausted where there is no memory for the answers.
+  // Ask executes the batch. Deliver then calls the receivers with the answers, or with `status` if
+  // it is an error. ResourceExhausted: no memory for the answers.
   absl::Status Ask(const BatchIndex& index, Operation operation, absl::Duration latency_target);
   void Deliver(Operation operation, const absl::Status& status) const;
 
  private:
   KeyBatch Keys();
   RangeBatch Ranges();
-  // Those to the `queries` queries from `first` on.
+  // Returns the answers to `queries` queries, starting at query `first`.
   Batcher::Answers AnswersTo(Operation operation, const absl::Status& status, size_t first,
                              size_t queries, absl::Span<const uint64_t> cookies) const;
 
   std::vector<std::unique_ptr<BatcherBlock>> blocks_;
-  // The queries of several blocks; of one alone they stay where they are.
+  // The queries, if there are several blocks. A single block is used in place.
   RangeColumn queries_;
   // Answers.
   std::vector<RowId> row_ids_;

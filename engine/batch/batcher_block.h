@@ -14,19 +14,19 @@
 
 namespace cairn {
 
-// Times inside a Batcher: nanoseconds since the epoch of its clock.
+// Times inside a Batcher are in nanoseconds since the epoch of its clock.
 using BatcherNanos = int64_t;
 inline constexpr BatcherNanos kNever = std::numeric_limits<BatcherNanos>::max();
 inline BatcherNanos NanosOf(BatcherTime time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }
 
-// What was submitted. Owns nothing.
+// A submitted request. Owns nothing.
 struct BatcherRequest {
   Operation operation;
-  const KeyBatch* keys;         // FindFirst, Contains, Find; else null
-  const RangeBatch* ranges;     // Count, Scan
-  const QueryOptions* options;  // Scan; else null
+  const KeyBatch* keys;         // for FindFirst, Contains, Find; otherwise null
+  const RangeBatch* ranges;     // for Count, Scan; otherwise null
+  const QueryOptions* options;  // for Scan; otherwise null
   const Batcher::Request* answer;
 
   size_t size() const { return keys != nullptr ? keys->size() : ranges->size(); }
@@ -36,32 +36,32 @@ inline bool Same(const Batcher::Receiver& a, const Batcher::Receiver& b) {
   return a.receive == b.receive && a.context == b.context;
 }
 
-// Whether two scans may share a batch.
+// Returns whether two scans may share a batch.
 inline bool SameAnswers(const QueryOptions& a, const QueryOptions& b) {
   return a.order == b.order && a.limit == b.limit && a.with_keys == b.with_keys;
 }
 
-// Queries of one operation and, for scans, of equal options, in the order of submission,
-// column-wise. Not thread-safe.
+// Queries of one operation in the order of submission, stored as columns. Scans in one block have
+// equal options. Not thread-safe.
 class BatcherBlock {
  public:
-  // Consecutive queries for one receiver that have one deadline: those up to `end` that are in no
-  // earlier run.
+  // Consecutive queries that have one receiver and one deadline. A run ends before query `end` and
+  // begins at the end of the previous run.
   struct Run {
     Batcher::Receiver receiver;
     BatcherNanos deadline;
     size_t end;
   };
 
-  // Empties the block, keeps its memory, and readies it for requests like this one.
+  // Empties the block but keeps its memory, and prepares it for requests like this one.
   void Open(const BatcherRequest& request, PhysicalType kind, BatcherNanos now);
 
-  // Whether the block takes this request beside those that it has.
+  // Returns whether the block can take this request in addition to those that it has.
   bool Fits(const BatcherRequest& request) const {
     return !sealed_ && (request.options == nullptr || SameAnswers(*request.options, options_));
   }
-  // Copies the request, due by `deadline`. Throws std::bad_alloc: then the block has what it had
-  // before and takes nothing more.
+  // Copies the request, which is due by `deadline`. Throws std::bad_alloc: then the block keeps its
+  // earlier requests and takes no more.
   void Append(const BatcherRequest& request, BatcherNanos deadline);
 
   size_t size() const { return runs_.empty() ? 0 : runs_.back().end; }
@@ -74,11 +74,11 @@ class BatcherBlock {
   const QueryOptions& options() const { return options_; }  // `order`, `limit`, `with_keys`
   absl::Span<const uint64_t> cookies() const { return {cookies_.data(), size()}; }
   absl::Span<const Run> runs() const { return runs_; }
-  // How many queries should have been answered before `now`.
+  // Returns how many queries have a deadline before `now`.
   size_t CountLate(BatcherNanos now) const;
 
  private:
-  // These two may be longer than size() after a failed Append.
+  // After a failed Append, these two may be longer than size().
   RangeColumn queries_;
   std::vector<uint64_t> cookies_;
   std::vector<Run> runs_;
@@ -90,7 +90,7 @@ class BatcherBlock {
 };
 
 inline void BatcherBlock::Append(const BatcherRequest& request, BatcherNanos deadline) {
-  sealed_ = true;  // until every column has its part
+  sealed_ = true;  // until every column is complete
   const Batcher::Request& answer = *request.answer;
   size_t queries;
   if (request.keys != nullptr) {

@@ -21,25 +21,25 @@ namespace {
 
 constexpr size_t kMaxShards = 64;
 
-// How often a caller that waits gives its processor away, while others run its batch, before it
-// goes to sleep. A yield takes half a microsecond when there is nobody else, a sleep and a wake-up
-// several (BM Batcher/…/batcher_group).
+// How often a waiting caller yields its processor, while other threads run its batch, before it
+// sleeps. A yield takes 0.5 us if no other thread is runnable; a sleep and a wake-up take several
+// microseconds (BM Batcher/…/batcher_group).
 constexpr int kYields = 16;
 
-// Condition variables overflow on times that are too far away.
+// Condition variables overflow on times that are too far in the future.
 constexpr BatcherNanos kLongestSleep = 3'600'000'000'000;
 
-// Batches whose memory is kept.
+// Number of batches whose memory is kept.
 constexpr size_t kMaxSpare = 16;
 
-// When to look again at a shard that was held when its batch should have been taken.
+// The delay before a shard is tried again that was locked when its batch was due.
 constexpr BatcherNanos kRetry = 50'000;
 
-// A thread's timer may be late by its slack, 50 us unless it says otherwise.
+// Timer slack of a batcher's thread. A timer may fire late by the slack, which is 50 us by default.
 constexpr unsigned long kTimerSlack = 1'000;  // ns
 
-// Whether this thread runs a batch, of whichever batcher: then its receivers are called by it, and
-// what they submit must neither run another batch inside of it nor wait.
+// Whether this thread is running a batch of any batcher. Then its receivers run on this thread, and
+// the requests that they submit must neither run another batch inside of it nor wait.
 thread_local bool runs_batch = false;
 
 size_t Shards(const BatcherOptions& options) {
@@ -122,11 +122,11 @@ bool BatcherCore::MayHelp() const {
 
 absl::Status BatcherCore::Check(const BatcherRequest& request) const {
   if (request.answer->receiver.receive == nullptr) {
-    return absl::InvalidArgumentError("a request without a receiver");
+    return absl::InvalidArgumentError("expected a request with a receiver, got none");
   }
   if (request.size() > options_.max_waiting) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("a request of %d queries to a batcher in which at most %d can wait",
+        absl::StrFormat("a request of %d queries is larger than max_waiting, which is %d",
                         request.size(), options_.max_waiting));
   }
   if (request.keys != nullptr) {
@@ -138,7 +138,8 @@ absl::Status BatcherCore::Check(const BatcherRequest& request) const {
   RETURN_IF_ERROR(CheckQueries(kind_, Batch{request.operation, {}, ranges}));
   if (!ranges.after.empty() && ranges.after.size() != ranges.size()) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("%d cursors for %d ranges", ranges.after.size(), ranges.size()));
+        absl::StrFormat("expected no cursors or one per range, got %d for %d ranges",
+                        ranges.after.size(), ranges.size()));
   }
   for (const std::string& cursor : ranges.after) {
     if (cursor.empty()) continue;
@@ -157,9 +158,9 @@ absl::Status BatcherCore::Submit(const BatcherRequest& request) {
         if (pushed.fills_batch || pushed.earliest != kNever) Urge(request.operation, pushed);
         return absl::OkStatus();
       case BatcherQueue::Outcome::kClosed:
-        return absl::FailedPreconditionError("the batcher is shut down");
+        return absl::FailedPreconditionError("the batcher has been shut down");
       case BatcherQueue::Outcome::kNoMemory:
-        return absl::ResourceExhaustedError("no memory for a request to the batcher");
+        return absl::ResourceExhaustedError("no memory to store the request");
       case BatcherQueue::Outcome::kFull:
         RETURN_IF_ERROR(MakeRoom(request));
         break;
@@ -170,9 +171,9 @@ absl::Status BatcherCore::Submit(const BatcherRequest& request) {
 absl::Status BatcherCore::MakeRoom(const BatcherRequest& request) {
   if (options_.when_full == BatcherOptions::WhenFull::kReject || runs_batch) {
     rejected_.fetch_add(request.size(), std::memory_order_relaxed);
-    return absl::ResourceExhaustedError(
-        absl::StrFormat("no room for %d queries: %d of at most %d wait", request.size(),
-                        queue_.waiting(), options_.max_waiting));
+    return absl::ResourceExhaustedError(absl::StrFormat(
+        "the batcher is full: cannot add %d queries, since %d of at most %d are waiting",
+        request.size(), queue_.waiting(), options_.max_waiting));
   }
   if (MayHelp()) {
     if (!RunAny(Reason::kIdle)) std::this_thread::yield();
@@ -193,13 +194,13 @@ void BatcherCore::Urge(Operation operation, const BatcherQueue::Pushed& pushed) 
   BatcherNanos look = kNever;
   if (pushed.earliest != kNever) {
     look = schedule_.LookAt(operation, pushed.earliest);
-    if (look >= next_look_.load()) look = kNever;  // someone will
+    if (look >= next_look_.load()) look = kNever;  // a thread will look earlier
   }
   if (pushed.fills_batch || (look != kNever && MayHelp() && look <= Now())) {
     BatcherNanos next;
     RunReady(&next);
   }
-  // What ran may have been something else.
+  // The batch that just ran may have been another one.
   if (look != kNever && queue_.earliest(operation) <= pushed.earliest) work_.Notify();
 }
 
@@ -211,7 +212,7 @@ void BatcherCore::Await(std::atomic<int32_t>* balance) {
     if (balance->load(std::memory_order_acquire) == 0) return;
     const size_t after = queue_.waiting();
     BatcherNanos next;
-    if (after > before) {  // others submit: the batch grows
+    if (after > before) {  // other threads submit, so the batch grows
       RunReady(&next);
     } else if (after > 0) {
       RunAny(Reason::kIdle);
@@ -287,7 +288,7 @@ std::unique_ptr<BatcherBatch> BatcherCore::TakeSpare() try {
   }
   return batch != nullptr ? std::move(batch) : std::make_unique<BatcherBatch>();
 } catch (const std::bad_alloc&) {
-  return nullptr;  // what waits goes on waiting
+  return nullptr;  // the waiting requests keep waiting
 }
 
 void BatcherCore::Spare(std::unique_ptr<BatcherBatch> batch) {
@@ -296,7 +297,7 @@ void BatcherCore::Spare(std::unique_ptr<BatcherBatch> batch) {
   spare_lock_.Unlock();
 }
 
-// ---- Its own threads, and those who act as one ----
+// ---- The batcher's own threads, and callers that act as one ----
 
 BatcherNanos BatcherCore::RunAllReady() {
   BatcherNanos next;
@@ -316,7 +317,7 @@ void BatcherCore::ThreadMain() {
     const BatcherNanos next = RunAllReady();
     const uint64_t ticket = work_.Prepare();
     next_look_.store(next);
-    // Whoever submitted before that may not have seen it.
+    // A thread that submitted before the store may not have seen it.
     BatcherNanos now = Now(), recheck;
     if (stopping_.load() || schedule_.Ready(now, &recheck).has_value() || recheck < next) {
       work_.Cancel();

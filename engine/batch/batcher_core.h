@@ -19,14 +19,14 @@
 
 namespace cairn {
 
-// Lets threads sleep until something changes that others change without a lock, and costs those
-// others one load while nobody sleeps. Who wants to sleep:
+// Lets threads sleep until some state changes that other threads change without a lock. A change
+// costs one extra load while no thread sleeps. A thread that wants to sleep runs:
 //
 //   const uint64_t ticket = wakeup.Prepare();
 //   if (there is no reason to sleep) wakeup.Cancel(); else wakeup.Sleep(ticket, time);
 //
-// Who changes something that sleepers look at calls Notify afterwards. The change and the look
-// must be sequentially consistent, or under one lock. Thread-safe.
+// A thread that changes the state calls Notify afterwards. The change and the sleepers' reads of
+// the state must be sequentially consistent, or under one lock. Thread-safe.
 class BatcherWakeup {
  public:
   uint64_t Prepare() {
@@ -35,7 +35,8 @@ class BatcherWakeup {
   }
   void Cancel() { sleepers_.fetch_sub(1); }
 
-  // Returns after the next Notify since Prepare, or `time` nanoseconds; whether it was the time.
+  // Returns after the first Notify since Prepare, or after `time` nanoseconds. Returns whether the
+  // time ran out.
   bool Sleep(uint64_t ticket, BatcherNanos time = kNever) {
     MutexLock lock(&mutex_);
     bool in_time = true;
@@ -67,38 +68,39 @@ class BatcherWakeup {
   CondVar wake_;
 };
 
-// Tells when everything that is running at some moment is over. Thread-safe.
+// Waits for everything that is running at some moment. Thread-safe.
 class BatcherRunning {
  public:
-  // Enter returns what Leave has to be given.
+  // Returns the argument for Leave.
   uint32_t Enter();
   void Leave(uint32_t generation);
-  // Returns when all those that had entered before the call have left.
+  // Returns when all threads that had entered before the call have left.
   void Wait();
 
  private:
   Mutex one_waiter_;
   std::atomic<uint32_t> generation_{0};
-  std::array<std::atomic<uint32_t>, 2> running_{};  // of the even and the odd generations
+  std::array<std::atomic<uint32_t>, 2> running_{};  // by parity of the generation
   BatcherWakeup over_;
 };
 
-// A Batcher's works: takes requests in (BatcherQueue), decides whose turn it is
-// (BatcherSchedule), and runs batches (BatcherBatch) on its own threads and on those of callers.
+// The implementation of a Batcher. It accepts requests (BatcherQueue), decides which operation is
+// next (BatcherSchedule), and runs batches (BatcherBatch) on its own threads and on those of
+// callers. Thread-safe.
 // Thread-safe.
 //
-// No lock is held while the index is asked or a receiver called, and none that a caller needs
-// for long: a thread may lose its processor anywhere, and only the batch that it runs waits for it.
+// It holds no lock while the index executes a batch or a receiver runs, and no lock for long that a
+// caller needs. So if a thread loses its processor, only the batch that it runs is delayed.
 class BatcherCore {
  public:
   BatcherCore(const BatchIndex* index, const BatcherOptions& options);
   ~BatcherCore();
 
-  // Throws std::system_error where a thread cannot be started.
+  // Throws std::system_error if a thread cannot be started.
   void StartThreads();
 
   absl::Status Submit(const BatcherRequest& request);
-  // Returns when *balance is zero, which receivers make it. Runs batches meanwhile, if it may.
+  // Returns when *balance is zero; receivers change it. Until then runs batches, if the caller may.
   void Await(std::atomic<int32_t>* balance);
   void Flush();
   void Shutdown();
@@ -116,13 +118,13 @@ class BatcherCore {
   bool MayHelp() const;
 
   absl::Status Check(const BatcherRequest& request) const;
-  // Makes room, or waits for it. An error if there will be none for this thread.
+  // Makes room for the request, or waits for it. Error: this thread can get no room.
   absl::Status MakeRoom(const BatcherRequest& request);
-  // Sees to it that a request which was just accepted is not left waiting too long.
+  // Ensures that a request that was just accepted does not wait too long.
   void Urge(Operation operation, const BatcherQueue::Pushed& pushed);
 
-  // Runs one batch of those that are ready, or of any; false if there was none to take. *next is
-  // then when something will be ready.
+  // Run one batch: RunReady of the ready ones, RunAny of all. Return false if there was none. Then
+  // RunReady sets *next to the time at which something will be ready.
   bool RunReady(BatcherNanos* next);
   bool RunAny(Reason reason);
   bool Run(const Choice& choice, BatcherNanos now, BatcherQueue::Order order);
@@ -131,7 +133,7 @@ class BatcherCore {
   std::unique_ptr<BatcherBatch> TakeSpare();
   void Spare(std::unique_ptr<BatcherBatch> batch);
 
-  // Runs what is ready; when something will be.
+  // Runs all ready batches. Returns the time at which something will be ready.
   BatcherNanos RunAllReady();
   void ThreadMain();
 
@@ -141,20 +143,20 @@ class BatcherCore {
   BatcherQueue queue_;
   BatcherSchedule schedule_;
   BatcherRunning running_;
-  std::unique_ptr<Counters[]> counters_;  // one an operation
+  std::unique_ptr<Counters[]> counters_;  // one per operation
   std::atomic<uint64_t> rejected_{0};
 
-  // When the next of the threads will look at the queue by itself; kNever while one is awake, since
-  // that may take long.
+  // When the first of the batcher's threads will look at the queue without being notified. kNever
+  // while one of them is awake, since that may take long.
   std::atomic<BatcherNanos> next_look_{kNever};
-  BatcherWakeup work_;  // for the threads
-  BatcherWakeup room_;  // for callers that found none
+  BatcherWakeup work_;  // wakes the batcher's threads
+  BatcherWakeup room_;  // wakes callers that wait for room
   std::atomic<bool> stopping_{false};
   Mutex shutdown_;
   std::vector<std::thread> threads_ ABSL_GUARDED_BY(shutdown_);
 
   BatcherLock spare_lock_;
-  std::vector<std::unique_ptr<BatcherBatch>> spare_;  // batches that rest
+  std::vector<std::unique_ptr<BatcherBatch>> spare_;  // unused batches
 };
 
 }  // namespace cairn

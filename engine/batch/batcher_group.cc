@@ -16,15 +16,16 @@ namespace cairn {
 
 namespace {
 
-// Keys of a group go to the batcher in such portions: submitting costs 40 ns, and so hardly counts.
-// Nobody waits for them meanwhile, as their thread is still asking.
+// A group submits keys to the batcher in portions of this size, so that submitting, which costs 40
+// ns, hardly counts. No thread waits for these keys yet, since their thread is still adding
+// queries.
 constexpr size_t kPortion = 64;
 
 }  // namespace
 
 struct BatcherGroup::Answered {
-  // Answers since the last Wait; during Wait, less submitted_: zero when the last one is there.
-  // Who makes it so touches the group no more.
+  // Answers since the last Wait. During Wait, submitted_ is subtracted, so it is zero when the last
+  // answer arrives. The thread that makes it zero does not access the group afterwards.
   std::atomic<int32_t> balance{0};
   Mutex mutex;
   absl::Status error ABSL_GUARDED_BY(mutex);
@@ -44,8 +45,9 @@ BatcherGroup::~BatcherGroup() = default;
 
 absl::Status BatcherGroup::CheckRoom(size_t queries) const {
   if (queries <= capacity_ - size_) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrFormat(
-      "%d more queries in a group that has %d of at most %d", queries, size_, capacity_));
+  return absl::ResourceExhaustedError(
+      absl::StrFormat("the group is full: cannot add %d queries, since it has %d of at most %d",
+                      queries, size_, capacity_));
 }
 
 absl::Status BatcherGroup::Add(const KeyBatch& keys, BatcherTime deadline) try {
@@ -63,7 +65,7 @@ absl::Status BatcherGroup::Add(const KeyBatch& keys, BatcherTime deadline) try {
   if (key_count_ >= kPortion) SubmitKeys();
   return absl::OkStatus();
 } catch (...) {
-  SubmitKeys();  // behind these there may be a part of what was to be added
+  SubmitKeys();  // also drops a part of the failed addition from keys_
   return StatusOfException("adding to a group");
 }
 
@@ -106,8 +108,8 @@ void BatcherGroup::Fail(const absl::Status& error) {
 void BatcherGroup::NoteAnswers(size_t queries) {
   const auto more = static_cast<int32_t>(queries);
   std::atomic<int32_t>& balance = answered_->balance;
-  // Behind this the group may be gone, unless somebody is still to answer: waking up needs no more
-  // of it than its address.
+  // After this line the group may be destroyed, unless another answer is outstanding. notify_one
+  // needs only its address.
   const int32_t before = balance.fetch_add(more);
   if (before < 0 && before + more == 0) balance.notify_one();
 }

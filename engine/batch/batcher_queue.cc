@@ -10,7 +10,7 @@
 namespace cairn {
 namespace {
 
-// About a microsecond of pauses on the processors of today.
+// Number of pauses that take about a microsecond on current processors.
 constexpr int kAWhile = 12;
 
 void Pause() {
@@ -25,7 +25,7 @@ size_t IndexOf(Operation operation) {
   return static_cast<size_t>(operation);
 }
 
-// For counters that are written under a lock and read without.
+// For counters that are written under a lock and read without it.
 template <typename T>
 void Set(std::atomic<T>* counter, T value) {
   counter->store(value, std::memory_order_relaxed);
@@ -50,7 +50,7 @@ void BatcherLock::Lock() {
 }
 
 struct BatcherQueue::Lane {
-  std::vector<std::unique_ptr<BatcherBlock>> blocks;  // requests go to the last one
+  std::vector<std::unique_ptr<BatcherBlock>> blocks;  // requests are appended to the last one
   size_t reported = 0;
   std::atomic<size_t> waiting{0};
   std::atomic<BatcherNanos> earliest{kNever};
@@ -58,7 +58,7 @@ struct BatcherQueue::Lane {
 };
 
 struct alignas(128) BatcherQueue::Shard {
-  BatcherLock lock;  // guards what follows; atomics are read without it
+  BatcherLock lock;  // guards the other members; atomics are read without it
   bool closed = false;
   std::atomic<size_t> waiting{0};
   std::array<Lane, kIndexOperations> lanes;
@@ -128,8 +128,8 @@ BatcherQueue::Outcome BatcherQueue::PushHere(const BatcherRequest& request, Shar
   const size_t lane_waiting = Get(lane.waiting) + queries;
   Set(&lane.waiting, lane_waiting);
   if (deadline < Get(lane.earliest)) {
-    // Sequentially consistent: then whoever says until when he will sleep sees this, or the
-    // request's thread sees that (BatcherCore::Urge).
+    // Sequentially consistent. So either a thread that announces how long it will sleep sees this
+    // deadline, or the request's thread sees the announcement (BatcherCore::Urge).
     lane.earliest.store(deadline);
     pushed->earliest = deadline;
   }
@@ -183,7 +183,8 @@ bool BatcherQueue::HasRoom(size_t queries) const {
 
 size_t BatcherQueue::waiting(Operation operation) const {
   size_t sum = 0;
-  // Whoever is not told of a full batch, since he does not sleep yet, finds it here.
+  // A thread that is about to sleep misses the notification of a full batch. It sees the batch
+  // here.
   reported_[IndexOf(operation)].queries.load();
   for (size_t i = 0; i < shard_count_; ++i) {
     sum += Get(shards_[i].lanes[IndexOf(operation)].waiting);
@@ -248,7 +249,8 @@ size_t BatcherQueue::TakeHere(Operation operation, size_t enough, Shard* shard,
   Set(&lane.oldest, lane.blocks.empty() ? kNever : lane.blocks.front()->opened());
   const size_t left = Get(lane.waiting) - taken;
   Set(&lane.waiting, left);
-  // Sequentially consistent: then whoever sleeps until there is room sees this, or is seen.
+  // Sequentially consistent. So a thread that sleeps until there is room either sees this or is
+  // notified.
   shard->waiting.store(Get(shard->waiting) - taken);
   if (lane.reported > left) {
     reported_[IndexOf(operation)].queries.fetch_sub(lane.reported - left);
@@ -261,7 +263,7 @@ void BatcherQueue::SetBatchSize(Operation operation, size_t best, size_t block) 
   Sizes& sizes = sizes_[IndexOf(operation)];
   Set(&sizes.best, best);
   Set(&sizes.block, block);
-  // So that what shards have not told is an eighth of a batch at most.
+  // The step bounds the queries that shards have not reported to an eighth of a batch.
   Set(&sizes.step, std::clamp<size_t>(best / (8 * shard_count_), 1, 64));
 }
 

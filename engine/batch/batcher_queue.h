@@ -12,14 +12,14 @@
 
 namespace cairn {
 
-// A lock for sections of some nanoseconds. Whoever finds it held goes elsewhere: its holder may
-// have lost its processor, and be without it for milliseconds.
+// A lock for sections of a few nanoseconds. A thread that finds it held goes to another shard: the
+// holder may have lost its processor for milliseconds.
 class BatcherLock {
  public:
   bool TryLock() { return !held_.exchange(true, std::memory_order_acquire); }
-  // Tries for about a microsecond.
+  // Retries for about a microsecond.
   bool TryLockAWhile();
-  // Gives the processor away until the lock is free.
+  // Yields the processor until the lock is free.
   void Lock();
   void Unlock() { held_.store(false, std::memory_order_release); }
 
@@ -27,13 +27,14 @@ class BatcherLock {
   std::atomic<bool> held_{false};
 };
 
-// The requests of a Batcher that wait, in shards: a thread submits to the shard of the processor
-// that it runs on, or to the next one where that is held or full, so that two threads meet only if
-// one is stopped in the middle. A shard keeps its queries by operation in blocks, which are handed
-// out as they are. Thread-safe.
+// The waiting requests of a Batcher, in shards. A thread submits to the shard of the processor that
+// it runs on. If that shard is locked or full, the thread uses the next one. So two threads rarely
+// meet. A shard stores its queries by operation in blocks, and Take moves whole blocks.
+// Thread-safe.
 class BatcherQueue {
  public:
-  // `default_deadline`: of requests without a deadline. `now` is called when a block is begun.
+  // `default_deadline` applies to requests without a deadline. `now` is called when a block is
+  // begun.
   BatcherQueue(PhysicalType kind, size_t shards, size_t max_waiting, BatcherNanos default_deadline,
                std::function<BatcherNanos()> now);
   ~BatcherQueue();
@@ -41,57 +42,58 @@ class BatcherQueue {
   enum class Outcome : uint8_t { kAccepted, kFull, kClosed, kNoMemory };
   struct Pushed {
     Outcome outcome = Outcome::kAccepted;
-    // The operation has about a best batch of queries, as far as the shards have told each other.
+    // The operation has about a best batch of queries, as far as the shards have reported.
     bool fills_batch = false;
-    // The request's deadline if it is its shard's earliest of the operation; else kNever.
+    // The request's deadline if it is the earliest of the operation in its shard; otherwise kNever.
     BatcherNanos earliest = kNever;
   };
   Pushed Push(const BatcherRequest& request);
 
-  // Whether there may be room for so many queries, or will never be since the queue is closed.
+  // Returns whether there may be room for `queries` queries. Also returns true if the queue is
+  // closed, since there will never be room then.
   bool HasRoom(size_t queries) const;
 
-  // What waits, read without a lock: exact when nobody else is at work.
+  // Properties of the waiting requests, read without a lock. They are exact if no other thread
+  // changes the queue.
   size_t waiting() const;
   size_t waiting(Operation operation) const;
-  BatcherNanos earliest(Operation operation) const;  // deadline
-  BatcherNanos oldest(Operation operation) const;    // when the first of them came
+  BatcherNanos earliest(Operation operation) const;  // the earliest deadline
+  BatcherNanos oldest(Operation operation) const;    // arrival time of the first one
 
-  // Moves whole blocks to `blocks`, the oldest of each shard first, as long as they have equal
-  // options, until they have `enough` queries together, none are left, or the vector's capacity is
-  // spent.
+  // Moves whole blocks with equal options to `blocks`, the oldest of each shard first. Stops if the
+  // blocks have `enough` queries, no block is left, or the vector's capacity is used up.
   enum class Order : uint8_t {
-    kUrgent,  // from the shard with the earliest deadline on, passing over shards that are held
-    kOldest,  // from the shard with the oldest request on, waiting for those that are held
+    kUrgent,  // starts at the shard with the earliest deadline; skips locked shards
+    kOldest,  // starts at the shard with the oldest request; waits for locked shards
   };
   void Take(Operation operation, size_t enough, Order order,
             std::vector<std::unique_ptr<BatcherBlock>>* blocks);
-  // Blocks come back empty-handed for their memory.
+  // Takes blocks back to reuse their memory.
   void Return(std::vector<std::unique_ptr<BatcherBlock>>* blocks);
 
-  // What a best batch is for Pushed::fills_batch, and how many queries a block takes at most,
-  // unless a single request has more.
+  // Sets the size of a best batch, for Pushed::fills_batch, and the maximum number of queries per
+  // block. A single larger request gets a larger block.
   void SetBatchSize(Operation operation, size_t best, size_t block);
 
-  // Refuses all requests once it has returned.
+  // After it returns, all requests are rejected.
   void Close();
 
  private:
   struct Lane;
   struct Shard;
 
-  // Puts the request into one shard, which is locked.
+  // Adds the request to one shard, which is locked.
   Outcome PushHere(const BatcherRequest& request, Shard* shard, Pushed* pushed);
   std::unique_ptr<BatcherBlock> NewBlock();
-  // Moves blocks of one shard, which is locked; returns how many queries.
+  // Moves blocks of one shard, which is locked. Returns the number of queries in them.
   size_t TakeHere(Operation operation, size_t enough, Shard* shard,
                   std::vector<std::unique_ptr<BatcherBlock>>* blocks);
 
-  // Per operation: sizes, and the sum of what shards have reported (Lane::reported).
+  // Sizes per operation, and the sum of the counts that shards have reported (Lane::reported).
   struct Sizes {
     std::atomic<size_t> best{1};
     std::atomic<size_t> block{1};
-    std::atomic<size_t> step{1};  // a shard reports when it has so many more
+    std::atomic<size_t> step{1};  // a shard reports each time that it has this many more
   };
 
   const PhysicalType kind_;

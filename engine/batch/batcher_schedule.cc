@@ -7,37 +7,36 @@
 namespace cairn {
 namespace {
 
-// What a batch takes beyond the index's time, until it has been measured: a thread that sleeps
-// wakes up 50 to 100 us late on an idle machine.
+// Initial estimates of a batch's time in addition to the index's time, until it has been measured.
+// On an idle machine a sleeping thread wakes up 50 to 100 us late.
 constexpr BatcherNanos kFirstLateness = 60'000;
 constexpr BatcherNanos kFirstHandling = 5'000;
 
-// A share of an estimate that it moves at a time.
+// The relative step by which an estimate moves.
 constexpr double kStep = 0.1;
 constexpr double kMinEstimate = 100;  // ns
 
-// The cost model is asked again after so many batches of an operation: it learns as the index is
-// used.
+// The cost model is queried again after this many batches of an operation, since it learns while
+// the index is used.
 constexpr uint32_t kBatchesPerQuestion = 64;
 
-// A block takes so many queries even where a best batch is smaller, if they do not take too long,
-// so that a flood of single queries does not become as many blocks.
+// Minimum capacity of a block, even if a best batch is smaller, unless that many queries take too
+// long. It prevents a flood of single queries from filling one block each.
 constexpr size_t kMinBlock = 64;
-// A batch is large enough if a larger one would gain no more than a tenth
-// (BatchIndex::BestBatch).
+// A batch is large enough if a larger one would gain at most 10% (BatchIndex::BestBatch).
 constexpr double kShareOfBest = 0.9;
-// What a batch costs beside the index, however many queries it has: whose turn it is, locks, the
-// clock, the router, memory that is not in the cache. Where the cost model alone would have batches
-// of 64 queries, with it they have 256, and a query takes a tenth less of a processor
+// The fixed cost of a batch in addition to the index's time: scheduling, locks, the clock, the
+// router, cache misses. The cost model without it chooses batches of 64 queries. With it, batches
+// have 256, and a query takes 10% less processor time
 // (Batcher/u32/n:24/threads:64/batcher_group:256).
 constexpr BatcherNanos kBatchNanos = 1500;
-// Also where a prediction is infinite.
+// Also used if a prediction is infinite.
 constexpr absl::Duration kLongestPrediction = absl::Hours(1);
-// Where the index has no cost model.
+// Used if the index has no cost model.
 constexpr size_t kBatchWithoutModel = 1024;
 
-// An operation that used the index less than others catches up, but for no more than so many
-// longest batches: one that nobody asked for during an hour does not get the next hour.
+// An operation that used the index less than others catches up, but by at most this many of its
+// longest batches. An operation that was unused for an hour does not get the next hour.
 constexpr BatcherNanos kMaxCredit = 4;
 
 Operation OperationAt(size_t i) {
@@ -81,7 +80,7 @@ void BatcherSchedule::AskCostModel(Operation operation) {
   const size_t wanted = wanted_batch_ != 0 ? wanted_batch_
                         : has_model        ? index_->BestBatch(operation)
                                            : kBatchWithoutModel;
-  // The largest power of two, as far as it matters, that does not take too long.
+  // The largest power of two that does not take too long, up to the size needed.
   size_t in_time = 1;
   while (in_time < std::max(wanted, kMinBlock) &&
          Predicted(operation, 2 * in_time) <= max_batch_time_) {
@@ -89,7 +88,7 @@ void BatcherSchedule::AskCostModel(Operation operation) {
   }
   const size_t largest = std::min(in_time, wanted);
 
-  // The least one that is nearly as good, the batcher's own part counted.
+  // The smallest batch that is nearly as good, including the batcher's own cost.
   size_t best = largest;
   if (wanted_batch_ == 0 && has_model) {
     const auto time_per_query = [&](size_t queries) {
@@ -126,7 +125,8 @@ std::optional<BatcherSchedule::Choice> BatcherSchedule::Ready(BatcherNanos now,
       ready.push_back({operation, Reason::kFull, earliest});
       continue;
     }
-    // First when the batch would be due if it were a best one; from then on as large as it is.
+    // First the time at which a best batch would be due. If that has passed, the time for the
+    // queries that are waiting.
     BatcherNanos due = LookAt(operation, earliest);
     if (due <= now) due = earliest - Predicted(operation, waiting) - overhead();
     if (due <= now) {

@@ -14,11 +14,12 @@
 
 namespace cairn {
 
-// A time that is measured again and again, and what 99 of 100 measurements do not exceed: a
-// quantile that moves up a little with each measurement above it, and down a 99th of that with each
-// one below, so that how far above does not matter (frugal streaming: Ma, Muthukrishnan and
-// Sandler, 2013). A thread that loses its processor is late by milliseconds, and tells nothing
-// about the next time. Thread-safe; of simultaneous measurements some may be dropped.
+// Estimates a time that is measured repeatedly: the value that 99 of 100 measurements do not
+// exceed. Each measurement above the estimate moves it up a little; each one below moves it down by
+// 1/99 of that. So it does not matter how far above a measurement is (frugal streaming: Ma,
+// Muthukrishnan and Sandler, 2013). That is intended: a thread that loses its processor is
+// milliseconds late, which does not predict the next time. Thread-safe; some of several
+// simultaneous measurements may be dropped.
 class BatcherEstimate {
  public:
   explicit BatcherEstimate(BatcherNanos first) : quantile_(static_cast<double>(first)) {}
@@ -31,40 +32,42 @@ class BatcherEstimate {
   std::atomic<double> quantile_;
 };
 
-// Which requests of a Batcher run next, and when: sizes and times of batches from the index's cost
-// model, deadlines, and turns. Thread-safe.
+// Decides which requests of a Batcher run next, and when. It uses the index's cost model for sizes
+// and times of batches, the deadlines, and the time that each operation has used. Thread-safe.
 class BatcherSchedule {
  public:
   BatcherSchedule(const BatchIndex* index, const BatcherOptions& options, BatcherQueue* queue);
 
-  // Why a batch goes.
+  // The reason to run a batch.
   enum class Reason : uint8_t { kFull, kDue, kIdle, kFlush };
   struct Choice {
     Operation operation;
     Reason reason;
-    BatcherNanos earliest;  // deadline of its requests
+    BatcherNanos earliest;  // the earliest deadline of its requests
   };
-  // The operation whose turn it is: of those that have a best batch or whose earliest deadline does
-  // not allow to wait longer, the one that has used the index least. None: nothing is ready, and
-  // *next is when something will be, if nothing is added.
+  // Returns the next operation. An operation is ready if it has a best batch, or if its earliest
+  // deadline does not allow it to wait longer. The ready operation that has used the index least is
+  // next. If none is ready, returns nullopt and sets *next to the time at which one will be ready
+  // if no query is added.
   std::optional<Choice> Ready(BatcherNanos now, BatcherNanos* next) const;
-  // Of all that waits, ready or not; `reason` if it is not.
+  // The same among all waiting operations, ready or not. The reason is `reason` if it is not ready.
   std::optional<Choice> Any(BatcherNanos now, Reason reason) const;
 
-  // The least size of a batch that goes without being due.
+  // The minimum size of a batch that runs before it is due.
   size_t best(Operation operation) const { return Get(operation).best.load(); }
-  // When somebody should look at a request with this deadline at the latest, whatever joins it.
+  // Returns the latest time at which a thread must check a request with this deadline, whatever
+  // joins it.
   BatcherNanos LookAt(Operation operation, BatcherNanos deadline) const;
-  // Beyond the index's own time; half of the response time at most, since a machine that is too
-  // busy for more is not helped by smaller batches.
+  // The time of a batch in addition to the index's own. It is at most half of the response time:
+  // smaller batches do not help a machine that is too busy for that.
   BatcherNanos overhead() const {
     return std::min(max_overhead_, lateness_.Get() + handling_.Get());
   }
 
-  // A batch has kept the index busy for so long: the operation's turns are counted by it. Asks the
-  // cost model again from time to time.
+  // Records that a batch has kept the index busy for this time, which counts for the operation's
+  // next turn. Queries the cost model again from time to time.
   void Charge(Operation operation, BatcherNanos busy);
-  // How much later than it wanted a thread woke up; what a batch took beside the index.
+  // Record how late a thread woke up, and the time of a batch in addition to the index's.
   void ObserveLateness(BatcherNanos late) { lateness_.Observe(late); }
   void ObserveHandling(BatcherNanos handling) { handling_.Observe(handling); }
 
@@ -72,7 +75,7 @@ class BatcherSchedule {
   struct Lane {
     std::atomic<size_t> best{1};
     std::atomic<BatcherNanos> best_time{0};  // predicted
-    std::atomic<BatcherNanos> used{0};       // of the index, by turns (Charge)
+    std::atomic<BatcherNanos> used{0};       // index time, for fairness (Charge)
     std::atomic<uint32_t> batches{0};
   };
   const Lane& Get(Operation operation) const { return lanes_[static_cast<size_t>(operation)]; }
@@ -83,7 +86,7 @@ class BatcherSchedule {
 
   const BatchIndex* const index_;
   BatcherQueue* const queue_;
-  const size_t wanted_batch_;  // 0: the cost model's
+  const size_t wanted_batch_;  // 0: the cost model decides
   const BatcherNanos max_batch_time_;
   const BatcherNanos max_overhead_;
   std::array<Lane, kIndexOperations> lanes_;

@@ -20,60 +20,61 @@
 
 namespace cairn {
 
-// What a manifest lists of a base.
+// The description of a base in a manifest.
 struct WrittenBase {
   ManifestFile run;
   ManifestFile row_table;
   std::optional<ManifestFile> columns;  // if the index includes any
-  uint64_t rows = 0;                    // of the row table
+  uint64_t rows = 0;                    // in the row table
   uint64_t entries = 0;
   uint64_t distinct_keys = 0;
 
-  // Makes the base the manifest's: its counts, and its files as the only ones.
+  // Sets the manifest's counts to those of the base, and its files to only those of the base.
   void Describe(Manifest* manifest) const;
 };
 
-// Writes the files of one base under new names of an index's directory. Its methods may be called
-// in any order; those of different files may run at the same time. Errors: those of the writers.
-// Throws std::bad_alloc.
+// Writes the files of one base under new names in an index's directory. Its methods may be called
+// in any order, and those for different files concurrently. Errors: those of the writers. Throws
+// std::bad_alloc.
 class BaseFiles {
  public:
-  // `directory` must outlive it. `prebuild_search_structure`: the run has stored leaves
+  // `directory` must outlive this object. `prebuild_search_structure`: also store leaves in the run
   // (WriteLeaves).
   BaseFiles(IndexDirectory* directory, bool prebuild_search_structure)
       : directory_(directory), store_leaves_(prebuild_search_structure) {}
   BaseFiles(const BaseFiles&) = delete;
   BaseFiles& operator=(const BaseFiles&) = delete;
-  // Removes the files, unless they have been taken.
+  // Removes the files, unless Take was called.
   ~BaseFiles();
 
-  // Gives the entries to the writer that is returned, which stays this object's; then FinishRun.
+  // Returns a writer for the entries, which this object owns. Call FinishRun after the last entry.
   absl::StatusOr<RunFileWriter*> BeginRun(PhysicalType kind);
   absl::Status FinishRun(int threads);
 
-  // Sets *primary_keys to those of rows.
+  // Sets *primary_keys to the primary keys of `rows`.
   using PrimaryKeysOf =
       absl::FunctionRef<absl::Status(absl::Span<const RowId> rows, StringList* primary_keys)>;
-  // The run as a whole: of the entries that `yield` gives to its sink. AlreadyExists, naming key
-  // and rows, if the index is unique and two rows have one key.
+  // Writes the complete run, from the entries that `yield` passes to its sink. AlreadyExists,
+  // naming key and rows: the index is unique and two rows have the same key.
   absl::Status WriteRun(const IndexSpec& spec, int threads, PrimaryKeysOf primary_keys_of,
                         absl::FunctionRef<absl::Status(EntrySink*)> yield);
 
-  // Fill the parts of the table that is returned, which stays this object's; then FinishRows.
+  // Returns a writer of `parts` parts, which this object owns. Call FinishRows after the parts are
+  // filled.
   absl::StatusOr<RowTableWriter*> BeginRows(size_t parts);
   absl::Status FinishRows();
-  // Makes the row table that `other` has written this base's as well.
+  // Uses the row table that `other` has written for this base, too.
   absl::Status ShareRows(const BaseFiles& other);
-  // The row table's path, once it is finished.
+  // Returns the row table's path. Requires that the table is finished.
   std::string rows_path() const { return directory_->PathOf(written_.row_table.name); }
 
   // `write` appends the rows and finishes the file.
   absl::Status WriteColumns(absl::Span<const ColumnSchema> columns,
                             absl::FunctionRef<absl::Status(ColumnFileWriter*)> write);
 
-  // What has been written so far.
+  // Returns the description of the files written so far.
   const WrittenBase& written() const { return written_; }
-  // Leaves the files to the caller, who publishes them.
+  // Passes ownership of the files to the caller, which publishes them.
   WrittenBase Take();
 
  private:

@@ -28,36 +28,38 @@
 namespace cairn {
 namespace {
 
-// Ranges a thread: enough that the last ones to finish leave little idle time, few enough that each
+// Ranges per thread: enough that threads idle only briefly at the end, few enough that each range
 // is long.
 constexpr int kRangesPerThread = 16;
-// One part in so many of an index's memory is for the columns that it includes.
+// The share of an index's memory for its included columns is 1 / kColumnsShare.
 constexpr uint64_t kColumnsShare = 4;
 
-// One index on its way.
+// One index that is being built.
 struct IndexInProgress {
   IndexSpec spec;
   std::unique_ptr<IndexDirectory> directory;
   std::unique_ptr<BaseFiles> files;
   std::unique_ptr<RunBuilder> entries;
-  std::unique_ptr<ColumnsBuilder> columns;  // null where the spec includes none
-  Manifest manifest;                        // but for the base
+  std::unique_ptr<ColumnsBuilder> columns;  // null if the spec includes no columns
+  Manifest manifest;                        // without the base
 };
 
 absl::Status CheckTargets(absl::Span<const BuildTarget> targets) {
-  if (targets.empty()) return absl::InvalidArgumentError("nothing to build: no index was named");
+  if (targets.empty())
+    return absl::InvalidArgumentError("expected at least one index to build, got none");
   std::set<std::string> directories;
   for (const BuildTarget& target : targets) {
-    if (target.directory.empty()) return absl::InvalidArgumentError("an index needs a directory");
+    if (target.directory.empty())
+      return absl::InvalidArgumentError("BuildTarget::directory: expected a path, got none");
     if (!directories.insert(target.directory).second) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("two indexes for one directory, '%s'", target.directory));
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "directory '%s': expected one index per directory, got two", target.directory));
     }
   }
   return absl::OkStatus();
 }
 
-// The spec as it is stored: with the column family that is scanned.
+// Returns the spec as it is stored, with the column family that is scanned.
 absl::StatusOr<IndexSpec> ResolveSpec(const IndexSpec& spec, const SnapshotSource& source) {
   IndexSpec resolved = spec;
   if (spec.column_family != "default" && spec.column_family != source.column_family()) {
@@ -69,15 +71,15 @@ absl::StatusOr<IndexSpec> ResolveSpec(const IndexSpec& spec, const SnapshotSourc
   return resolved;
 }
 
-// The database that `source` is of, where its log says what becomes of the rows that are read; else
-// null.
+// Returns the source's database if its log has all later changes of the rows that are read;
+// otherwise null.
 const DbSource* LoggedDatabase(const SnapshotSource& source) {
   const auto* const database = dynamic_cast<const DbSource*>(&source);
   return database != nullptr && database->has_log() && !database->changes_values() ? database
                                                                                    : nullptr;
 }
 
-// The build of all targets; what its steps share.
+// The build of all targets, with the state that its steps share.
 class IndexBuild {
  public:
   IndexBuild(const SnapshotSource& source, const BuildOptions& options)
@@ -94,7 +96,7 @@ class IndexBuild {
     RETURN_IF_ERROR(Scan());
     RETURN_IF_ERROR(WriteRuns());
     RETURN_IF_ERROR(ShareRowTable());
-    // Or the index could be ahead of a database whose machine failed.
+    // Otherwise the index could be ahead of the database after a power failure.
     if (database_ != nullptr) {
       RETURN_IF_ERROR(SyncLog(database_->db(), read_only()));
     }
@@ -106,21 +108,23 @@ class IndexBuild {
   }
 
  private:
-  // Says which state of the database the indexes will be of, as long as the log is there.
+  // Records the database's state that the indexes reflect, while the log has it.
   absl::Status TakeAnchor();
   bool read_only() const { return database_->snapshot() == nullptr; }
-  // Takes the directories, cuts the ranges, opens the row table's file in the first directory.
+  // Opens the directories, divides the source into ranges, and creates the row table's file in the
+  // first directory.
   absl::Status Prepare(absl::Span<const BuildTarget> targets);
   absl::Status Scan();
-  // Sorts and writes each index's entries, while the row table goes to the disk.
+  // Sorts and writes each index's entries, while the row table is written to disk.
   absl::Status WriteRuns();
   absl::Status WriteRun(IndexInProgress* index, BuildReport* report);
-  // Gives every other index the row table of the first.
+  // Uses the first index's row table for all other indexes.
   absl::Status ShareRowTable();
   absl::Status PrimaryKeys(absl::Span<const RowId> rows, StringList* primary_keys);
 
   const SnapshotSource& source_;
-  const DbSource* const database_;  // that, where a log can tell what becomes of it; or null
+  const DbSource* const database_;  // the source's database if its log has all later changes;
+                                    // otherwise null
   const BuildOptions& options_;
   const std::shared_ptr<FileSystem> files_;
   const int threads_;
@@ -174,7 +178,7 @@ absl::Status IndexBuild::Prepare(absl::Span<const BuildTarget> targets) {
 
 absl::Status IndexBuild::TakeAnchor() {
   if (database_ == nullptr) {
-    anchor_.unproven = absl::StrFormat("it was built from %s, of which no log tells how it goes on",
+    anchor_.unproven = absl::StrFormat("it was built from %s, which has no log of later changes",
                                        source_.description());
     return absl::OkStatus();
   }

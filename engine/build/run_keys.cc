@@ -15,8 +15,7 @@ void AppendKey(const SortedRun& run, size_t i, EncodedKeys* keys) {
 std::string KeyText(const KeyCodec& codec, const EncodedKeys& keys, size_t i) {
   absl::StatusOr<std::string> text = codec.Format(keys, i);
   if (text.ok()) return *std::move(text);
-  return keys.kind() == PhysicalType::kBytes ? EscapeBytes(keys.bytes(i))
-                                             : "(no encoding of a key)";
+  return keys.kind() == PhysicalType::kBytes ? EscapeBytes(keys.bytes(i)) : "(an invalid key)";
 }
 
 }  // namespace cairn

@@ -7,13 +7,13 @@
 #include "cairn/query.h"
 #include "cairn/sorted_run.h"
 
-// Keys of a run, one at a time, for those who check or report them.
+// Single keys of a run, for code that checks or reports them.
 namespace cairn {
 
-// Appends entry `i`'s key to a column of the run's kind.
+// Appends entry `i`'s key to `keys`, which are of the run's kind.
 void AppendKey(const SortedRun& run, size_t i, EncodedKeys* keys);
 
-// A key for a message; bytes that are no encoding are shown as such.
+// Returns a key as text for a message. Invalid encodings are marked as such or escaped.
 std::string KeyText(const KeyCodec& codec, const EncodedKeys& keys, size_t i);
 
 }  // namespace cairn

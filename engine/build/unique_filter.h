@@ -11,15 +11,15 @@
 
 namespace cairn {
 
-// AlreadyExists: two rows of a unique index have the key `keys[i]`.
+// Returns AlreadyExists: two rows of a unique index have the key `keys[i]`.
 absl::Status DuplicateKey(const KeyCodec& codec, const EncodedKeys& keys, size_t i,
                           std::string_view first_row, std::string_view second_row);
 
-// Passes entries on, and fails at the first key without nulls that comes with two rows:
-// IndexSpec::unique. Used by one thread at a time.
+// Passes entries on, and fails at the first key without nulls that two rows have
+// (IndexSpec::unique). Not thread-safe.
 class UniqueFilter : public EntrySink {
  public:
-  // Words the error for a key and its two rows.
+  // Returns the error for a key and its two rows.
   using Explain = std::function<absl::Status(const EncodedKeys& key, RowId first, RowId second)>;
 
   UniqueFilter(EntrySink* next, KeyCodec codec, Explain explain)
@@ -37,15 +37,15 @@ class UniqueFilter : public EntrySink {
   template <typename Key>
   absl::Status Check(absl::Span<const Key> keys, absl::Span<const RowId> row_ids);
 
-  // For a key that the consecutive rows `first` and `second` have.
+  // Handles a key that the consecutive rows `first` and `second` have.
   template <typename Key>
   absl::Status Repeats(const Key& key, RowId first, RowId second);
 
   EntrySink* next_;
   KeyCodec codec_;
   Explain explain_;
-  EncodedKeys null_;  // a key with a null that came with two rows, or nothing
-  EncodedKeys last_;  // the last key of the batch before, or nothing
+  EncodedKeys null_;  // a key with a null that two rows have, or empty
+  EncodedKeys last_;  // the last key of the previous batch, or empty
   RowId last_row_ = kNoRow;
 };
 

@@ -247,8 +247,8 @@ class RowAggregation {
     names_ = options_.group_by;
     for (const Aggregate& aggregate : aggregates_) {
       if (aggregate.function > AggregateFunction::kMax) {
-        return absl::InvalidArgumentError(
-            absl::StrFormat("%d is no aggregate function", static_cast<int>(aggregate.function)));
+        return absl::InvalidArgumentError(absl::StrFormat("expected an aggregate function, got %d",
+                                                          static_cast<int>(aggregate.function)));
       }
       Output output;
       if (!aggregate.column.empty()) {
@@ -257,7 +257,7 @@ class RowAggregation {
         if (found == names_.end()) names_.push_back(aggregate.column);
       } else if (aggregate.function != AggregateFunction::kCount) {
         return absl::InvalidArgumentError(
-            absl::StrFormat("%s: it wants a column", AggregateText(aggregate)));
+            absl::StrFormat("%s: expected a column, got none", AggregateText(aggregate)));
       }
       outputs_.push_back(std::move(output));
     }

@@ -195,7 +195,7 @@ def test_what_cannot_be_asked_says_why(index: cairn.Index) -> None:
         ({"n": 7}, "expected a function, as 'count'"),
         ({7: "count"}, "expected a name that is a str"),
         (["count"], "expected a dict of names"),
-        ({"n": ("sum", "price")}, "includes no column 'price', of n, x, t"),
+        ({"n": ("sum", "price")}, "includes no column 'price'; included columns: n, x, t"),
         ({"n": ("sum", "t")}, "expected a column of numbers, found one of text"),
     ]:
         with pytest.raises(cairn.InvalidArgument, match=message):

@@ -42,7 +42,7 @@ def test_parts_are_put_together(directory: pathlib.Path) -> None:
         ([(ranges[0][0].astype(np.int64), ranges[0][1])], cairn.KeyTypeError, "array of uint32"),
         ([([0], ranges[0][1])], cairn.KeyTypeError, "array of uint32"),
         ([(ranges[0][0], b"")], cairn.InvalidArgument, "part 0: expected a shard's part"),
-        ([(ranges[0][0], ranges[0][1][:-1])], cairn.InvalidArgument, "cut short or damaged"),
+        ([(ranges[0][0], ranges[0][1][:-1])], cairn.InvalidArgument, "truncated or damaged"),
         ([groups[0]], cairn.InvalidArgument, "part 0: expected a shard's part"),
     ):
         with pytest.raises(error, match=message):

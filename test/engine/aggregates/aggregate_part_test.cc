@@ -315,8 +315,8 @@ BOOST_AUTO_TEST_CASE(what_is_no_part_is_refused) {
     };
     RequireOk(ranges(part, first));
     RequireOk(grouped(group, first));
-    refused(ranges(part, second), "part 0 is of range 1, expected one below 1");
-    refused(grouped(group, second), "part 0 is of range 1, expected one below 1");
+    refused(ranges(part, second), "part 0: expected a range below 1, got 1");
+    refused(grouped(group, second), "part 0: expected a range below 1, got 1");
     refused(map.CombineRanges(2, aggregates, {{both, part}}, &values), "expected a shard's part");
     refused(ranges(group, first), "part 0: expected a shard's part of the aggregates");
     refused(grouped(part, first), "part 0: expected a shard's part of the aggregates");
@@ -327,8 +327,8 @@ BOOST_AUTO_TEST_CASE(what_is_no_part_is_refused) {
     for (size_t size = 0; size < group.size(); ++size) {
       refused(grouped(group.substr(0, size), first), "part 0");
     }
-    refused(ranges(part + '\0', first), "cut short or damaged");
-    refused(grouped(group + '\0', first), "cut short or damaged");
+    refused(ranges(part + '\0', first), "truncated or damaged");
+    refused(grouped(group + '\0', first), "truncated or damaged");
     size_t taken = 0;
     for (int i = 0; i < (kSmaller ? 300 : 3000); ++i) {
       std::string changed = i % 2 == 0 ? part : group;

@@ -87,9 +87,9 @@ BOOST_AUTO_TEST_CASE(sums_that_do_not_fit_name_the_group) {
     BOOST_TEST(absl::StrContains(std::string(s.message()), std::string(message)), s.ToString());
   };
   failed(Aggregate::Sum("i"), {"city"},
-         "group 'a': the sum of column 'i' is 9223372036854775808, which i64 does not hold");
+         "group 'a': the sum of column 'i' is 9223372036854775808, which does not fit in i64");
   failed(Aggregate::Sum("u"), {},
-         "all rows: the sum of column 'u' is 18446744073709551618, which u64 does not hold");
+         "all rows: the sum of column 'u' is 18446744073709551618, which does not fit in u64");
   BOOST_TEST(RequireOk(numbers.Ask({Aggregate::Avg("i")}, {.group_by = {"city"}})) ==
              "'a' +4.6116860184273879e+18 ; 'b' -1 ; 'c' -4.6116860184273879e+18 ");
 }
@@ -169,12 +169,13 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_asked_says_why) {
   refused({Aggregate::Sum("n.city")}, {},
           "sum(n.city): expected a column of numbers, found one of");
   refused({Aggregate::Sum("price")}, {}, "column 'price', of n.city, town.city, n, tags, town");
-  refused({Aggregate::CountDistinct()}, {}, "count_distinct(): it wants a column");
+  refused({Aggregate::CountDistinct()}, {}, "count_distinct(): expected a column, got none");
   refused({Aggregate::Count()}, {.group_by = {"tags"}}, "several keys of row 'a'");
   refused({Aggregate::Count()}, {.order_by = {{1}}}, "there is no column 1, only 0");
   refused({Aggregate::Count()}, {.after = "x"}, "GroupByOptions::after: expected the cursor of");
   refused({Aggregate::Count()}, {.strategy = WhereStrategy::kWalk}, "walk");
-  refused({{static_cast<AggregateFunction>(77), "n"}}, {}, "77 is no aggregate function");
+  refused({{static_cast<AggregateFunction>(77), "n"}}, {},
+          "expected an aggregate function, got 77");
   GroupByResult groups;
   // A cursor is of one question.
   GroupByOptions page;

@@ -117,7 +117,7 @@ BOOST_AUTO_TEST_CASE(sums_that_do_not_fit_are_errors_that_say_which) {
   const absl::Status status = index->AggregateRanges(
       RangeBatch::HalfOpen(lower, upper), {Aggregate::Count(), Aggregate::Sum("wide")}, &values);
   BOOST_TEST(status.message() ==
-             "range 3: the sum of column 'wide' is 9223372036854775808, which i64 does not hold");
+             "range 3: the sum of column 'wide' is 9223372036854775808, which does not fit in i64");
   RequireOk(index->AggregateRanges(RangeBatch::HalfOpen(lower, upper), {Aggregate::Avg("wide")},
                                    &values));
   BOOST_CHECK(values[0].value(3) == DataValue(9223372036854775808.0 / 3));
@@ -143,14 +143,16 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_asked_is_an_error) {
   };
   BOOST_TEST(
       message(Aggregate::Sum("price"))
-          .starts_with("sum(price): the index includes no column 'price', of signed, float"));
-  BOOST_TEST(message(Aggregate::Min("")).starts_with("min(): it wants a column, of signed"));
+          .starts_with(
+              "sum(price): the index includes no column 'price'; included columns: signed, float"));
+  BOOST_TEST(message(Aggregate::Min(""))
+                 .starts_with("min(): expected a column, got none; included columns: signed"));
   BOOST_TEST(message(Aggregate::Avg("text")) ==
              "avg(text): expected a column of numbers, found one of text");
   BOOST_TEST(message({AggregateFunction::kCountDistinct, "text"}) ==
-             "count_distinct(text): it counts the keys, not a column's values");
+             "count_distinct(text): expected no column: the function counts distinct keys");
   BOOST_TEST(message({static_cast<AggregateFunction>(77), "text"}) ==
-             "77 is no aggregate function");
+             "expected an aggregate function, got 77");
 
   AggregateGroupsResult groups;
   for (const size_t parts : {size_t{0}, size_t{4}}) {
@@ -191,7 +193,7 @@ BOOST_AUTO_TEST_CASE(an_index_without_columns_counts) {
   BOOST_CHECK(values[1].value(0) == DataValue(uint64_t{10}));
   const absl::Status status = index->AggregateRanges(all, {Aggregate::Min("x")}, &values);
   BOOST_TEST(status.message() ==
-             "min(x): the index includes no column 'x', and the index includes none");
+             "min(x): the index includes no column 'x'; included columns: none");
 }
 
 BOOST_AUTO_TEST_CASE(what_is_made_is_counted_and_made_again_by_a_merge) {
