@@ -67,8 +67,8 @@ struct Delta {
   RowId end_row = 0;                          // the version's row ids are less than this
   std::shared_ptr<const DeltaTuples> tuples;  // null: no included columns
   uint32_t end_tuple = 0;                     // end of the version's tuples: all before this one
-  uint32_t tuple_rows = 0;                    // number of rows that have one of these tuples
-  uint64_t live_new_rows = 0;                 // rows that are not in the base and have entries
+  uint32_t tuple_rows = 0;                    // number of rows with a tuple
+  uint64_t live_new_rows = 0;                 // new rows that have entries
   std::shared_ptr<const ChangeLog::Place> place;  // the end of its changes in the log
   std::shared_ptr<CompactDelta> compact;          // null if this is the compact form itself
 

@@ -37,14 +37,13 @@ absl::Status CheckUpdates(const RowUpdates& updates) {
   if (updates.rows() > kMaxEntries || updates.keys.size() > kMaxEntries ||
       updates.deleted_from.size() > kMaxEntries / 2) {
     return absl::InvalidArgumentError(absl::StrFormat(
-        "updates of %d rows with %d keys, and %d deleted ranges: of each there may "
-        "be at most %d",
+        "updates of %d rows with %d keys and %d deleted ranges: expected at most %d of each",
         updates.rows(), updates.keys.size(), updates.deleted_from.size(), kMaxEntries / 2));
   }
   return absl::OkStatus();
 }
 
-// The rows by primary key; empty where they stand that way.
+// Returns the order of the rows by primary key; empty if they are already in that order.
 absl::StatusOr<std::vector<uint32_t>> OrderOfRows(const StringList& primary_keys) {
   std::vector<std::string_view> keys(primary_keys.size());
   for (size_t i = 0; i < keys.size(); ++i) {
@@ -69,12 +68,13 @@ absl::StatusOr<std::vector<uint32_t>> OrderOfRows(const StringList& primary_keys
   return order;
 }
 
-// Writes the sections of one delta file, one after the other. After an error nothing more.
+// Writes the sections of one delta file, one after the other. After an error it writes nothing
+// more.
 class DeltaSections {
  public:
   explicit DeltaSections(SectionFileWriter* file) : file_(file) {}
 
-  // Writes `count` numbers or strings, of which `element(i)` is the i-th.
+  // Writes `count` numbers or strings; the i-th is `element(i)`.
   template <typename Element>
   void Write(DeltaSection id, size_t count, Element element) {
     using T = decltype(element(size_t{0}));
@@ -97,13 +97,13 @@ class DeltaSections {
     }
     if (status_.ok()) status_ = (*section)->Close();
   }
-  // Likewise strings, and a section of their lengths.
+  // Writes `count` strings, and a section of their lengths.
   template <typename Element>
   void WriteStrings(DeltaSection id, DeltaSection lengths_id, size_t count, Element element) {
     for (size_t i = 0; i < count && status_.ok(); ++i) {
       if (element(i).size() <= UINT32_MAX) continue;
-      status_ = absl::InvalidArgumentError(
-          absl::StrFormat("a key of %d bytes, and it may have %d", element(i).size(), UINT32_MAX));
+      status_ = absl::InvalidArgumentError(absl::StrFormat(
+          "a key has %d bytes, expected at most %d", element(i).size(), UINT32_MAX));
     }
     Write(id, count, element);
     Write(lengths_id, count, [&](size_t i) { return static_cast<uint32_t>(element(i).size()); });
@@ -132,7 +132,7 @@ absl::StatusOr<DeltaProperties> ReadProperties(const SectionFile& file) {
   };
   if (properties.key_kind < static_cast<uint32_t>(PhysicalType::kU32) ||
       properties.key_kind > static_cast<uint32_t>(PhysicalType::kBytes)) {
-    return damaged(0, absl::StrFormat("%d is no kind of key", properties.key_kind));
+    return damaged(0, absl::StrFormat("unknown kind of keys %d", properties.key_kind));
   }
   if (properties.rows > kMaxEntries) {
     return damaged(offsetof(DeltaProperties, rows), absl::StrFormat("%d rows", properties.rows));
@@ -206,7 +206,7 @@ absl::Status CheckPrimaryKeys(const DeltaFile& delta) {
   return absl::OkStatus();
 }
 
-// The next string of `strings`, of which string `i` starts at *offset; moves on behind it.
+// Returns string `i`, which starts at *offset, and moves *offset past its end.
 std::string_view NextString(const PackedStrings& strings, uint64_t i, uint64_t* offset) {
   const std::string_view string = strings.bytes.substr(*offset, strings.lengths[i]);
   *offset += string.size();
@@ -226,7 +226,7 @@ absl::StatusOr<ManifestFile> WriteDelta(IndexDirectory* directory, const RowUpda
   }
   ASSIGN_OR_RETURN(const std::vector<uint32_t> order, OrderOfRows(updates.primary_keys));
   const auto row_at = [&](size_t i) { return order.empty() ? i : order[i]; };
-  std::vector<uint32_t> order_of_keys;  // empty: as they stand
+  std::vector<uint32_t> order_of_keys;  // empty: in their stored order
   if (!order.empty()) {
     order_of_keys.reserve(updates.keys.size());
     for (uint32_t row : order) {

@@ -14,23 +14,24 @@
 #include "index/files/index_directory.h"
 #include "index/files/section_file.h"
 
-// Delta files: what came to an index after its base was built, or after the delta file before, as
-// RowUpdates. A section file (section_file.h) of columns; docs/internals/formats.md describes the
-// bytes.
+// Delta files store changes of an index as RowUpdates: those since its base was built, or since the
+// previous delta file. A delta file is a section file (section_file.h) of columns;
+// docs/internals/formats.md describes the bytes.
 //
-// A delta file says what became of rows by primary key, not by row id or position. So it does not
-// depend on the base that it was written over, and may be applied to any later one that has seen
-// less: a merge that runs while delta files are written leaves those after it as they are.
+// A delta file identifies rows by primary key, not by row id or position. So it does not depend on
+// the base that it was written over. It can be applied to any later base that lacks its changes. A
+// merge that runs while delta files are written leaves those after it as they are.
 namespace cairn {
 
-// What a delta file's properties section says; 48 bytes, as they stand there.
+// The properties section of a delta file: 48 bytes, in this layout.
 struct DeltaProperties {
   uint32_t key_kind;  // a PhysicalType
   uint32_t reserved;  // 0
   uint64_t rows;
   uint64_t keys;  // of all rows together
   uint64_t deleted_ranges;
-  // The database's sequence numbers: updates that came after the one, up to and with the other.
+  // Sequence numbers of the database: the updates are those after `after`, up to and including
+  // `sequence`.
   uint64_t after;
   uint64_t sequence;
 
@@ -38,40 +39,39 @@ struct DeltaProperties {
 };
 static_assert(sizeof(DeltaProperties) == 48);
 
-// The sections of a delta file. Lengths and counts cut the section that they are of: they sum up to
-// its size.
+// The sections of a delta file. Sections of lengths or counts divide another section into parts,
+// and add up to its size.
 enum class DeltaSection : uint32_t {
   kProperties = 1,
   kPrimaryKeys = 2,  // bytes, by row; strictly ascending
   kPrimaryKeyLengths = 3,
-  kKeyCounts = 4,  // how many of the keys are each row's
+  kKeyCounts = 4,  // number of keys of each row
   kKeys = 5,       // u32 or u64, or bytes; by row
   kKeyLengths = 6,
-  kRangeEnds = 7,  // bytes: of each deleted range its first primary key and the one behind its last
+  kRangeEnds = 7,  // bytes: for each deleted range, its first primary key and its end
   kRangeEndLengths = 8,
-  kTuples =
-      9,  // bytes, by row, in an index that includes columns; an empty one of rows without keys
+  kTuples = 9,  // bytes, by row; only if the index includes columns; empty for a row without keys
   kTupleLengths = 10,
 };
 
 extern const FileFormat kDeltaFileFormat;
 
-// Writes the updates that came after the state `after` and led to the state `sequence` into a new
-// file of `directory`, and waits for the disk. Returns what the manifest is to name behind the
-// delta files that are there.
+// Writes the updates that lead from the state `after` to the state `sequence` to a new file of
+// `directory`, and waits for the disk. Returns the entry that the manifest must append after its
+// other delta files.
 //
-// InvalidArgument where the updates' columns do not fit together or a primary key comes twice;
-// ResourceExhausted where the disk is full. After an error there is no file.
+// Errors: InvalidArgument if the lengths of the updates' columns are inconsistent or a primary key
+// occurs twice; ResourceExhausted if the disk is full. After an error the file does not exist.
 absl::StatusOr<ManifestFile> WriteDelta(IndexDirectory* directory, const RowUpdates& updates,
                                         SequenceNumber after, SequenceNumber sequence);
 
-// Strings that lie one behind the other.
+// Strings that are stored one after the other.
 struct PackedStrings {
   std::string_view bytes;
   absl::Span<const uint32_t> lengths;  // their sum is bytes.size()
 };
 
-// An open delta file, and views of its columns, which `file` keeps alive.
+// An open delta file with views of its columns. `file` keeps them alive.
 struct DeltaFile {
   SectionFile file;
   DeltaProperties properties;
@@ -83,25 +83,27 @@ struct DeltaFile {
   PackedStrings tuples;
 };
 
-// Maps a delta file. NotFound where there is no such file; DataLoss, naming file, section and
-// offset, where it is damaged; FailedPrecondition where its major version is another.
+// Maps a delta file. Errors: NotFound if the file does not exist; DataLoss, which names file,
+// section and offset, if it is damaged; FailedPrecondition if it has another major version.
 //
-// Every length is checked at both levels, so that no file leads out of its mapping, and that
-// primary keys ascend. kFull checks the checksums, too. `threads`: 0 is one a hardware thread.
+// Both levels check every length, so that no offset points outside the mapping, and the order of
+// the primary keys. kFull also checks the checksums. `threads`: 0 means one per hardware thread.
 absl::StatusOr<DeltaFile> OpenDelta(const std::string& path, VerifyLevel level, int threads = 0,
                                     FileSystem* files = FileSystem::Posix());
 
-// The same for a section file that is open, as far as its own level went.
+// The same for an open section file. Only the checks of its own level are made.
 absl::StatusOr<DeltaFile> OpenDelta(SectionFile file);
 
-// Reads a delta file from its beginning to its end, some rows at a time. Applied in that order the
-// slices come to what the whole does. The file must outlive it; one thread at a time.
+// Reads a delta file from its beginning to its end, in slices of rows. Applying the slices in order
+// has the same effect as applying the whole. The file must outlive the reader. Only one thread at a
+// time.
 class DeltaReader {
  public:
   explicit DeltaReader(const DeltaFile& file) : file_(file) {}
 
-  // Sets `updates` to the next `rows` rows, or as many as are left. False, and nothing set, where
-  // there are none. The first slice, which may have no rows, has the deleted ranges.
+  // Sets `updates` to the next `rows` rows, or to all that are left if there are fewer. Returns
+  // false and sets nothing if there are none. The first slice has the deleted ranges, and may have
+  // no rows.
   bool Next(size_t rows, RowUpdates* updates);
 
  private:
@@ -110,10 +112,10 @@ class DeltaReader {
 
   const DeltaFile& file_;
   bool started_ = false;
-  uint64_t row_ = 0;           // the next one
-  uint64_t key_ = 0;           // likewise
-  uint64_t primary_byte_ = 0;  // where its primary key starts
-  uint64_t key_byte_ = 0;      // where keys of bytes go on
+  uint64_t row_ = 0;           // the next row
+  uint64_t key_ = 0;           // the next key
+  uint64_t primary_byte_ = 0;  // start of the next row's primary key
+  uint64_t key_byte_ = 0;      // start of the next byte-string key
   uint64_t tuple_byte_ = 0;
 };
 

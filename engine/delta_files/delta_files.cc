@@ -14,11 +14,11 @@
 namespace cairn {
 namespace {
 
-// A file stays when it is so many times as large as those behind it together.
+// A file is kept if it is at least this many times as large as those after it together.
 constexpr uint64_t kFileRatio = 2;
-// Bytes that AddDelta writes again.
+// The maximum number of bytes that AddDelta writes again.
 constexpr uint64_t kMaxBytesAgain = 32 << 10;
-// What a file takes besides its rows.
+// Size of a file without rows.
 constexpr uint64_t kBytesOfFile = 1 << 10;
 
 bool IsDelta(const ManifestFile& file) {
@@ -27,7 +27,7 @@ bool IsDelta(const ManifestFile& file) {
   return ParseIndexFileName(file.name, &prefix, &number, &extension) && prefix == "delta";
 }
 
-// The first of the last files that together come to at most kMaxBytesAgain.
+// Returns the first of the last files that together have at most kMaxBytesAgain bytes.
 size_t FirstSmall(absl::Span<const ManifestFile> deltas) {
   size_t first = deltas.size();
   for (uint64_t bytes = 0; first > 0; --first) {
@@ -37,7 +37,7 @@ size_t FirstSmall(absl::Span<const ManifestFile> deltas) {
   return first;
 }
 
-// The first file from which on all are to be one with `bytes` behind them.
+// Returns the first file of those to merge with the `bytes` bytes that follow them.
 size_t FirstToMerge(absl::Span<const ManifestFile> deltas, uint64_t bytes) {
   size_t first = deltas.size();
   for (size_t i = deltas.size(); i-- > 0;) {
@@ -75,7 +75,7 @@ absl::Status CheckBelongs(const DeltaFile& delta, PhysicalType kind, SequenceNum
   return absl::OkStatus();
 }
 
-// Reads `deltas` anew, all of them checked, as nobody could tell later that they were damaged.
+// Opens `deltas` and checks all of their bytes. Damage would go unnoticed after the merge.
 absl::StatusOr<std::vector<DeltaFile>> OpenToMerge(absl::Span<const ManifestFile> deltas,
                                                    PhysicalType kind, SequenceNumber end,
                                                    IndexDirectory* directory) {
@@ -83,7 +83,7 @@ absl::StatusOr<std::vector<DeltaFile>> OpenToMerge(absl::Span<const ManifestFile
                     directory->files());
 }
 
-// Removes the rows without keys that the base lacks: of those there is nothing to be undone.
+// Removes the rows without keys that the base lacks: they undo nothing.
 absl::Status LeaveOutRowsThatWent(const RowTable& base_rows, RowUpdates* updates) {
   std::vector<std::string_view> gone;
   for (size_t i = 0, begin = 0; i < updates->rows(); begin = updates->row_ends[i++]) {
@@ -97,7 +97,7 @@ absl::Status LeaveOutRowsThatWent(const RowTable& base_rows, RowUpdates* updates
     if (updates->row_ends[i] == begin && !places[next++].found) continue;
     left.primary_keys.Append(updates->primary_keys[i]);
     if (!updates->tuples.empty()) left.tuples.Append(updates->tuples[i]);
-    left.row_ends.push_back(updates->row_ends[i]);  // no keys were left out
+    left.row_ends.push_back(updates->row_ends[i]);  // removed rows have no keys
   }
   left.keys = std::move(updates->keys);
   left.deleted_from = std::move(updates->deleted_from);

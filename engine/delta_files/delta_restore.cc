@@ -15,16 +15,17 @@
 namespace cairn {
 namespace {
 
-// Rows that are applied at a time: enough to find theirs among the base's in passing, few enough
-// that a long file is not held in memory twice.
+// Rows that are applied at a time. Batches of this size find their rows in one pass over the base,
+// and a long file is not held in memory twice.
 constexpr size_t kUpdatesAtATime = size_t{1} << 20;
 
-// DataLoss unless rows with keys have tuples of these types, and there are none without types.
+// Returns DataLoss unless each row with keys has a tuple of these types; without types, no row may
+// have a tuple.
 absl::Status CheckTuples(const DeltaFile& file, absl::Span<const DataType> types) {
   if (file.properties.rows == 0) return absl::OkStatus();
   if (file.has_tuples == types.empty()) {
     return absl::DataLossError(absl::StrFormat(
-        "delta file '%s' has %s, its index includes %s", file.file.path(),
+        "delta file '%s' has %s, but its index includes %s", file.file.path(),
         file.has_tuples ? "tuples" : "no tuples", types.empty() ? "no columns" : "columns"));
   }
   if (types.empty()) return absl::OkStatus();
@@ -37,8 +38,7 @@ absl::Status CheckTuples(const DeltaFile& file, absl::Span<const DataType> types
         file.key_counts[row] == 0 ? tuple.empty() : ReadTuple(types, tuple, absl::MakeSpan(values));
     if (is_one) continue;
     return absl::DataLossError(absl::StrFormat(
-        "delta file '%s': the tuple of row %d is none of the columns that its index "
-        "includes",
+        "delta file '%s': the tuple of row %d does not have the index's included columns",
         file.file.path(), row));
   }
   return absl::OkStatus();
@@ -59,7 +59,7 @@ absl::StatusOr<std::unique_ptr<DeltaWriter>> RestoreDelta(
                    OpenDeltas(directory, DeltaFilesOf(manifest), kind, manifest.sequence, verify,
                               threads, files));
   if (deltas.empty()) return writer;
-  // Each row once, however many files have it.
+  // The merge yields each row once, even if several files have it.
   UpdateMerge merge(kind);
   for (const DeltaFile& file : deltas) {
     RETURN_IF_ERROR(CheckTuples(file, types));

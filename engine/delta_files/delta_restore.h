@@ -14,15 +14,14 @@
 
 namespace cairn {
 
-// The writer over a base that has applied the delta files of `manifest`, in the manifest's order:
-// what it was when the last of them was written, but for the ids of rows that the base lacks.
-// `directory` is where the files lie; `threads` as for DeltaWriter::Create, and for checksums.
+// Creates a writer over a base and applies the delta files of `manifest` to it, in the manifest's
+// order. Its state is that of the writer that wrote the last file, except for the ids of new rows.
+// `directory` contains the files. `threads` is for DeltaWriter::Create and for checksums.
 //
-// DataLoss where a file is damaged, is not the one that the manifest means, or does not belong
-// where it is: of keys of another kind, without the tuples that an index with `base_columns` has or
-// with others, not behind the file before it, or behind manifest.sequence.
-// NotFound where a file is missing, as after the next version was published
-// (OpenCurrentVersion). ResourceExhausted where memory does not suffice.
+// Errors: DataLoss if a file is damaged, is not the one that the manifest lists, overlaps the file
+// before it, or ends after manifest.sequence; the same if its keys are of another kind or its
+// tuples do not fit `base_columns`. NotFound if a file is missing; this also happens if the next
+// version has been published (OpenCurrentVersion). ResourceExhausted if memory runs out.
 absl::StatusOr<std::unique_ptr<DeltaWriter>> RestoreDelta(const std::string& directory,
                                                           const Manifest& manifest,
                                                           SortedRun base_run, RowTable base_rows,

@@ -8,7 +8,7 @@
 namespace cairn {
 namespace {
 
-// Rows of each file that are in memory at a time.
+// Rows of each file that are in memory at the same time.
 constexpr size_t kRowsAtATime = 4096;
 
 void AppendRanges(const RowUpdates& from, RowUpdates* to) {
@@ -92,7 +92,7 @@ bool UpdateMerge::Next(size_t rows, RowUpdates* updates) {
       updates->EndRow(at_);
       if (!latest.slice.tuples.empty()) updates->tuples.Append(latest.slice.tuples[latest.row]);
     }
-    // The row itself, and what was said of it before.
+    // Skip the row itself and its earlier states.
     while (!heap_.empty() && heap_.top()->primary_key == at_) {
       Source* const source = heap_.top();
       heap_.pop();

@@ -15,32 +15,33 @@
 
 namespace cairn {
 
-// Reads updates that came one after the other as the one that they come to: each row once, as the
-// last of them has it, in primary-key order. Takes memory for some rows of each. One thread at a
-// time; what allocates throws std::bad_alloc.
+// Merges a sequence of updates into one: each row once, in its last state, in primary-key order.
+// Keeps a slice of each file in memory. Only one thread at a time. Methods that allocate throw
+// std::bad_alloc.
 class UpdateMerge {
  public:
   explicit UpdateMerge(PhysicalType kind) : kind_(kind) {}
 
-  // What came next, with keys of the kind: a file, which must outlive this, or rows in primary-key
-  // order. All of it before the first Next.
+  // Adds the next updates, with keys of `kind`: a file, which must outlive this object, or rows in
+  // primary-key order. Add all updates before the first Next.
   void Add(const DeltaFile& file);
   void Add(RowUpdates updates);
 
-  // As DeltaReader's: the next `rows` rows, or as many as are left; false where there are none. The
-  // first slice, which may have no rows, has the deleted ranges of all.
+  // Sets `updates` to the next `rows` rows, or to all that are left if there are fewer. Returns
+  // false if there are none. The first slice has the deleted ranges of all updates, and may have no
+  // rows.
   bool Next(size_t rows, RowUpdates* updates);
 
  private:
   struct Source {
-    size_t age;                           // its number: a higher one came later
-    std::unique_ptr<DeltaReader> reader;  // null: all is in the slice
+    size_t age;                           // its index; a higher one is later
+    std::unique_ptr<DeltaReader> reader;  // null: everything is in the slice
     RowUpdates slice;
-    size_t row = 0;                // the next one of the slice
-    std::string_view primary_key;  // its own
+    size_t row = 0;                // the next row of the slice
+    std::string_view primary_key;  // of that row
     RowUpdates deleted;            // the source's ranges
-    std::vector<KeyRange> ranges;  // the same, ascending and apart
-    size_t range = 0;              // the first one that does not end before what has been read
+    std::vector<KeyRange> ranges;  // the same, ascending and disjoint
+    size_t range = 0;              // the first one that ends after the last row read
   };
 
   struct IsBehind {
@@ -51,18 +52,18 @@ class UpdateMerge {
   };
 
   void Begin();
-  // Moves on to the row at `row`; false behind the last one.
+  // Loads the row at `row`; returns false past the last one.
   bool Load(Source* source) const;
-  // Whether a row of a source is in a range that a later one deletes.
+  // Returns whether a later source deletes a range that contains this row of source `age`.
   bool IsDeleted(std::string_view primary_key, size_t age);
 
   const PhysicalType kind_;
   std::vector<std::unique_ptr<Source>> sources_;  // by age
-  // Those with rows left: on top the least row, of it the latest.
+  // Sources with rows left. The top has the least row, and is the latest source with that row.
   std::priority_queue<Source*, std::vector<Source*>, IsBehind> heap_;
   bool begun_ = false;
   bool has_ranges_ = false;
-  std::string at_;  // the row that is being read
+  std::string at_;  // the row being read
 };
 
 }  // namespace cairn

@@ -260,8 +260,8 @@ BOOST_AUTO_TEST_CASE(wrong_contents_under_right_checksums_are_data_loss_and_say_
     const auto properties = [&](size_t offset, auto value, const char* says) {
       refuse(DeltaSection::kProperties, offset, value, says);
     };
-    properties(offsetof(DeltaProperties, key_kind), uint32_t{0}, "0 is no kind of key");
-    properties(offsetof(DeltaProperties, key_kind), uint32_t{4}, "4 is no kind of key");
+    properties(offsetof(DeltaProperties, key_kind), uint32_t{0}, "unknown kind of keys 0");
+    properties(offsetof(DeltaProperties, key_kind), uint32_t{4}, "unknown kind of keys 4");
     properties(offsetof(DeltaProperties, rows), ~uint64_t{0}, "rows");
     properties(offsetof(DeltaProperties, keys), ~uint64_t{0}, "keys");
     properties(offsetof(DeltaProperties, deleted_ranges), ~uint64_t{0}, "deleted ranges");
