@@ -26,7 +26,7 @@ struct ArrayNode {
   std::vector<ArrowArray> children;
   std::vector<ArrowArray*> pointers;
 
-  // Children that a consumer has moved away have no release here.
+  // A child that a consumer has moved out has no release function.
   ~ArrayNode() {
     for (ArrowArray& child : children) {
       if (child.release != nullptr) child.release(&child);
@@ -48,7 +48,7 @@ ArrowSchema MakeSchema(const ColumnOut& column) {
   auto node = std::make_unique<SchemaNode>();
   node->format = column.format;
   node->name = column.name;
-  node->children.resize(column.children.size());  // of zeros: none is to be released yet
+  node->children.resize(column.children.size());  // zeros: no child has a release function yet
   for (size_t i = 0; i < column.children.size(); ++i) {
     node->children[i] = MakeSchema(column.children[i]);
     node->pointers.push_back(&node->children[i]);
@@ -85,7 +85,7 @@ ArrowArray MakeArray(const ColumnOut& column, const std::shared_ptr<const void>&
   return array;
 }
 
-// Arrow's notation of a part's type.
+// Returns Arrow's format string of a part's type.
 const char* FormatOf(DataType type) {
   switch (type) {
     case DataType::kU8:
@@ -115,7 +115,7 @@ const char* FormatOf(DataType type) {
   return "Z";
 }
 
-// Whether physical keys of this codec have the layout of an Arrow column of the one part.
+// Returns whether this codec's physical keys have the layout of an Arrow column of its only part.
 bool AreLogical(const KeyCodec& codec) {
   if (codec.parts().size() != 1 || codec.nulls() != NullPolicy::kSkip) return false;
   const DataType type = codec.parts()[0];

@@ -10,11 +10,11 @@
 #include "cairn/key_codec.h"
 #include "cairn/query.h"
 
-// Arrays that go out by Arrow's C data interface.
+// Arrays that are exported by Arrow's C data interface.
 
 namespace cairn {
 
-// A column to go out: its type, and where its buffers are.
+// A column to export: its type and the addresses of its buffers.
 struct ColumnOut {
   std::string format;
   std::string name;
@@ -30,28 +30,28 @@ struct ColumnOut {
   // Nullable; text and bytes are large_binary.
   static ColumnOut Values(std::string name, const ColumnValues& values);
   static ColumnOut Struct(std::string name, size_t length, std::vector<ColumnOut> children);
-  // As many columns as names, all of one length.
+  // Requires one name per column, and columns of equal length.
   static ColumnOut Struct(std::string name, absl::Span<const std::string> names,
                           absl::Span<const ColumnValues> columns);
-  // Lists that begin at, and end before, the next of `offsets`.
+  // List i has items offsets[i] … offsets[i + 1] - 1.
   static ColumnOut Lists(const std::vector<uint64_t>& offsets, ColumnOut items);
 };
 
-// Hands out the column, whose buffers `owner` keeps; each child may be moved away and released by
-// itself. Throws std::bad_alloc, with the outputs as they were.
+// Exports the column, whose buffers `owner` owns. A consumer may move each child out and release it
+// separately. Throws std::bad_alloc, and then leaves the outputs unchanged.
 void Export(const ColumnOut& column, const std::shared_ptr<const void>& owner, ArrowSchema* schema,
             ArrowArray* array);
 
-// Logical keys of physical ones: shown where they are, or decoded.
+// Logical keys of physical ones, used in place or decoded.
 class KeysOut {
  public:
-  // DataLoss where a key is none of the codec's. `keys` must outlive what Column() shows.
+  // DataLoss: a key is not a key of the codec. `keys` must outlive what Column() returns.
   absl::Status Decode(const KeyCodec& codec, const EncodedKeys& keys);
-  // Of `keys`, which were decoded, wherever they are by now.
+  // `keys` must be the decoded keys, but may have been moved since.
   ColumnOut Column(std::string name, const KeyCodec& codec, const EncodedKeys& keys) const;
 
  private:
-  std::vector<ColumnValues> parts_;  // none where keys are shown as they are
+  std::vector<ColumnValues> parts_;  // empty if keys are used in place
 };
 
 }  // namespace cairn

@@ -16,7 +16,7 @@
 
 struct cairn_build_reports {
   std::vector<cairn::BuildReport> reports;
-  std::vector<cairn_build_report> shown;  // of the same
+  std::vector<cairn_build_report> shown;  // C structures of `reports`
 };
 
 namespace cairn {
@@ -31,7 +31,7 @@ absl::StatusOr<std::vector<BuildTarget>> ReadTargets(const cairn_build_target* t
     absl::StatusOr<IndexSpec> spec = IndexSpec::Parse(targets[i].spec);
     if (!spec.ok()) {
       return absl::Status(spec.status().code(),
-                          absl::StrFormat("the spec of target %d: %s", i, spec.status().message()));
+                          absl::StrFormat("target %d: spec: %s", i, spec.status().message()));
     }
     read.push_back({*std::move(spec), targets[i].directory});
   }

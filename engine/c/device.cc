@@ -26,7 +26,7 @@ DeviceStream StreamOf(void* stream) {
   return static_cast<DeviceStream>(stream);
 }
 
-// All entries of an index by (key, row id), which is the order of a run.
+// Returns all entries of an index by (key, row id), which is the order of a run.
 absl::StatusOr<SortedRun> EntriesOf(const cairn_index& index) {
   if (index.ordered != nullptr) return index.ordered->run();
   FindResult matches;
@@ -51,9 +51,9 @@ absl::Status DoOpen(const cairn_index* index, const char* structure, int32_t dev
   RETURN_IF_ERROR(CheckNotNull(index, "index", device_index, "device_index"));
   if (index->in_shards()) {
     return absl::UnimplementedError(
-        "an index in shards has rows of 64 bits, which a device's index does not have");
+        "expected an index that is not sharded: a device's index has row ids of 32 bits");
   }
-  RETURN_IF_ERROR(ListDevices().status());  // before the entries are copied
+  RETURN_IF_ERROR(ListDevices().status());  // check for devices before the entries are copied
   ASSIGN_OR_RETURN(const SortedRun run, EntriesOf(*index));
   ASSIGN_OR_RETURN(std::unique_ptr<DeviceIndex> made,
                    MakeDeviceIndex(structure == nullptr ? "gpu:auto" : structure, run, device));
@@ -101,7 +101,8 @@ absl::StatusOr<DeviceRanges> ReadRanges(const DeviceIndex& index,
     return absl::InvalidArgumentError("lower: expected keys, found NULL");
   }
   if (!between && (ranges.upper != nullptr || ranges.lower_bound != 0 || ranges.upper_bound != 0)) {
-    return absl::InvalidArgumentError("expected neither upper keys nor bounds, but between keys");
+    return absl::InvalidArgumentError(
+        "expected no upper keys and no bounds, since kind is not CAIRN_BETWEEN");
   }
   DeviceRanges read;
   if (ranges.lower != nullptr) {
@@ -125,8 +126,8 @@ absl::StatusOr<DeviceRanges> ReadRanges(const DeviceIndex& index,
   }
   if (read.lower.size() != read.upper.size()) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("expected as many upper as lower keys, found %d and %d", read.upper.size(),
-                        read.lower.size()));
+        absl::StrFormat("expected equal numbers of upper and lower keys, found %d and %d",
+                        read.upper.size(), read.lower.size()));
   }
   return read;
 }
@@ -205,10 +206,10 @@ absl::Status DoCopyRows(const DeviceIndex& index, const DLManagedTensor* given_b
                         rows.size, order, rows.as<RowId>(), StreamOf(stream));
 }
 
-// CFunction of an index that is not null.
+// CFunction for an index that must not be null.
 template <typename Function>
 cairn_error* OnDevice(const cairn_device_index* index, Function function) {
-  return CFunction("asking a device", [&] {
+  return CFunction("querying a device", [&] {
     RETURN_IF_ERROR(CheckNotNull(index, "index"));
     return function(*index->index);
   });

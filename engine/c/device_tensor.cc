@@ -12,7 +12,7 @@ struct ElementType {
   const char* name;
   uint8_t bits;
   uint8_t code;
-  uint8_t other_code;  // that is taken as well
+  uint8_t other_code;  // an accepted alternative
 };
 
 ElementType ElementTypeOf(TensorType type) {
@@ -45,7 +45,7 @@ absl::Status Wrong(std::string_view name, const absl::FormatSpec<Args...>& forma
 absl::StatusOr<DeviceElements> ReadTensor(const DLManagedTensor* managed, std::string_view name,
                                           TensorType type, int device) {
   RETURN_IF_ERROR(CheckNotNull(managed, name));
-  // A managed tensor begins with the tensor.
+  // A DLManagedTensor begins with a DLTensor.
   const DlTensor& tensor = *reinterpret_cast<const DlTensor*>(managed);
   if (tensor.device_type != kDlCuda && tensor.device_type != kDlCudaManaged) {
     return Wrong(name, "expected memory of CUDA (DLDeviceType %d or %d), found type %d", kDlCuda,
@@ -66,8 +66,7 @@ absl::StatusOr<DeviceElements> ReadTensor(const DLManagedTensor* managed, std::s
   }
   const size_t size = static_cast<size_t>(tensor.shape[0]);
   if (tensor.strides != nullptr && tensor.strides[0] != 1 && size > 1) {
-    return Wrong(name, "expected elements that follow each other, found a stride of %d",
-                 tensor.strides[0]);
+    return Wrong(name, "expected contiguous elements, found a stride of %d", tensor.strides[0]);
   }
   if (size == 0) return DeviceElements{};
   if (tensor.data == nullptr) return Wrong(name, "expected %d elements, found no memory", size);

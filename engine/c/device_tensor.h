@@ -6,8 +6,9 @@
 
 #include "absl/status/statusor.h"
 
-// DLPack's structures (https://github.com/dmlc/dlpack), whose layout is one from version 0.2 on. A
-// DLManagedTensor may be that of the program's own dlpack.h: nothing here is seen beside it.
+// DLPack's structures (https://github.com/dmlc/dlpack), whose layout is the same since version 0.2.
+// They are declared here, so that a program's own dlpack.h, which may define DLManagedTensor, does
+// not conflict.
 
 struct DLManagedTensor;
 
@@ -22,14 +23,14 @@ struct DlTensor {
   uint8_t bits;
   uint16_t lanes;
   int64_t* shape;
-  int64_t* strides;  // of elements; null: contiguous
+  int64_t* strides;  // in elements; null: contiguous
   uint64_t byte_offset;
 };
 
 inline constexpr int32_t kDlCpu = 1, kDlCuda = 2, kDlCudaManaged = 13;
 inline constexpr uint8_t kDlInt = 0, kDlUInt = 1, kDlFloat = 2, kDlBool = 6;
 
-// What the elements of a tensor are to be.
+// The required element type of a tensor.
 enum class TensorType : uint8_t {
   kU32,
   kU64,
@@ -50,11 +51,11 @@ struct DeviceElements {
   }
 };
 
-// The elements of a tensor called `name` in messages. InvalidArgument for none, and for one that is
-// not of this type, of one dimension, contiguous, aligned and in the memory of `device`.
+// Returns the elements of a tensor that messages call `name`. InvalidArgument: the tensor is null,
+// or it is not of this type, one-dimensional, contiguous, aligned and in the memory of `device`.
 absl::StatusOr<DeviceElements> ReadTensor(const DLManagedTensor* tensor, std::string_view name,
                                           TensorType type, int device);
-// And for one of another size.
+// The same, and InvalidArgument if the tensor does not have `size` elements.
 absl::StatusOr<DeviceElements> ReadTensor(const DLManagedTensor* tensor, std::string_view name,
                                           TensorType type, int device, size_t size);
 

@@ -7,7 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "engine/c/handles.h"
 
-// The message, which ends with a zero byte, follows.
+// The message follows in memory and ends with a zero byte.
 struct cairn_error {
   int32_t code;
 };
@@ -15,7 +15,7 @@ struct cairn_error {
 namespace cairn {
 namespace {
 
-// Errors whose message there was no memory for, by code.
+// Errors without a message, by code. They are used if there is no memory for the message.
 constexpr int32_t kCodes = CAIRN_UNAUTHENTICATED + 1;
 constexpr cairn_error kWithoutMessage[kCodes] = {
     {0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}, {10}, {11}, {12}, {13}, {14}, {15}, {16},
@@ -36,7 +36,7 @@ cairn_error* ToError(const absl::Status& status) noexcept {
   void* const memory = message.empty()
                            ? nullptr
                            : ::operator new(sizeof(cairn_error) + message.size() + 1, std::nothrow);
-  // Nothing is ever written to one of these.
+  // Never written to, so the const_cast is safe.
   if (memory == nullptr) return const_cast<cairn_error*>(&kWithoutMessage[code]);
   cairn_error* const error = new (memory) cairn_error{code};
   char* const text = reinterpret_cast<char*>(error + 1);
@@ -59,7 +59,8 @@ absl::Status CheckNotNull(const void* pointer, std::string_view name) {
 
 absl::Status CheckOptionsSize(const void* options, size_t given, size_t known,
                               std::string_view name) {
-  // Structures begin with a size_t and grow by whole ones of it: no field is cut in two.
+  // Structures begin with a size_t, and later versions add whole multiples of its size. So no field
+  // is cut in two.
   if (given < sizeof(size_t) || given > size_t{1} << 16 || given % sizeof(size_t) != 0) {
     return absl::InvalidArgumentError(
         absl::StrFormat("%s: expected the structure's size, found %d", name, given));
@@ -68,8 +69,8 @@ absl::Status CheckOptionsSize(const void* options, size_t given, size_t known,
   for (size_t i = known; i < given; ++i) {
     if (bytes[i] == 0) continue;
     return absl::InvalidArgumentError(
-        absl::StrFormat("%s: found an option at byte %d that is of a later version than %s, which "
-                        "knows %d bytes",
+        absl::StrFormat("%s: found an option at byte %d, from a later version than %s, whose "
+                        "structure has %d bytes",
                         name, i, cairn_version(), known));
   }
   return absl::OkStatus();
@@ -95,7 +96,7 @@ const char* cairn_error_message(const cairn_error* error) {
   if (error == nullptr) return "";
   if (!cairn::HasNoMessage(error)) return reinterpret_cast<const char*>(error + 1);
   return error->code == CAIRN_RESOURCE_EXHAUSTED ? "out of memory"
-                                                 : "there was no memory for the message";
+                                                 : "no memory for the error message";
 }
 
 void cairn_error_free(cairn_error* error) {

@@ -11,25 +11,25 @@
 #include "cairn/c/base.h"
 #include "index/machine/guard.h"
 
-// How C++ ends at the C API: statuses become errors, and options are read.
+// The boundary of C++ in the C API: converts statuses to errors, and reads options.
 
 namespace cairn {
 
-// The error that the caller of a C function gets: NULL for OK. Where there is no memory for the
-// message, one without it.
+// Returns the error for the caller of a C function: NULL for OK. If there is no memory for the
+// message, the error has none.
 cairn_error* ToError(const absl::Status& status) noexcept;
 
-// What every C function that can fail returns: what `function`, which returns a Status, says, or
-// the error that stands for its exception.
+// Runs `function`, which returns a Status, and returns its error, or the error for its exception.
+// Every C function that can fail is wrapped in it.
 template <typename Function>
 cairn_error* CFunction(std::string_view doing, Function&& function) noexcept {
   return ToError(Guarded(doing, std::forward<Function>(function)));
 }
 
-// A copy that cairn_text_free frees. Throws std::bad_alloc.
+// Returns a copy for cairn_text_free. Throws std::bad_alloc.
 char* NewText(std::string_view text);
 
-// InvalidArgument, naming the parameter, for a null pointer.
+// InvalidArgument, naming the parameter: a pointer is null.
 absl::Status CheckNotNull(const void* pointer, std::string_view name);
 template <typename... Rest>
 absl::Status CheckNotNull(const void* pointer, std::string_view name, Rest... rest) {
@@ -37,13 +37,13 @@ absl::Status CheckNotNull(const void* pointer, std::string_view name, Rest... re
   return status.ok() ? CheckNotNull(rest...) : status;
 }
 
-// Whether a structure of `given` bytes at `options` says no more than the `known` first of them.
+// Checks that a structure of `given` bytes at `options` sets only its first `known` bytes.
 absl::Status CheckOptionsSize(const void* options, size_t given, size_t known,
                               std::string_view name);
 
-// The options of a caller who was compiled with an earlier or later version of their structure, or
-// gave none: fields that only one of the two knows are 0. InvalidArgument for a size that is none,
-// and for a later version's field that is not 0.
+// Reads options whose structure may be of an earlier or a later version, or null. Fields that the
+// caller's version or this one lacks are 0. InvalidArgument: the size is impossible, or a field of
+// a later version is not 0.
 template <typename Options>
 absl::StatusOr<Options> ReadOptions(const Options* given, std::string_view name) {
   Options options;
@@ -57,7 +57,7 @@ absl::StatusOr<Options> ReadOptions(const Options* given, std::string_view name)
   return options;
 }
 
-// One of the values 0 … `last` of an enumeration, as a C++ enumeration of the same numbers.
+// Reads an enumerator in 0 … `last`. The C and C++ enumerations have equal numbers.
 template <typename Enum>
 absl::Status ReadEnum(int32_t value, Enum last, std::string_view name, Enum* result) {
   if (value < 0 || value > static_cast<int32_t>(last)) {
@@ -68,7 +68,7 @@ absl::Status ReadEnum(int32_t value, Enum last, std::string_view name, Enum* res
   return absl::OkStatus();
 }
 
-// A number of threads: 0, one per core, to 4096.
+// Reads a number of threads from 0 (one per core) to 4096.
 absl::Status ReadThreads(int32_t given, int* threads);
 
 }  // namespace cairn

@@ -12,18 +12,18 @@
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
 
-// What the C API's handles stand for.
+// The structures that the C API's handles point to.
 
 struct cairn_cancel {
   std::atomic<bool> set{false};
-  static_assert(std::atomic<bool>::is_always_lock_free, "a handler of a signal may set it");
+  static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may set it");
 };
 
 struct cairn_source {
   std::unique_ptr<cairn::SnapshotSource> source;
 };
 
-// Of a database or over columns; the other is null.
+// An index of a database or over columns: one of `secondary` and `ordered` is null.
 struct cairn_index {
   cairn_index(std::shared_ptr<cairn::SecondaryIndex> opened, cairn::KeyCodec key_codec)
       : secondary(std::move(opened)), codec(std::move(key_codec)) {}
@@ -34,15 +34,15 @@ struct cairn_index {
   const std::unique_ptr<cairn::OrderedIndex> ordered;
   const cairn::KeyCodec codec;
 
-  // Whether rows are GlobalRowIds.
+  // Returns whether rows are GlobalRowIds.
   bool in_shards() const { return secondary != nullptr && secondary->in_shards(); }
 };
 
 struct cairn_matches {
   cairn::FindResult matches;
-  std::optional<cairn::KeyCodec> codec;  // of matches.keys, where there are any
+  std::optional<cairn::KeyCodec> codec;  // of matches.keys, if there are any
   std::vector<std::string> columns;      // the names of matches.columns
-  bool in_shards = false;                // as of the index that gave them
+  bool in_shards = false;                // copied from the index
 };
 
 struct cairn_rows {
@@ -52,7 +52,7 @@ struct cairn_rows {
 
 namespace cairn {
 
-// InvalidArgument for none; FailedPrecondition for one over columns.
+// InvalidArgument: `index` is null. FailedPrecondition: it is an index over columns.
 absl::Status CheckOfDatabase(const cairn_index* index);
 
 }  // namespace cairn

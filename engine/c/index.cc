@@ -1,4 +1,4 @@
-// Indexes: opened, made of columns, described.
+// Opens and describes indexes, and makes indexes over columns.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -59,13 +59,13 @@ absl::Status DoPin(const cairn_index* index, cairn_index** pinned) {
   RETURN_IF_ERROR(CheckOfDatabase(index));
   RETURN_IF_ERROR(CheckNotNull(pinned, "pinned"));
   ASSIGN_OR_RETURN(std::shared_ptr<const SecondaryIndex> version, index->secondary->Pin());
-  // Its own CatchUp and Merge are refused.
+  // The pinned version rejects CatchUp and Merge, so the const_cast is safe.
   *pinned =
       new cairn_index(std::const_pointer_cast<SecondaryIndex>(std::move(version)), index->codec);
   return absl::OkStatus();
 }
 
-// The entries of an index over columns. Where nulls are skipped, a key with one gives none.
+// The entries of an index over columns. Under NullPolicy::kSkip, a key with a null has no entry.
 class ColumnEntries {
  public:
   absl::Status Read(const KeyCodec& codec, absl::Span<const ArrowColumn> columns,
@@ -116,7 +116,7 @@ class ColumnEntries {
 
   KeysIn keys_;
   EncodedKeys encoded_;
-  std::vector<RowId> rows_;  // none: the keys' positions
+  std::vector<RowId> rows_;  // empty: the keys' positions
   KeyBatch batch_;
 };
 

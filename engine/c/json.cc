@@ -11,7 +11,7 @@
 namespace cairn {
 namespace {
 
-// Writes one JSON text; a comma goes before what is not the first.
+// Writes one JSON text, with commas between members and items.
 class JsonText {
  public:
   JsonText& Begin(char bracket) {
@@ -51,7 +51,6 @@ class JsonText {
     return *this;
   }
 
-  // Members.
   void Add(std::string_view name, std::string_view value) { Name(name).Quote(value); }
   void Add(std::string_view name, uint64_t value) { Name(name).Raw(std::to_string(value)); }
   void Add(std::string_view name, double value) {

@@ -7,8 +7,8 @@
 
 namespace cairn {
 
-// JSON objects whose members are the fields, by name; times are in nanoseconds, their names end
-// with _ns, and an infinite one is null.
+// Return a JSON object with one member per field, of the same name. Times are in nanoseconds, and
+// their names end with _ns. An infinite time is null.
 std::string ToJson(const IndexStats& stats);
 std::string ToJson(const Explain& explain);
 

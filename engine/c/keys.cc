@@ -10,7 +10,7 @@
 namespace cairn {
 namespace {
 
-// Arrow's name of the type that a part wants, and its format.
+// Returns Arrow's name and format string of the type that a part requires.
 std::string_view Wanted(DataType type) {
   switch (type) {
     case DataType::kU8:
@@ -103,7 +103,7 @@ absl::Status KeysIn::Encode(const KeyCodec& codec, absl::Span<const ArrowColumn>
   return absl::OkStatus();
 }
 
-// Whether the part's values are physical keys as they are.
+// Sets batch_ to the part's values if they are physical keys as they are. Returns whether it did.
 bool KeysIn::TakeKeys(const ColumnSpan& part) {
   if (const auto* u32 = std::get_if<absl::Span<const uint32_t>>(&part.values)) {
     batch_ = *u32;

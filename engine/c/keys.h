@@ -12,31 +12,32 @@
 
 namespace cairn {
 
-// The codec of keys that have the columns' types. InvalidArgument for more parts than a key has.
+// Returns the codec of keys that have the columns' types. InvalidArgument: more parts than a key
+// can have.
 absl::StatusOr<KeyCodec> CodecOf(absl::Span<const ArrowColumn> columns, NullPolicy nulls);
 
-// Whether a part's values are byte strings.
+// Returns whether a part's values are byte strings.
 inline bool IsText(DataType type) {
   return type == DataType::kText || type == DataType::kBytes;
 }
 
-// Whether the columns are of the types of the codec's leading parts, as many as there are columns.
+// Checks that each column has the type of the codec's leading part of the same number.
 absl::Status CheckTypes(const KeyCodec& codec, absl::Span<const ArrowColumn> columns);
 
-// `status` with the key that it is about before its message.
+// Returns `status` with the key's number before its message.
 absl::Status InKey(size_t key, const absl::Status& status);
 
-// A batch of logical keys as physical ones: where they are, or encoded.
+// A batch of logical keys as physical ones, used in place or encoded.
 class KeysIn {
  public:
   KeysIn() = default;
   KeysIn(const KeysIn&) = delete;
   KeysIn& operator=(const KeysIn&) = delete;
 
-  // Requires CheckTypes of as many columns as the codec has parts. What the columns show must
-  // outlive this. InvalidArgument, naming the key, for a value that the codec does not take.
+  // Requires CheckTypes, and one column per part of the codec. The columns' data must outlive this.
+  // InvalidArgument, naming the key: a value that the codec does not accept.
   absl::Status Encode(const KeyCodec& codec, absl::Span<const ArrowColumn> columns);
-  // ReadArrowColumns and Encode; InvalidArgument for another number of parts than the codec's.
+  // Calls ReadArrowColumns and Encode. InvalidArgument: the number of parts is not the codec's.
   absl::Status Read(const KeyCodec& codec, const ArrowSchema* schema, const ArrowArray* array);
 
   KeyBatch batch() const { return batch_; }

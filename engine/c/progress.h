@@ -7,7 +7,7 @@
 
 namespace cairn {
 
-// What calls a C function, if there is one.
+// Wraps a C function, which may be null.
 std::function<void(const Progress&)> OnProgress(cairn_on_progress on_progress, void* context);
 
 }  // namespace cairn

@@ -18,7 +18,6 @@
 namespace cairn {
 namespace {
 
-// The names of columns.
 absl::Status ReadNames(const char* const* columns, size_t count, std::vector<std::string>* names) {
   if (count > 0) RETURN_IF_ERROR(CheckNotNull(columns, "columns"));
   for (size_t i = 0; i < count; ++i) {
@@ -28,7 +27,7 @@ absl::Status ReadNames(const char* const* columns, size_t count, std::vector<std
   return absl::OkStatus();
 }
 
-// cairn_query_options as C++ has them.
+// Reads cairn_query_options as QueryOptions.
 class QueryIn {
  public:
   absl::Status Read(const cairn_index& index, const cairn_query_options* given) {
@@ -58,7 +57,7 @@ class QueryIn {
 
   const QueryOptions& options() const { return options_; }
 
-  // Answers the batch, and says how where that was asked for.
+  // Executes the batch, and explains it if requested.
   absl::Status Execute(const cairn_index& index, Batch batch) const {
     if (index.ordered != nullptr) return index.ordered->Execute(batch);
     return Explained([&](Explain* explain) {
@@ -66,7 +65,7 @@ class QueryIn {
       return index.secondary->Execute(batch);
     });
   }
-  // Likewise the first rows of keys, of an index of a database.
+  // Finds the first rows of keys in an index of a database, and explains it if requested.
   absl::Status FindFirstGlobal(const cairn_index& index, KeyBatch keys,
                                absl::Span<GlobalRowId> rows) const {
     return Explained([&](Explain* explain) {
@@ -75,7 +74,7 @@ class QueryIn {
   }
 
  private:
-  // ask(explain), with null where nothing is to be said.
+  // Calls ask(explain), with null if no explanation is requested.
   template <typename Ask>
   absl::Status Explained(Ask ask) const {
     if (explain_text_ == nullptr) return ask(nullptr);
@@ -92,13 +91,13 @@ class QueryIn {
 absl::Status CheckOutput(const void* output, std::string_view name, size_t size, size_t queries) {
   if (size != queries) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("%s: expected room for %d answers, found %d", name, queries, size));
+        absl::StrFormat("%s: expected space for %d answers, found %d", name, queries, size));
   }
   return size == 0 ? absl::OkStatus() : CheckNotNull(output, name);
 }
 
-// Empties what a call that failed left half done: exported, its lists would reach beyond their
-// items.
+// Clears incomplete results of a failed call. Otherwise exported lists could extend past the end of
+// their items.
 void Clear(cairn_matches* matches) {
   matches->codec.reset();
   matches->matches.offsets.clear();
@@ -146,7 +145,7 @@ absl::Status DoFindFirst(const cairn_index* index, const ArrowSchema* schema,
       *index, Batch::FindFirst(keys.batch(), absl::MakeSpan(row_ids, size), query.options()));
 }
 
-// The same of any index, with room for the shards.
+// The same for any index of a database, with the shards of rows.
 absl::Status DoFindFirstGlobal(const cairn_index* index, const ArrowSchema* schema,
                                const ArrowArray* array, const cairn_query_options* options,
                                uint64_t* rows, size_t size) {
@@ -226,7 +225,7 @@ absl::Status DoFetch(const cairn_index* index, const cairn_source* source,
   return absl::OkStatus();
 }
 
-// Of rows that are RowIds or GlobalRowIds; `name` is what the caller calls them.
+// Row is RowId or GlobalRowId. `name` is the caller's name of the parameter.
 template <typename Row>
 absl::Status DoPrimaryKeys(const cairn_index* index, const Row* rows, std::string_view name,
                            size_t size, ArrowSchema* schema, ArrowArray* array) {
@@ -258,7 +257,7 @@ absl::Status DoColumns(const cairn_index* index, const char* const* columns, siz
   return absl::OkStatus();
 }
 
-// Whether there are predictions of times for the operation.
+// Returns whether times can be predicted for the operation.
 bool HasTimes(const cairn_index* index, int32_t operation) {
   return index != nullptr && index->secondary != nullptr && operation >= 0 &&
          operation < static_cast<int32_t>(kIndexOperations);

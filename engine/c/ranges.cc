@@ -68,7 +68,7 @@ absl::Status RangesIn::Read(const KeyCodec& codec, const cairn_ranges* given, bo
   }
   if (ranges.after == nullptr) return absl::OkStatus();
   if (!takes_cursors)
-    return CheckUnused(true, "after", "but of a scan of an index that was opened");
+    return CheckUnused(true, "after", "except for a scan of an index of a database");
   return ReadCursors(ranges);
 }
 
@@ -96,12 +96,12 @@ absl::Status RangesIn::ReadBetween(const KeyCodec& codec, const cairn_ranges& ra
     batch_ = RangeBatch::Everything(codec.kind());
     return absl::OkStatus();
   }
-  // Keys of an open end are not looked at, but there are as many.
+  // The keys of an open end are not read, but the batch requires that number of keys.
   batch_.lower = ranges.lower != nullptr ? lower_.batch() : upper_.batch();
   batch_.upper = ranges.upper != nullptr ? upper_.batch() : lower_.batch();
   if (batch_.lower.size() != batch_.upper.size()) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("expected as many upper as lower keys, found %d and %d",
+        absl::StrFormat("expected equal numbers of upper and lower keys, found %d and %d",
                         batch_.upper.size(), batch_.lower.size()));
   }
   batch_.lower_bound = lower;

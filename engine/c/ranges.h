@@ -13,13 +13,14 @@
 
 namespace cairn {
 
-// One of CAIRN_BOUND_…. InvalidArgument, with the field's name, for another number.
+// Reads one of CAIRN_BOUND_…. InvalidArgument, with the field's name: any other number.
 absl::Status ReadBound(int32_t value, Bound by_default, std::string_view name, Bound* bound);
 
-// A batch of ranges of logical keys, read from cairn_ranges, as physical ones.
+// A batch of ranges of physical keys, read from the logical keys of cairn_ranges.
 class RangesIn {
  public:
-  // What the structure shows must outlive this. `takes_cursors`: whether the ranges may have some.
+  // The data of the structure must outlive this. `takes_cursors`: whether the ranges may have
+  // cursors.
   absl::Status Read(const KeyCodec& codec, const cairn_ranges* given, bool takes_cursors);
 
   const RangeBatch& batch() const { return batch_; }
@@ -33,7 +34,7 @@ class RangesIn {
 
   KeysIn lower_;
   KeysIn upper_;
-  EncodedKeys lower_ends_;  // of ranges that were made of leading parts
+  EncodedKeys lower_ends_;  // for ranges of leading parts
   EncodedKeys upper_ends_;
   std::vector<Bound> lower_bounds_;
   std::vector<Bound> upper_bounds_;

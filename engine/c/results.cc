@@ -1,4 +1,4 @@
-// What queries found, as it goes out: cairn_matches and cairn_rows.
+// Exports results of queries: cairn_matches and cairn_rows.
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,7 +13,7 @@
 namespace cairn {
 namespace {
 
-// A copy of cursors, one a range.
+// Exports a copy of the cursors, one per range.
 absl::Status ExportCursors(const std::vector<std::string>& cursors, ArrowSchema* schema,
                            ArrowArray* array) {
   auto copies = std::make_shared<StringList>();
@@ -22,8 +22,8 @@ absl::Status ExportCursors(const std::vector<std::string>& cursors, ArrowSchema*
   return absl::OkStatus();
 }
 
-// The rows of a FindResult or FetchResult as a column of what an index gives: `wide` takes those of
-// an index in shards.
+// Returns the rows of a FindResult or FetchResult as a column. `wide` stores the rows of an index
+// in shards.
 template <typename Rows>
 ColumnOut RowColumn(const Rows& rows, bool in_shards, std::vector<GlobalRowId>* wide) {
   if (!in_shards) return ColumnOut::RowIds("row_id", rows.row_ids);
@@ -45,7 +45,7 @@ absl::Status ExportMatches(cairn_matches* from, ArrowSchema* schema, ArrowArray*
   if (from->codec.has_value()) {
     RETURN_IF_ERROR(owner->keys.Decode(*from->codec, from->matches.keys));
   }
-  // The columns go out by themselves.
+  // The included columns are exported separately.
   const auto swap = [&] {
     std::swap(owner->matches, from->matches);
     std::swap(owner->matches.columns, from->matches.columns);
@@ -71,7 +71,7 @@ absl::Status ExportMatches(cairn_matches* from, ArrowSchema* schema, ArrowArray*
 
 absl::Status ExportMatchedColumns(cairn_matches* from, ArrowSchema* schema, ArrowArray* array) {
   if (from->matches.columns.size() != from->columns.size()) {
-    return absl::FailedPreconditionError("the columns have been moved out before");
+    return absl::FailedPreconditionError("the columns have already been moved out");
   }
   auto owner = std::make_shared<std::vector<ColumnValues>>();
   owner->swap(from->matches.columns);

@@ -1,4 +1,4 @@
-// Indexes brought up to date, and checked.
+// Brings indexes up to date, and verifies them.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -18,7 +18,7 @@ absl::Status DoCatchUp(cairn_index* index, const cairn_source* source,
                        const cairn_catch_up_options* given, cairn_catch_up_report* report) {
   RETURN_IF_ERROR(CheckOfDatabase(index));
   RETURN_IF_ERROR(CheckNotNull(source, "source"));
-  // Before the work, of which the report would be lost.
+  // Check this before the work: afterwards an error would lose the report.
   ASSIGN_OR_RETURN(cairn_catch_up_report shown, ReadOptions(report, "report"));
   ASSIGN_OR_RETURN(const cairn_catch_up_options read, ReadOptions(given, "options"));
   CatchUpOptions options;

@@ -9,8 +9,8 @@ namespace {
 
 constexpr uint32_t kVersion = 1;
 
-// Takes a 32-bit varint, or `size` bytes, from the front of `bytes`; false where they are not
-// there.
+// TakeVarint takes a 32-bit varint from the front of `bytes`, TakeBytes `size` bytes. They return
+// false if `bytes` is too short.
 bool TakeVarint(std::string_view* bytes, uint32_t* value) {
   uint64_t taken = 0;
   for (int shift = 0; shift < 35 && !bytes->empty(); shift += 7) {
@@ -45,12 +45,13 @@ absl::Status DecodeEntity(std::string_view entity, std::vector<ColumnView>* colu
   uint32_t count;
   if (!TakeVarint(&left, &version)) return Damaged("has no version", entity.size());
   if (version > kVersion) {
-    return absl::UnimplementedError(absl::StrFormat(
-        "a wide-column entity has version %d; the last that is known is %d", version, kVersion));
+    return absl::UnimplementedError(
+        absl::StrFormat("a wide-column entity has version %d; the latest supported version is %d",
+                        version, kVersion));
   }
-  if (!TakeVarint(&left, &count)) return Damaged("does not say its columns", entity.size());
-  // Names and the sizes of values come first, then all values. Until those are reached, a value is
-  // as many bytes from the entity's start.
+  if (!TakeVarint(&left, &count)) return Damaged("has no number of columns", entity.size());
+  // Names and sizes of values come first, then all values. Until the values are reached, each value
+  // is a view of the right size at the entity's start.
   uint64_t value_bytes = 0;
   for (uint32_t i = 0; i < count; ++i) {
     uint32_t size;

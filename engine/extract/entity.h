@@ -8,9 +8,10 @@
 
 namespace cairn {
 
-// The columns of a wide-column entity as RocksDB serialises it in write batches (its
-// db/wide/wide_column_serialization.h): in ascending order of their names, views of `entity`.
-// Unimplemented for a version of the format after the first, DataLoss for bytes that are none.
+// Sets *columns to the columns of a wide-column entity as RocksDB serializes it in write batches
+// (its db/wide/wide_column_serialization.h). They are views of `entity` in ascending order of
+// names. Unimplemented: a later version of the format than the first. DataLoss: `entity` is not an
+// entity.
 absl::Status DecodeEntity(std::string_view entity, std::vector<ColumnView>* columns);
 
 }  // namespace cairn

@@ -16,7 +16,7 @@ struct Registry {
       ABSL_GUARDED_BY(mutex);
 };
 
-// Never destroyed, so that extractors may be looked up while a process ends.
+// Never destroyed, so that extractors can be looked up while the process ends.
 Registry& TheRegistry() {
   static Registry* const registry = new Registry;
   return *registry;
@@ -27,7 +27,7 @@ Registry& TheRegistry() {
 absl::Status RegisterExtractor(std::string name,
                                std::shared_ptr<const KeyExtractor> extractor) try {
   if (name.empty()) {
-    return absl::InvalidArgumentError("expected a name to register an extractor under, found none");
+    return absl::InvalidArgumentError("expected a name for the extractor, found none");
   }
   if (extractor == nullptr) {
     return absl::InvalidArgumentError(

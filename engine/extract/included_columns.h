@@ -7,7 +7,7 @@
 
 namespace cairn {
 
-// The columns that a spec includes, as a column file has them; none where it includes none.
+// Returns the columns that a spec includes, as in a column file; empty if it includes none.
 std::vector<ColumnSchema> IncludedColumns(const IndexSpec& spec);
 
 }  // namespace cairn

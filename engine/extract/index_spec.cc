@@ -9,7 +9,7 @@
 namespace cairn {
 namespace {
 
-// A column family's name as an option holds it: bare where it can be.
+// Returns a column family's name as an option's value: unquoted if possible.
 std::string NameText(const std::string& name) {
   const bool bare = !name.empty() && std::all_of(name.begin(), name.end(), IsNameByte);
   return bare ? name : QuotedString(name);

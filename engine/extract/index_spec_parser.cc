@@ -20,8 +20,9 @@ namespace {
 constexpr std::string_view kOptions[] = {"cf",       "unique",       "nulls",
                                          "on_error", "dropped_rows", "include"};
 
-// Whether the word and '=' begin an option, so that no index has that name. `include` has a
-// parenthesis there. An index may have the name dropped_rows, as specs are older than that option.
+// Returns whether the word and '=' begin an option, so that no index can have that name. `include`
+// is followed by a parenthesis. An index may be named dropped_rows, since specs are older than that
+// option.
 bool IsAssignedOption(std::string_view word) {
   for (const std::string_view option : kOptions) {
     if (word == option) return option != "include" && option != "dropped_rows";
@@ -54,13 +55,13 @@ class Parser : private TextScanner {
 
   bool TakeNamed(std::string* name, std::string_view expected);
 
-  // The word before an '=', where the next tokens are an option or a name; else empty. Takes
-  // nothing.
+  // Returns the word before '=', if the next tokens are an option or a name; otherwise an empty
+  // string. Does not advance.
   std::string_view PeekAssigned();
-  // The option that the next tokens begin; else empty. Takes nothing.
+  // Returns the option that the next tokens begin, or an empty string. Does not advance.
   std::string_view PeekOption();
 
-  bool has_parts_ = false;  // so that options may come
+  bool has_parts_ = false;  // options may follow
 };
 
 bool Parser::TakeNamed(std::string* name, std::string_view expected) {
@@ -90,7 +91,7 @@ bool Parser::Name(IndexSpec* spec) {
   if (IsAssignedOption(name)) {
     return Error(offset(),
                  absl::StrFormat("expected a name or a part, found the option '%s': options "
-                                 "stand behind the parts, and no index has such a name",
+                                 "follow the parts, and no index has such a name",
                                  name));
   }
   if (name.size() > kMaxSpecName) {
@@ -107,7 +108,7 @@ bool Parser::Range(KeySource* source) {
   GoTo(offset() + 1);
   constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
   if (!TakeNumber(kMax, &source->offset, "the range's offset in bytes") ||
-      !Take(':', "':' and the range's length, or ':' alone, behind its offset")) {
+      !Take(':', "':' and the range's length, or only ':', after the offset")) {
     return false;
   }
   if (Peek() != ']') {
@@ -127,7 +128,7 @@ bool Parser::FieldOrJson(KeySource* source) {
     source->kind = KeySource::Kind::kJson;
     return TakeNamed(&source->name, "a JSON pointer between single quotes");
   }
-  if (word != "field") return Expected(start, "field or json behind 'value.'");
+  if (word != "field") return Expected(start, "field or json after 'value.'");
   source->kind = KeySource::Kind::kField;
   std::string delimiter;
   uint64_t field = 0;
@@ -232,7 +233,7 @@ bool Parser::Column(IndexSpec* spec) {
     return Error(start, absl::StrFormat("expected columns of different names, found '%s' again",
                                         column.name));
   }
-  if (!Take('=', "'=' behind the column's name") || !Part(&column.value)) return false;
+  if (!Take('=', "'=' after the column's name") || !Part(&column.value)) return false;
   spec->include.push_back(std::move(column));
   return true;
 }
@@ -242,7 +243,7 @@ bool Parser::Include(IndexSpec* spec) {
   do {
     if (!Column(spec)) return false;
   } while (Peek() == ',' && Take(',', "','"));
-  return Take(')', "',' or ')' behind a column");
+  return Take(')', "',' or ')' after a column");
 }
 
 bool Parser::Option(IndexSpec* spec) {
@@ -306,7 +307,7 @@ bool Parser::Spec(IndexSpec* spec) {
       }
       if (!Option(spec)) return false;
     } else if (options_began) {
-      return Expected(start, "an option, as parts stand before the options");
+      return Expected(start, "an option, since parts precede the options");
     } else if (spec->parts.size() == kMaxSpecParts) {
       return Expected(start, absl::StrFormat("at most %d parts", kMaxSpecParts));
     } else {

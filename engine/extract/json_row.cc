@@ -15,7 +15,7 @@ namespace {
 
 using simdjson::dom::element_type;
 
-// The array index that a reference token is: 0, or digits without a leading zero.
+// Returns the array index that a reference token denotes: 0, or digits without a leading zero.
 std::optional<size_t> ArrayIndex(std::string_view token) {
   size_t index = 0;
   const char* const end = token.data() + token.size();
@@ -30,7 +30,7 @@ bool IsDigit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// Whether `token` is a JSON integer that neither int64_t nor uint64_t holds.
+// Returns whether `token` is a JSON integer that fits neither int64_t nor uint64_t.
 bool IsBigInteger(std::string_view token) {
   const std::string_view digits = token.substr(token[0] == '-' ? 1 : 0);
   if (digits.size() < 19 || digits[0] == '0') return false;
@@ -44,8 +44,8 @@ bool IsBigInteger(std::string_view token) {
          std::from_chars(token.data(), end, natural).ec != std::errc();
 }
 
-// Copies `json` with {} in place of every integer beyond 64 bits. False where there is none. Only
-// integers outside of strings are looked at; a text that is not JSON stays one that is not.
+// Copies `json` with {} in place of every integer beyond 64 bits. Returns false if there is none.
+// Only looks at integers outside of strings. A text that is not JSON remains one that is not.
 bool ReplaceBigIntegers(std::string_view json, std::string* rewritten) {
   rewritten->clear();
   bool replaced = false;
@@ -70,7 +70,7 @@ bool ReplaceBigIntegers(std::string_view json, std::string* rewritten) {
   return replaced;
 }
 
-// Gives the sink one value that is no array.
+// Passes one value that is not an array to the sink.
 absl::Status AddScalar(const simdjson::dom::element& element, DataType type, bool has_big_integers,
                        KeySink* sink) {
   const bool wants_text = FixedWidth(type) == 0;
@@ -78,7 +78,7 @@ absl::Status AddScalar(const simdjson::dom::element& element, DataType type, boo
     return absl::InvalidArgumentError(
         absl::StrFormat("expected %s, found %s", DataTypeName(type), found));
   };
-  // Of an integer that becomes text.
+  // Adds an integer, as text if required.
   const auto add_integer = [wants_text, sink](auto number) {
     if (!wants_text) return sink->Add(number);
     char digits[24];
@@ -121,7 +121,7 @@ absl::Status AddScalar(const simdjson::dom::element& element, DataType type, boo
       return expected(has_big_integers && element.get_object().value_unsafe().size() == 0
                           ? "an empty JSON object or an integer beyond 64 bits"
                           : "a JSON object");
-    default:  // a newer simdjson may have more
+    default:  // a newer simdjson may have more types
       return expected("a JSON value of an unknown kind");
   }
 }
@@ -153,8 +153,8 @@ absl::Status JsonRow::Parse(std::string_view json) {
   if (json.empty()) return absl::InvalidArgumentError("expected JSON, found an empty value");
   has_big_integers_ = false;
   simdjson::error_code error = ParseCopy(json);
-  // simdjson refuses a whole document for one integer beyond 64 bits, even where nobody asks for
-  // it.
+  // simdjson rejects a whole document for one integer beyond 64 bits, even if no key uses that
+  // integer.
   if (error != simdjson::SUCCESS && ReplaceBigIntegers(json, &rewritten_)) {
     has_big_integers_ = true;
     error = ParseCopy(rewritten_);

@@ -127,7 +127,7 @@ absl::Status SplitJsonPointer(std::string_view pointer, std::vector<std::string>
       const char escaped = i + 1 < pointer.size() ? pointer[++i] : '\0';
       if (escaped != '0' && escaped != '1') {
         return absl::InvalidArgumentError(absl::StrFormat(
-            "expected 0 or 1 behind every '~' of a JSON pointer, found %s", Quoted(pointer)));
+            "expected 0 or 1 after every '~' of a JSON pointer, found %s", Quoted(pointer)));
       }
       tokens->back() += escaped == '0' ? '~' : '/';
     }

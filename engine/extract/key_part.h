@@ -9,37 +9,38 @@
 
 namespace cairn {
 
-// What the parser of specs, their text form and RowExtractor know together about one part.
+// The properties of one part that the parser of specs, their text form and RowExtractor share.
 
-// The longest string in a spec (a pointer, a column, a name) in bytes, so that every spec's
-// canonical text stays within kMaxSpecBytes.
+// The maximum length of a string in a spec (a pointer, a column, a name) in bytes. It keeps every
+// spec's canonical text within kMaxSpecBytes.
 inline constexpr size_t kMaxSpecString = 512;
 inline constexpr size_t kMaxSpecName = 255;
 inline constexpr size_t kMaxSpecBytes = size_t{256} << 10;
 inline constexpr size_t kMaxSpecParts = 16;
 inline constexpr size_t kMaxIncludedColumns = 64;
 
-// Whether the source gives raw bytes, in which numbers are binary.
+// Returns whether the source has raw bytes, in which numbers are binary.
 bool IsRaw(KeySource::Kind kind);
 
-// Whether the part's text says a byte order: a number of more than one byte from raw bytes.
+// Returns whether the part's text includes a byte order: a number of more than one byte from raw
+// bytes.
 bool SaysByteOrder(const KeyPart& part);
 
-// Whether `c` may stand in the name of an index or a column.
+// Returns whether `c` may be in the name of an index or a column.
 bool IsNameByte(char c);
 
-// InvalidArgument, with what was expected and found, for a part that no row could satisfy: a range
-// that is not as wide as its number, a malformed JSON pointer, an extractor without a name.
+// InvalidArgument, with the expected and the found text: no row could satisfy the part. Its range
+// may be wider or narrower than its number, its JSON pointer malformed, or its extractor unnamed.
 absl::Status CheckPart(const KeyPart& part);
 
-// The part as a spec holds it: value[8:4]:u32le
+// Returns the part as spec text, such as value[8:4]:u32le.
 std::string PartText(const KeyPart& part);
 
-// `text` between single quotes, escaped as specs do.
+// Returns `text` in single quotes, escaped as in specs.
 std::string QuotedString(std::string_view text);
 
-// The reference tokens of a JSON pointer (RFC 6901), ~0 and ~1 unescaped. InvalidArgument, with
-// what was expected and found, for a malformed one.
+// Splits a JSON pointer (RFC 6901) into its reference tokens, with ~0 and ~1 unescaped.
+// InvalidArgument, with the expected and the found text: it is malformed.
 absl::Status SplitJsonPointer(std::string_view pointer, std::vector<std::string>* tokens);
 
 }  // namespace cairn

@@ -39,13 +39,13 @@ struct RowExtractor::Scratch::State {
 
   JsonRow json;
   std::string heap;
-  std::vector<Slice> slices;        // of all parts, one behind the other
-  std::vector<size_t> part_begins;  // in `slices`, of each part and behind the last one
-  std::vector<size_t> chosen;       // of each part, while combinations are made
+  std::vector<Slice> slices;        // of all parts, one after the other
+  std::vector<size_t> part_begins;  // in `slices`: begin of each part, then the end
+  std::vector<size_t> chosen;       // value of each part in the current combination
   std::string key;
 };
 
-// Encodes one part's values into a scratch. Once a value does not fit, it takes no more.
+// Encodes one part's values into a scratch. Accepts no more values after one that does not fit.
 class RowExtractor::PartSink : public KeySink {
  public:
   PartSink(const RowPart& part, Scratch::State* state)
@@ -59,7 +59,8 @@ class RowExtractor::PartSink : public KeySink {
     if (status_.ok()) Keep(offset);
   }
 
-  // Adds the value that a single-valued part has in the row, if any; false where it is unreadable.
+  // Adds the value that a single-valued part has in the row, if any. Returns false if it is
+  // unreadable.
   bool AddFrom(const RowView& row) {
     std::string_view bytes;
     uint64_t ordered = 0;
@@ -76,11 +77,11 @@ class RowExtractor::PartSink : public KeySink {
     return true;
   }
 
-  // The number of values so far.
+  // Returns the number of values so far.
   size_t size() const { return state_->slices.size() - first_; }
   const absl::Status& status() const { return status_; }
 
-  // Sorts the values and drops those that are there twice.
+  // Sorts the values and removes duplicates.
   void Finish() {
     if (size() < 2) return;
     auto& slices = state_->slices;
@@ -112,7 +113,7 @@ class RowExtractor::PartSink : public KeySink {
   absl::Status status_;
 };
 
-// Writes a column's value, of which a row has one at most.
+// Writes a column's value. A row has at most one.
 class RowExtractor::TupleSink : public KeySink {
  public:
   explicit TupleSink(TupleWriter* tuple) : tuple_(tuple), column_(tuple->size()) {}
@@ -123,7 +124,7 @@ class RowExtractor::TupleSink : public KeySink {
                   ? tuple_->Add(value)
                   : absl::InvalidArgumentError("expected one value in a row, found several");
   }
-  // No value at all is a null.
+  // A row without a value has a null.
   absl::Status Finish() {
     if (status_.ok() && tuple_->size() == column_) Add(std::monostate());
     return status_;
@@ -220,7 +221,8 @@ absl::Status RowExtractor::ExtractPacked(const RowView& row, EncodedKeys* keys) 
     if (read == PartRead::kUnreadable) return part.Unreadable(row);
     const bool found = read == PartRead::kFound;
     if (!found && part.layout.nulls == NullPolicy::kSkip) return absl::OkStatus();
-    // No part of several, and none with a byte for nulls, is as wide as 64 bits.
+    // The shift is less than 64: a part among several, or one with a byte for nulls, has fewer than
+    // 64 bits.
     key = key << (8 * part.layout.width()) |
           (found ? PackedNumber(part.layout, ordered) : PackedNull(part.layout));
   }
@@ -273,7 +275,7 @@ absl::Status RowExtractor::ExtractCombined(const RowView& row, Scratch* scratch,
     } else if (!sink.AddFrom(row)) {
       return part.Unreadable(row);
     }
-    // No value at all is one null.
+    // A row without a value has one null.
     if (status.ok() && sink.status().ok() && sink.size() == 0) sink.Add(std::monostate());
     if (status.ok()) status = sink.status();
     if (!status.ok()) return part.Here(status);
@@ -334,13 +336,13 @@ absl::Status RowExtractor::ReadIncluded(const RowView& row, absl::Span<DataValue
   return absl::OkStatus();
 }
 
-// Since every part's values are distinct and in order, and encodings keep the order of tuples, the
-// combinations come out distinct and in order when the last part's value changes fastest.
+// Each part's values are distinct and in order, and encodings keep the order of tuples. So the
+// combinations are distinct and in order if the last part's value changes fastest.
 absl::Status RowExtractor::AppendCombinations(Scratch* scratch, EncodedKeys* keys) const {
   Scratch::State& state = *scratch->state_;
   const size_t parts = parts_->size();
   size_t combinations = 1;
-  size_t longest = 0;  // key in bytes
+  size_t longest = 0;  // size of the longest key in bytes
   for (size_t part = 0; part < parts; ++part) {
     combinations *= state.part_begins[part + 1] - state.part_begins[part];
     if (combinations > kMaxKeysPerRow) {

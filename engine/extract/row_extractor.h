@@ -16,53 +16,54 @@ namespace cairn {
 
 struct RowPart;
 
-// A spec, compiled: takes the physical keys from a row. Immutable and thread-safe; each thread
-// brings a Scratch of its own.
+// A compiled spec, which extracts physical keys from rows. Immutable and thread-safe; each thread
+// uses its own Scratch.
 //
-// How a row is read, beyond what cairn/index_spec.h says:
-//   - A byte range is null where none of it is there: it starts behind the end, or at the end and
-//     has a length. An empty value, field or column is an empty text.
-//   - Numbers in delimited fields are decimal, as KeyCodec::Parse takes them.
-//   - Without an entity, the column named '' is the row's value, and others are missing.
-//   - JSON is checked as a whole, RFC 8259 in UTF-8 (json_row.h says how values become keys).
-//   - Parts with several values give every combination.
-//   - Parts are read in order. Under NullPolicy::kSkip a part without a value ends the row: what
-//     stands behind it is not looked at.
+// Rules for reading a row, in addition to those of cairn/index_spec.h:
+//   - A byte range is null if the value ends before it: it starts past the end, or at the end with
+//     an explicit length. An empty value, field or column is an empty text.
+//   - Numbers in delimited fields are decimal, in the format of KeyCodec::Parse.
+//   - Without an entity, the column named '' is the row's value, and the others are missing.
+//   - JSON is validated as a whole (RFC 8259, UTF-8). json_row.h describes how values become keys.
+//   - Parts with several values produce every combination.
+//   - Parts are read in order. Under NullPolicy::kSkip, a part without a value ends the row, and
+//     later parts are not read.
 class RowExtractor {
  public:
-  // What Extract works in. Reuse one for many rows, and for several specs; not thread-safe.
+  // The working memory of Extract. Reuse one for many rows and several specs. Not thread-safe.
   class Scratch;
 
-  // The most keys, and the most bytes of byte-string keys, that one row may give.
+  // The maximum number of keys per row, and of bytes of its byte-string keys.
   static constexpr size_t kMaxKeysPerRow = 65536;
   static constexpr size_t kMaxKeyBytesPerRow = size_t{64} << 20;
 
-  // InvalidArgument, naming the part, for a spec that no row could satisfy; NotFound for a custom
-  // extractor that is not registered.
+  // InvalidArgument, naming the part: no row could satisfy the spec. NotFound: a custom extractor
+  // is not registered.
   static absl::StatusOr<RowExtractor> Create(const IndexSpec& spec);
 
   const KeyCodec& codec() const { return codec_; }
 
-  // Whether the spec includes columns.
   bool includes() const { return !included_->empty(); }
-  // Whether ReadIncluded may be called: no column's value is made of JSON or by custom code.
+  // Returns whether ReadIncluded may be called: no included column is from JSON or a custom
+  // extractor.
   bool has_plain_columns() const { return plain_columns_; }
 
-  // Appends the row's distinct keys in ascending order: none where it has no entry. Requires that
-  // keys->kind() be codec().kind(). If `tuple` is not null, sets it to the tuple (tuple.h) of the
-  // row's included columns; to nothing where the row has no key, and is not looked at any further.
-  // InvalidArgument, naming the part or the column and what was expected and found there, for a row
-  // that cannot be read; a custom extractor's own error, likewise. No key is appended on an error.
+  // Appends the row's distinct keys in ascending order; none if the row has no entry. Requires that
+  // keys->kind() is codec().kind(). If `tuple` is not null, sets it to the tuple (tuple.h) of the
+  // row's included columns. If the row has no key, `tuple` becomes empty and the columns are not
+  // read. On error no key is appended. InvalidArgument, naming the part or the column, with the
+  // expected and the found value: the row cannot be read. A custom extractor's error is returned in
+  // the same way.
   absl::Status Extract(const RowView& row, Scratch* scratch, EncodedKeys* keys,
                        std::string* tuple = nullptr) const;
 
-  // The same where the scratch's last Extract, of whatever spec, was of this very row: JSON that
+  // The same, if the last Extract with this scratch, for any spec, was of this same row. JSON that
   // was parsed then is not parsed again.
   absl::Status ExtractAgain(const RowView& row, Scratch* scratch, EncodedKeys* keys,
                             std::string* tuple = nullptr) const;
 
   // Sets values[i] to the row's value in included column i; text points into the row. Requires
-  // has_plain_columns() and one value a column. Errors as Extract's.
+  // has_plain_columns() and one value per column. Errors: those of Extract.
   absl::Status ReadIncluded(const RowView& row, absl::Span<DataValue> values) const;
 
  private:
@@ -75,24 +76,24 @@ class RowExtractor {
                           std::string* tuple) const;
   absl::Status ExtractKeys(const RowView& row, Scratch* scratch, EncodedKeys* keys) const;
   absl::Status ExtractTuple(const RowView& row, Scratch* scratch, std::string* tuple) const;
-  // One for each way that a spec's keys come about, the cheapest first.
+  // One function per kind of spec, the cheapest first.
   absl::Status ExtractPlain(const RowView& row, EncodedKeys* keys) const;
   absl::Status ExtractPacked(const RowView& row, EncodedKeys* keys) const;
   absl::Status ExtractBytes(const RowView& row, Scratch* scratch, EncodedKeys* keys) const;
   absl::Status ExtractCombined(const RowView& row, Scratch* scratch, EncodedKeys* keys) const;
   absl::Status AppendCombinations(Scratch* scratch, EncodedKeys* keys) const;
-  // Gives the sink the values of a part that may have several.
+  // Passes the values of a part that may have several to the sink.
   static absl::Status ReadSeveral(const RowPart& part, const RowView& row, Scratch* scratch,
                                   KeySink* sink);
 
   KeyCodec codec_;
-  // Shared by copies of this extractor, which are cheap.
+  // Shared by copies of this extractor, so copying is cheap.
   std::shared_ptr<const std::vector<RowPart>> parts_;
   std::shared_ptr<const std::vector<RowPart>> included_;
   std::vector<DataType> included_types_;
   bool plain_columns_ = true;
-  bool single_valued_ = true;  // every part has one value at most
-  bool plain_ = false;         // and there is one part, without nulls: its value is the key
+  bool single_valued_ = true;  // every part has at most one value
+  bool plain_ = false;         // and there is one part, without nulls, whose value is the key
 };
 
 class RowExtractor::Scratch {
@@ -106,10 +107,10 @@ class RowExtractor::Scratch {
   friend class RowExtractor;
   struct State;
   std::unique_ptr<State> state_;
-  bool json_is_parsed_ = false;  // of the row at hand
+  bool json_is_parsed_ = false;  // the current row's
 };
 
-// Inline, so that a plain key costs no more calls than one.
+// Inline, so that a plain key costs no additional call.
 
 inline absl::Status RowExtractor::Extract(const RowView& row, Scratch* scratch, EncodedKeys* keys,
                                           std::string* tuple) const {

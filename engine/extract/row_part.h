@@ -17,38 +17,38 @@
 
 namespace cairn {
 
-// What became of reading a part's single value in a row.
+// The outcome of reading a part's single value in a row.
 enum class PartRead : uint8_t { kFound, kMissing, kUnreadable };
 
-// One part of a spec, compiled: finds and reads its value in a row. Immutable and thread-safe.
+// A compiled part of a spec: finds and reads its value in a row. Immutable and thread-safe.
 struct RowPart {
-  // The part that messages call `name`: "part 2". InvalidArgument for one that no row could
-  // satisfy, NotFound for an extractor that is not registered.
+  // Compiles a part that messages call `name`, such as "part 2". InvalidArgument: no row could
+  // satisfy it. NotFound: its extractor is not registered.
   static absl::StatusOr<RowPart> Compile(const KeyPart& part, std::string_view name,
                                          const PartLayout& layout);
 
-  // Whether a row has one value at most, which ReadBytes and ReadNumber read.
+  // Returns whether a row has at most one value, which ReadBytes and ReadNumber can read.
   bool single_valued() const { return pointer == nullptr && custom == nullptr; }
 
-  // The part's bytes in the row; unreadable where the row ends within them.
+  // Reads the part's bytes in the row. They are unreadable if the row ends within them.
   PartRead ReadBytes(const RowView& row, std::string_view* bytes) const;
 
-  // The OrderedBits of a number; unreadable, too, where the part's bytes are not one.
+  // Reads the OrderedBits of a number. It is also unreadable if the part's bytes are not a number.
   PartRead ReadNumber(const RowView& row, uint64_t* ordered) const;
 
-  // The value of a part of either kind; null where it is missing. Text points into the row.
+  // Reads the value of a part of either kind; null if it is missing. Text points into the row.
   PartRead ReadValue(const RowView& row, DataValue* value) const;
 
-  // Why a row was unreadable: InvalidArgument, with what was expected and found.
+  // Returns why a row was unreadable: InvalidArgument, with the expected and the found value.
   absl::Status Unreadable(const RowView& row) const;
 
-  // `status` with this part's title before its message.
+  // Returns `status` with this part's title before its message.
   absl::Status Here(const absl::Status& status) const;
 
   KeySource source;
   PartLayout layout;
   Endian endian = Endian::kBig;
-  size_t width = 0;  // of a number in bytes, else 0
+  size_t width = 0;  // of a number in bytes, otherwise 0
   std::shared_ptr<const JsonPointer> pointer;
   std::shared_ptr<const KeyExtractor> custom;
   std::string title;  // "part 2 (value[8:4]:u32le)"
@@ -60,11 +60,12 @@ struct RowPart {
   uint64_t LoadNumber(const char* bytes) const;
 };
 
-// Inline, as a byte range is read in about the time of a call; GCC finds them too large for it.
+// Inline, since reading a byte range takes about the time of a call. GCC would not inline them
+// otherwise.
 
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline PartRead RowPart::ReadRange(std::string_view row,
                                                                 std::string_view* bytes) const {
-  // What starts at the end is there, and empty, where it has no length of its own.
+  // A range that starts at the end and has no explicit length is present and empty.
   if (source.offset > row.size()) return PartRead::kMissing;
   row.remove_prefix(source.offset);
   if (source.length.has_value()) {

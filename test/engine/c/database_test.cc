@@ -128,7 +128,7 @@ BOOST_AUTO_TEST_CASE(build_refuses_and_can_be_cancelled) {
   const cairn_build_target wrong[] = {{"value:text", city_path.c_str()},
                                       {"value:int", age_path.c_str()}};
   CheckError(cairn_build(source.get(), wrong, 2, nullptr, nullptr), CAIRN_INVALID_ARGUMENT,
-             {"the spec of target 1", "int"});
+             {"target 1: spec", "int"});
   CheckError(cairn_build(nullptr, wrong, 1, nullptr, nullptr), CAIRN_INVALID_ARGUMENT, {"source"});
   CheckError(cairn_build(source.get(), nullptr, 1, nullptr, nullptr), CAIRN_INVALID_ARGUMENT,
              {"targets"});

@@ -116,10 +116,10 @@ BOOST_AUTO_TEST_CASE(reads_included_columns) {
 
 BOOST_AUTO_TEST_CASE(refuses_included_columns_that_make_no_sense) {
   Refuses("value:u8,include()", 17, "a column's name of 1 to 255 bytes");
-  Refuses("value:u8,include(a)", 18, "expected '=' behind the column's name");
+  Refuses("value:u8,include(a)", 18, "expected '=' after the column's name");
   Refuses("value:u8,include(a=)", 19, "expected a source");
-  Refuses("value:u8,include(a=key:u8", 25, "expected ',' or ')' behind a column");
-  Refuses("value:u8,include(a=key:u8 b=key:u8)", 26, "expected ',' or ')' behind a column");
+  Refuses("value:u8,include(a=key:u8", 25, "expected ',' or ')' after a column");
+  Refuses("value:u8,include(a=key:u8 b=key:u8)", 26, "expected ',' or ')' after a column");
   Refuses("value:u8,include(a=key:u8,a=key:u16be)", 26, "'a' again");
   Refuses("value:u8,include(a=key:u32)", 23, "expected a byte order");
   Refuses("value:u8,include(a=key:u8),include(b=key:u8)", 27, "found 'include' again");
@@ -154,7 +154,7 @@ BOOST_AUTO_TEST_CASE(a_part_s_word_may_name_an_index_but_an_option_s_may_not) {
   BOOST_TEST(Parsed("a.b-c_9=key:text").name == "a.b-c_9");
   BOOST_TEST(Parsed("dropped_rows=key:text").name == "dropped_rows");  // older than the option
   for (const char* text : {"cf=value:u8", "unique=true", "nulls=first,value:u8", "on_error=skip"}) {
-    Refuses(text, 0, "options stand behind the parts");
+    Refuses(text, 0, "options follow the parts");
   }
 }
 
@@ -188,8 +188,8 @@ BOOST_AUTO_TEST_CASE(says_where_and_what_was_expected) {
   Refuses("value.field(|,1):text", 12, "a delimiter between single quotes");
   Refuses("value.json(/a):text", 11, "a JSON pointer between single quotes");
   Refuses("value.json('a'):text", 0, "starts with '/'");
-  Refuses("value.json('/a~2'):text", 0, "expected 0 or 1 behind every '~'");
-  Refuses("value.json('/a~'):text", 0, "expected 0 or 1 behind every '~'");
+  Refuses("value.json('/a~2'):text", 0, "expected 0 or 1 after every '~'");
+  Refuses("value.json('/a~'):text", 0, "expected 0 or 1 after every '~'");
   Refuses("value.json('/a):text", 20, "expected a single quote at the end");
   Refuses("column('a\\n'):text", 9, "behind a backslash");
   Refuses("column('a\\xg0'):text", 9, "behind a backslash");
@@ -209,7 +209,7 @@ BOOST_AUTO_TEST_CASE(says_where_and_what_was_expected) {
   Refuses("value:u8,cf=", 12, "a column family's name");
   Refuses("value:u8,cf=a,cf=b", 14, "expected each option once, found 'cf' again");
   Refuses("value:u8,unique=true,unique=true", 21, "found 'unique' again");
-  Refuses("value:u8,unique=true,key:u8", 21, "parts stand before the options");
+  Refuses("value:u8,unique=true,key:u8", 21, "parts precede the options");
   Refuses("value:u8,name=value:u8", 9, "expected an option");
 }
 
