@@ -1,4 +1,5 @@
-// IndexGroup::GroupBy: for every kind of group, by way of what else it answers.
+// IndexGroup::GroupBy. It groups rows with the group's other queries, so it supports every kind of
+// index group.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -34,20 +35,20 @@
 namespace cairn {
 namespace {
 
-// Numbers groups of rows with equal values in some columns, from 0 on, as their first rows come; of
-// no columns there is one group, with or without rows. Values are equal as in ValueCodes. Throws
-// std::bad_alloc, and is of no use then.
+// Numbers groups of rows with equal values in some columns, from 0, in the order of their first
+// rows. Without columns there is one group, even without rows. Equality is that of ValueCodes.
+// Throws std::bad_alloc; afterwards the object must not be used.
 class RowGrouper {
  public:
   explicit RowGrouper(absl::Span<const DataType> types);
 
-  // Sets groups[i] to the group of row i, which has value i of each of these columns.
+  // Sets groups[i] to the group of row i, whose values are value i of each column.
   void Add(absl::Span<const ColumnValues> columns, absl::Span<uint32_t> groups);
 
   size_t groups() const { return groups_; }
-  // Each group's value in a column.
+  // Returns each group's value in a column.
   ColumnValues KeysOf(size_t column) const;
-  // "group 'ASIA',1997", or "all rows".
+  // Returns, for messages, "group 'ASIA',1997" or "all rows".
   std::string Described(size_t group) const;
 
  private:
@@ -55,13 +56,13 @@ class RowGrouper {
     return codes_[group * values_.size() + column];
   }
 
-  std::vector<ValueCodes> values_;  // of each column
-  // [c]: from a number for the values of columns up to c, and that of column c + 1, to one for
-  // both; the last one's are the groups.
+  std::vector<ValueCodes> values_;  // one per column
+  // pairs_[c] numbers the pairs of two numbers: that of the values of columns 0 … c, and the code
+  // in column c + 1. The last map's numbers are the groups.
   std::vector<absl::flat_hash_map<uint64_t, uint32_t>> pairs_;
   size_t groups_ = 0;
-  std::vector<uint32_t> codes_;  // of each group, one a column
-  std::vector<uint32_t> added_;  // scratch: of each column, one a row
+  std::vector<uint32_t> codes_;  // group-major: one per group and column
+  std::vector<uint32_t> added_;  // scratch, column-major: one per column and row
 };
 
 RowGrouper::RowGrouper(absl::Span<const DataType> types)
@@ -119,18 +120,19 @@ std::string RowGrouper::Described(size_t group) const {
   return text;
 }
 
-// Puts groups in order, a page of them: each has bytes that compare as the groups do, and a
-// cursor is these. Throws std::bad_alloc.
+// Sorts groups and selects a page of them. Each group has bytes that compare as the groups do, and
+// a cursor contains these bytes. Throws std::bad_alloc.
 class GroupSorter {
  public:
   explicit GroupSorter(size_t groups) : keys_(groups) {}
 
-  // Groups that were equal so far are ordered by this column, which has a value of
-  // each. Null is less than all others. InvalidArgument for a text beyond what a key may have.
+  // Orders groups that are equal so far by this column, which has one value per group. Null is the
+  // smallest value. InvalidArgument: a text is longer than a key may be.
   absl::Status Then(const ColumnValues& column, Order order);
 
-  // Sets *groups to the first `limit` behind `after`, a cursor or empty, in order, and *cursor to
-  // the last one's, or "" where no more come. InvalidArgument for what is no cursor.
+  // Sets *groups to the first `limit` groups after `after`, a cursor or empty, in order. Sets
+  // *cursor to the last one's, or to "" if there are no more groups. InvalidArgument: `after` is
+  // not a cursor.
   absl::Status Page(uint64_t limit, std::string_view after, std::vector<size_t>* groups,
                     std::string* cursor) const;
 
@@ -138,11 +140,11 @@ class GroupSorter {
   std::vector<std::string> keys_;
 };
 
-// What a cursor of groups begins with.
+// The first byte of a cursor of groups.
 constexpr char kOfGroup = 'g';
 
 absl::Status GroupSorter::Then(const ColumnValues& column, Order order) {
-  // Encodings of parts that are not the last have ends of their own.
+  // The encoding of a part that is not the last has a terminator.
   const PartLayout layout = {column.type(), NullPolicy::kFirst, /*last=*/false};
   for (size_t i = 0; i < keys_.size(); ++i) {
     std::string& key = keys_[i];
@@ -177,10 +179,10 @@ absl::Status GroupSorter::Page(uint64_t limit, std::string_view after, std::vect
   return absl::OkStatus();
 }
 
-// Rows whose columns are in memory at a time.
+// Number of rows whose columns are in memory at a time.
 constexpr size_t kRowsTogether = size_t{1} << 16;
 
-// One call.
+// One call of GroupBy.
 class RowAggregation {
  public:
   RowAggregation(const IndexGroup& group, absl::Span<const Aggregate> aggregates,
@@ -214,12 +216,12 @@ class RowAggregation {
 
  private:
   struct Output {
-    size_t column = 0;  // among names_; not of the count of rows
+    size_t column = 0;  // index in names_; unused for the count of rows
     DataType type = DataType::kU64;
     std::unique_ptr<GroupAccumulator> accumulator;  // null for the count of rows
   };
 
-  // The question that a cursor belongs to.
+  // Returns a description of the query, which its cursors are bound to.
   std::string Question(const Predicate& where) const {
     std::string text = "groups\n";
     for (const std::string& column : options_.group_by) absl::StrAppend(&text, column, "\n");
@@ -232,11 +234,11 @@ class RowAggregation {
     return absl::StrCat(text, where.ToString());
   }
 
-  // Finds the columns, and checks what is asked of them.
+  // Finds the columns, and checks the aggregates and the order.
   absl::Status Prepare() {
     if (aggregates_.empty() && options_.group_by.empty()) {
       return absl::InvalidArgumentError(
-          "neither an aggregate nor a column to group by is asked for");
+          "expected at least one aggregate or column to group by, got none");
     }
     for (const GroupOrder& by : options_.order_by) {
       if (by.column < options_.group_by.size() + aggregates_.size()) continue;
@@ -274,7 +276,7 @@ class RowAggregation {
     return absl::OkStatus();
   }
 
-  // `shards`: of the rows; empty where the group is in none.
+  // `shards` are those of the rows; empty if the group is not sharded.
   absl::Status Add(absl::Span<const uint32_t> shards, absl::Span<const RowId> rows) {
     std::vector<uint32_t> row_groups;
     for (size_t first = 0; first < rows.size(); first += kRowsTogether) {
@@ -337,11 +339,11 @@ class RowAggregation {
   const IndexGroup& group_;
   const absl::Span<const Aggregate> aggregates_;
   const GroupByOptions& options_;
-  std::vector<std::string> names_;     // of the columns that are read: those to group by first
+  std::vector<std::string> names_;     // columns to read, starting with those to group by
   std::vector<ColumnValues> columns_;  // of some rows
-  std::vector<Output> outputs_;        // one an aggregate
+  std::vector<Output> outputs_;        // one per aggregate
   std::unique_ptr<RowGrouper> grouper_;
-  std::vector<uint64_t> counts_;  // rows of each group
+  std::vector<uint64_t> counts_;  // number of rows per group
 };
 
 }  // namespace
@@ -364,7 +366,7 @@ absl::StatusOr<std::vector<GroupOrder>> ParseGroupOrder(absl::Span<const std::st
       const auto found = std::find(columns.begin(), columns.end(), name);
       if (found == columns.end()) {
         return absl::InvalidArgumentError(
-            absl::StrFormat("there is no column %s to order by, only %s", Quoted(name),
+            absl::StrFormat("no column %s to order by; expected one of %s", Quoted(name),
                             absl::StrJoin(columns, ", ")));
       }
       by.column = static_cast<size_t>(found - columns.begin());

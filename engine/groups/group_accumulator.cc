@@ -17,7 +17,7 @@
 namespace cairn {
 namespace {
 
-// Values that are not null.
+// Counts values that are not null.
 class CountedValues final : public GroupAccumulator {
  public:
   void Add(const ColumnValues& column, absl::Span<const uint32_t> groups, size_t end) override {
@@ -62,7 +62,7 @@ class DistinctValues final : public GroupAccumulator {
  private:
   ValueCodes codes_;
   std::vector<uint32_t> added_;
-  absl::flat_hash_set<uint64_t> seen_;  // groups with values
+  absl::flat_hash_set<uint64_t> seen_;  // pairs of group and value
   std::vector<uint64_t> counts_;
 };
 
@@ -107,7 +107,7 @@ class Sums final : public GroupAccumulator {
   std::vector<Sum> sums_;
 };
 
-// What numbers are compared by: floats as keys are.
+// Returns a number's sort key. Floats are compared in key order.
 template <typename T>
 auto Comparable(T number) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -117,7 +117,7 @@ auto Comparable(T number) {
   }
 }
 
-// The least or the greatest value of each group.
+// The smallest or the largest value of each group.
 template <typename T>
 class Extremes final : public GroupAccumulator {
  public:
@@ -182,7 +182,7 @@ std::unique_ptr<GroupAccumulator> GroupAccumulator::Make(const Aggregate& aggreg
       return std::make_unique<Extremes<T>>(function == AggregateFunction::kMax);
     }
     if constexpr (std::is_same_v<T, std::string_view>) {
-      return nullptr;  // refused before
+      return nullptr;  // AggregateType rejects these
     } else {
       return std::make_unique<Sums<T>>(aggregate);
     }

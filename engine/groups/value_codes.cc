@@ -10,7 +10,7 @@
 namespace cairn {
 namespace {
 
-// What equal numbers have in common.
+// Returns bits that are equal for equal numbers only.
 template <typename T>
 uint64_t IdentityOf(T number) {
   if constexpr (std::is_floating_point_v<T>) {

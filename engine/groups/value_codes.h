@@ -14,17 +14,18 @@
 
 namespace cairn {
 
-// Numbers the different values of a column from 0 on, as they come; null is one of them. Values
-// are equal as keys are: every NaN is, -0 and 0 are not. Throws std::bad_alloc, and is of no use
-// then.
+// Numbers the distinct values of a column, including null, from 0, in the order of their first use.
+// Equality is that of keys: all NaNs are equal, -0 and 0 are not. Throws std::bad_alloc; afterwards
+// the object must not be used.
 class ValueCodes {
  public:
   explicit ValueCodes(DataType type) : values_(type) {}
 
-  // Sets codes[i] to the number of value i of a column of the type; the two are of one length.
+  // Sets codes[i] to the number of value i of a column of this type. Requires that both have the
+  // same length.
   void Add(const ColumnValues& column, absl::Span<uint32_t> codes);
 
-  // Value i is that of number i.
+  // Value i has number i.
   const ColumnValues& values() const { return values_; }
 
  private:
@@ -37,10 +38,10 @@ class ValueCodes {
 
   ColumnValues values_;
   uint32_t null_ = kNone;
-  std::vector<uint32_t> narrow_;                  // of numbers of one byte or two, by value
-  absl::flat_hash_map<uint64_t, uint32_t> wide_;  // of the others, by their bits
+  std::vector<uint32_t> narrow_;                  // number of each value of one or two bytes
+  absl::flat_hash_map<uint64_t, uint32_t> wide_;  // numbers of wider values, by their bits
   absl::flat_hash_map<std::string_view, uint32_t> texts_;
-  std::deque<std::string> owned_;  // the keys of texts_
+  std::deque<std::string> owned_;  // stores the keys of texts_
 };
 
 }  // namespace cairn

@@ -30,20 +30,21 @@
 namespace cairn {
 namespace {
 
-// The keys of an index in order, each once, a page of them at a time, without those that have a
-// null in any part. What drives a join. Not thread-safe.
+// The distinct keys of an index in ascending order, without keys that have a null in any part, one
+// page at a time. A join scans them. Not thread-safe.
 class KeyGroups {
  public:
-  // From the first key on, or, where `from` has one, from that. `index` must stay what it is.
-  // `with_rows`: whether rows() is wanted.
+  // Starts at the first key, or at the key in `from` if it has one. `index` must not change.
+  // `with_rows`: whether rows() will be called.
   KeyGroups(const SecondaryIndex& index, EncodedKeys from, bool with_rows);
 
-  // Reads the next page; false where there are no more keys. Errors of the index's queries.
+  // Reads the next page. Returns false if there are no more keys. Errors: those of the index's
+  // queries.
   absl::StatusOr<bool> Next();
 
   EncodedKeys& keys() { return keys_; }
   size_t size() const { return counts_.size(); }
-  // The number of entries with key i, and their rows in the index's order.
+  // Return the number of entries with key i, and their rows in the index's order.
   uint64_t count(size_t i) const { return counts_[i]; }
   absl::Span<const GlobalRowId> rows(size_t i) const {
     return absl::MakeConstSpan(rows_).subspan(first_[i], counts_[i]);
@@ -54,8 +55,8 @@ class KeyGroups {
 
   const SecondaryIndex& index_;
   const bool with_rows_;
-  EncodedKeys from_;  // where the next page begins; empty: at the first key
-  Bound bound_;       // what it does with that key
+  EncodedKeys from_;  // the next page's first key; empty: the index's first key
+  Bound bound_;       // whether the next page includes from_
   bool exhausted_ = false;
 
   FindResult page_;
@@ -65,10 +66,9 @@ class KeyGroups {
   std::vector<GlobalRowId> rows_;
 };
 
-// Entries that are read at a time: as many as a batch of lookups needs to be at its fastest.
+// Number of entries per page: enough for a batch of lookups to be at its fastest.
 constexpr uint64_t kEntriesOfPage = uint64_t{1} << 16;
 
-// Whether keys i and j are equal.
 bool SameKey(const EncodedKeys& keys, size_t i, size_t j) {
   return WithPhysicalKey(keys.kind(), [&](auto type) {
     using Key = typename decltype(type)::type;
@@ -76,7 +76,7 @@ bool SameKey(const EncodedKeys& keys, size_t i, size_t j) {
   });
 }
 
-// Appends key i of `keys`, whichever kind they are of, to `to`, which is of the same.
+// Appends key i of `keys` to `to`. Both have the same kind.
 void AppendKeyOf(const EncodedKeys& keys, size_t i, EncodedKeys* to) {
   WithPhysicalKey(keys.kind(), [&](auto type) {
     using Key = typename decltype(type)::type;
@@ -132,7 +132,7 @@ absl::StatusOr<bool> KeyGroups::Next() {
   return true;
 }
 
-// The last key's entries may go on behind the page: they are found by the key.
+// The last key may have more entries after the page, so this queries that key.
 absl::Status KeyGroups::ReadLast() {
   if (!with_rows_) {
     return index_.Count(RangeBatch::Equal(from_.Batch()), absl::MakeSpan(&counts_.back(), 1));
@@ -144,8 +144,8 @@ absl::Status KeyGroups::ReadLast() {
   return absl::OkStatus();
 }
 
-// A row among those of its key, named by what outlives a merge: an index has the rows of a key in
-// this order.
+// A row among those of its key, identified in a way that survives a merge. An index returns the
+// rows of a key in this order.
 struct JoinRow {
   uint32_t shard = 0;
   std::string_view primary_key;
@@ -153,18 +153,18 @@ struct JoinRow {
   auto operator<=>(const JoinRow&) const = default;
 };
 
-// The place behind one pair of a join. Travels as an opaque string (JoinResult::cursor).
+// The position after one pair of a join, encoded as an opaque string (JoinResult::cursor).
 //
-// Bytes, little-endian: the shards of the left and of the right row (4 each), the length of what
-// follows (4), a ScanCursor of the key and the left row's primary key, the right row's primary key.
+// Bytes, little-endian: the shards of the left and of the right row (4 each), the length of the
+// ScanCursor (4), the ScanCursor of the key with the left row's primary key, the right row's
+// primary key.
 struct JoinCursor {
-  ScanCursor key;  // as the left index encodes it; without a primary key
+  ScanCursor key;  // in the left index's encoding, without a primary key
   JoinRow left;
   JoinRow right;
 
   std::string Encode() const;
-  // The views point into `text`. InvalidArgument unless it is the encoding of a cursor over keys of
-  // `kind`.
+  // The views point into `text`. InvalidArgument: `text` is not a cursor over keys of `kind`.
   static absl::StatusOr<JoinCursor> Decode(std::string_view text, PhysicalType kind);
 };
 
@@ -215,7 +215,7 @@ std::string TypesText(const KeyCodec& codec) {
   return text;
 }
 
-// Whether both name the same values, text and bytes among them.
+// Returns whether both have the same types. Text and bytes count as the same.
 bool SameTypes(const KeyCodec& a, const KeyCodec& b) {
   const auto plain = [](DataType type) {
     return type == DataType::kText ? DataType::kBytes : type;
@@ -224,13 +224,13 @@ bool SameTypes(const KeyCodec& a, const KeyCodec& b) {
                     [&](DataType x, DataType y) { return plain(x) == plain(y); });
 }
 
-// Two indexes as they are now, of which one is scanned and the other looked up in.
+// Two pinned indexes. The join scans one and looks up its keys in the other.
 class Sides {
  public:
   static absl::StatusOr<Sides> Pin(const SecondaryIndex& left, const SecondaryIndex& right) {
     if (!SameTypes(left.codec(), right.codec())) {
       return absl::InvalidArgumentError(
-          absl::StrFormat("a join of keys of (%s) with keys of (%s): expected the same types",
+          absl::StrFormat("expected indexes with keys of the same types, got (%s) and (%s)",
                           TypesText(left.codec()), TypesText(right.codec())));
     }
     Sides sides;
@@ -256,14 +256,14 @@ class Sides {
   bool scans_right_ = false;
 };
 
-// Keys of one codec as another of the same types encodes them: the same ones, unless one has room
-// for nulls.
+// Converts keys of one codec to those of another codec with the same types. They are equal unless
+// only one codec supports nulls.
 class Recoder {
  public:
   Recoder(const KeyCodec& from, const KeyCodec& to)
       : from_(from), to_(to), same_(from.nulls() == to.nulls()), keys_(to.kind()) {}
 
-  // Valid until the next call, and as long as `keys`.
+  // The result is valid until the next call, and while `keys` is.
   absl::StatusOr<EncodedKeys*> Recode(EncodedKeys* keys) {
     if (same_) return keys;
     keys_.Clear(to_.kind());
@@ -283,7 +283,7 @@ class Recoder {
   EncodedKeys keys_;
 };
 
-// Asks the other index for ascending keys.
+// Queries the other index for ascending keys.
 absl::Status LookUp(const SecondaryIndex& index, EncodedKeys* keys, FindResult* found) {
   QueryOptions options;
   options.sorted_input = true;
@@ -329,7 +329,7 @@ class Joiner {
   }
 
  private:
-  // Reads the cursor; the key at which the scan begins, or none.
+  // Reads the cursor. Returns the key at which the scan begins, or no key.
   absl::StatusOr<EncodedKeys> Begin() {
     const KeyCodec& left = sides_.left().codec();
     EncodedKeys key(left.kind());
@@ -350,12 +350,13 @@ class Joiner {
     Recoder recoder(left, sides_.scanned().codec());
     const absl::StatusOr<EncodedKeys*> recoded = recoder.Recode(&key);
     if (!recoded.ok()) {
-      return absl::InvalidArgumentError("JoinOptions::after: a key that the indexes cannot have");
+      return absl::InvalidArgumentError(
+          "JoinOptions::after: expected a key that both indexes can have");
     }
     return std::move(**recoded);
   }
 
-  // Whether key i is the cursor's.
+  // Returns whether key i is the cursor's key.
   bool IsAtCursor(const EncodedKeys& keys, size_t i) const {
     if (!after_.has_value()) return false;
     switch (keys.kind()) {
@@ -369,7 +370,8 @@ class Joiner {
     return keys.bytes(i) == after_->key.bytes;
   }
 
-  // The first of the rows that are not before `place`, or behind it where `is_behind`.
+  // Returns the position of the first row that is not before `place`, or, if `is_behind`, that is
+  // after it.
   static absl::StatusOr<size_t> FindPlace(const SecondaryIndex& index,
                                           absl::Span<const GlobalRowId> rows, const JoinRow& place,
                                           bool is_behind) {
@@ -415,7 +417,7 @@ class Joiner {
     return absl::OkStatus();
   }
 
-  // Behind the last pair, which is of key i.
+  // Sets the cursor to the position after the last pair, which has key i.
   absl::Status SetCursor(const EncodedKeys& keys, size_t i) {
     StringList left, right;
     RETURN_IF_ERROR(sides_.left().PrimaryKeysOf(absl::MakeConstSpan(&rows_.left.back(), 1), &left));
@@ -436,8 +438,8 @@ class Joiner {
   const JoinOptions& options_;
   JoinResult& rows_;
   std::optional<JoinCursor> after_;
-  std::vector<GlobalRowId> found_rows_;  // of the key at hand
-  bool full_ = false;                    // and there is another pair
+  std::vector<GlobalRowId> found_rows_;  // of the current key
+  bool full_ = false;                    // the limit is reached and there is another pair
 };
 
 absl::StatusOr<uint64_t> Count(const Sides& sides, const std::atomic<bool>* cancelled) {
@@ -459,7 +461,7 @@ absl::StatusOr<uint64_t> Count(const Sides& sides, const std::atomic<bool>* canc
       uint64_t product = 0;
       if (__builtin_mul_overflow(groups.count(i), counts[i], &product) ||
           __builtin_add_overflow(pairs, product, &pairs)) {
-        return absl::OutOfRangeError("a join of more than 2^64 - 1 pairs");
+        return absl::OutOfRangeError("the join has more than 2^64 - 1 pairs");
       }
     }
   }
@@ -488,7 +490,7 @@ absl::Status JoinKeys(KeyBatch keys, const SecondaryIndex& index, const JoinOpti
   if (options.limit != JoinOptions().limit || !options.after.empty() || options.with_keys ||
       !options.left_columns.empty()) {
     return absl::InvalidArgumentError(
-        "a join of keys with an index takes right_columns alone of the options");
+        "JoinOptions: a join of keys with an index supports only right_columns");
   }
   return Guarded("joining keys with an index", [&]() -> absl::Status {
     QueryOptions query;

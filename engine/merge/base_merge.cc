@@ -27,11 +27,11 @@
 namespace cairn {
 namespace {
 
-// Fewer rows are not worth a part of their own, which has a megabyte of buffers.
+// The minimum number of rows per part. A part has a megabyte of buffers.
 constexpr uint64_t kMinRowsOfPart = uint64_t{1} << 18;
-// Parts a thread, so that all end at about the same time.
+// Parts per thread; several, so that all threads end at about the same time.
 constexpr size_t kPartsPerThread = 4;
-// Rows that are read at a time.
+// Number of rows that are read at a time.
 constexpr uint64_t kBatch = 4096;
 
 // Merges the base's rows [begin, end) and the later rows among them into one part.
@@ -95,7 +95,7 @@ class RowPartMerge {
     if (columns_ != nullptr) added_.push_back(row);
     bytes_ += primary_key.size();
     absl::Status s = part_->Add(primary_key);
-    // Later rows stand in their places among the base's, so these are at fault.
+    // Later rows are inserted at their sorted positions, so an order error is in the base's rows.
     if (absl::IsInvalidArgument(s)) s = absl::DataLossError(s.message());
     return s.ok() && ++rows_ == kBatch ? Step() : s;
   }
@@ -117,30 +117,31 @@ class RowPartMerge {
   }
 
   const Delta& delta_;
-  absl::Span<const RowId> later_;  // that have not been added yet
+  absl::Span<const RowId> later_;  // those not added yet
   const RowId begin_, end_;
   MergePace* const pace_;
   RowTableWriter::Part* const part_;
-  ColumnsBuilder::Part* const columns_;  // null where the index includes none
+  ColumnsBuilder::Part* const columns_;  // null if the index includes no columns
   uint64_t rows_ = 0, bytes_ = 0;        // added since the last step
   std::vector<RowId> live_;
   StringList primary_keys_;
-  std::vector<RowId> added_;  // since the last step, where values are to be added
+  std::vector<RowId> added_;  // since the last step, if the index includes columns
   std::vector<size_t> column_numbers_;
-  std::vector<ColumnValues> values_;  // one a column
+  std::vector<ColumnValues> values_;  // one per column
 };
 
-// In how many parts so many threads write a table of so many rows.
+// Returns the number of parts in which this many threads write a table of this many rows.
 size_t MergedRowParts(uint64_t rows, int threads) {
   if (threads <= 1) return 1;
   return static_cast<size_t>(std::clamp<uint64_t>(rows / kMinRowsOfPart, 1,
                                                   static_cast<size_t>(threads) * kPartsPerThread));
 }
 
-// Adds the rows that a version has left to part `part` of `parts` of `table`: the base's live rows
-// in a range, read in their order, and between them the later ones; and their included values to
-// `columns`, which is null where the index includes none. Different parts by different threads.
-// DataLoss where the base is damaged; Cancelled; the errors of both. Throws std::bad_alloc.
+// Adds the version's remaining rows to part `part` of `parts` of `table`: the live base rows of a
+// range, in order, and the later rows between them. Also adds their included values to `columns`,
+// which is null if the index includes none. Different threads may call it for different parts.
+// Errors: DataLoss: the base is damaged; Cancelled; those of the table and the columns. Throws
+// std::bad_alloc.
 absl::Status MergeRows(const Delta& delta, const MergedRowIds& ids, size_t part, size_t parts,
                        MergePace* pace, RowTableWriter* table, ColumnsBuilder* columns) {
   const uint64_t base_rows = delta.base_rows.rows();
@@ -151,16 +152,16 @@ absl::Status MergeRows(const Delta& delta, const MergedRowIds& ids, size_t part,
   return RowPartMerge(delta, ids, begin, end, pace, &table->part(part), of_columns).Run();
 }
 
-// A thread in so many, and at least one, begins with entries; the others with rows, which take
-// about three times as long (Merge/u64, 16-byte primary keys). More than kMaxEntryThreads would
-// wait for the one that writes.
+// One in this many threads, but at least one, begins with entries. The others begin with rows,
+// which take about three times as long (Merge/u64, 16-byte primary keys). More than
+// kMaxEntryThreads threads would wait for the one that writes.
 constexpr int kThreadsPerEntryThread = 4;
 constexpr int kMaxEntryThreads = 4;
 
-// Memory for included columns, beyond which they are spilled.
+// Maximum memory for included columns; more is spilled to disk.
 constexpr uint64_t kColumnBytes = uint64_t{64} << 20;
 
-// One merge: threads that write its run, and then, with those that did not, its row table.
+// One merge. Some threads write the run first; then all threads write the row table.
 class BaseMerge {
  public:
   BaseMerge(const Delta& delta, IndexDirectory* directory, const CompactOptions& options,
@@ -210,7 +211,7 @@ class BaseMerge {
     return absl::OkStatus();
   }
 
-  // The last thread to leave the entries finishes their file.
+  // The last thread that finishes the entries closes their file.
   absl::Status WorkOnEntries() {
     entries_->Work();
     if (++entry_threads_done_ < entry_threads_) return absl::OkStatus();
@@ -227,7 +228,8 @@ class BaseMerge {
                                [&](ColumnFileWriter* file) { return columns_->Finish(file); });
   }
 
-  // Keeps the first error, and not those of threads that were cancelled on its account.
+  // Keeps the first error. Replaces the error of a thread that was only cancelled because of
+  // another one's error.
   void Fail(absl::Status status) {
     if (status.ok()) return;
     const MutexLock lock(&mutex_);
@@ -244,11 +246,11 @@ class BaseMerge {
   const size_t parts_;  // of the row table
   MergePace pace_;
   RowTableWriter* table_ = nullptr;
-  std::unique_ptr<ColumnsBuilder> columns_;  // null where the index includes none
+  std::unique_ptr<ColumnsBuilder> columns_;  // null if the index includes no columns
   std::unique_ptr<EntryMerge> entries_;
   std::atomic<int> entry_threads_done_{0};
   Mutex mutex_;
-  absl::Status status_;  // guarded by mutex_ while there are threads
+  absl::Status status_;  // guarded by mutex_ while threads run
 };
 
 }  // namespace

@@ -10,32 +10,32 @@
 
 namespace cairn {
 
-// The manifest after `current`, in which a base that a merge wrote is in the place of the base
-// before and of the delta files `merged`: those that the merged delta has all of. Files that were
-// stored since stay, also if some of these are in them: updates that a base has already change
-// nothing. What only a build counts is left out. The base's row table has the rows that have
-// entries, and those that had none when a build added them and have not changed since; a row that
-// an update left without entries is gone.
+// Returns the manifest that follows `current` after a merge: `base` replaces the old base and the
+// delta files `merged`, whose changes are all in the merged delta. Files stored later remain, even
+// if they contain some of these changes: updates that a base already has change nothing. Counts
+// that only a build computes are left out.
+//
+// The base's row table has all rows with entries. It also has rows that had none when a build added
+// them and have not changed since. It does not have rows that lost their entries by an update.
 Manifest AfterMerge(const Manifest& current, const WrittenBase& base,
                     absl::Span<const ManifestFile> merged);
 
-// Writes the base that a delta and its base come to into new files of `directory`: the files that a
-// build of the same rows would write, but for the parts of the row table. Nothing is sorted and
-// nothing copied in memory: both bases are streamed, in one pass each, and the pass over the
-// entries translates their row ids. Takes 4 bytes a row, 16 to 24 bytes for each entry that came,
-// and some megabytes.
+// Merges a delta and its base into a new base, in new files of `directory`. The files equal those
+// of a build of the same rows, except for the parts of the row table. The merge sorts nothing and
+// copies nothing in memory: it streams both in one pass and translates the row ids of entries on
+// the way. It takes 4 bytes per row, 16 to 24 bytes per added entry, and a few megabytes.
 //
-// The directory's holder publishes the files, and may publish others meanwhile. Readers are not in
-// the way, nor in their way this, but for the memory's and the disk's bandwidth.
+// The directory's holder publishes the files, and may publish others during the merge. The merge
+// and readers do not block each other; they share only the bandwidth of memory and disk.
 //
-// Cancelled; DataLoss where the base is damaged; ResourceExhausted where the disk is full or memory
-// does not suffice; Internal where writing fails. After an error there are no files.
+// Errors: Cancelled. DataLoss: the base is damaged. ResourceExhausted: the disk is full or memory
+// runs out. Internal: writing fails. On error no files remain.
 //
-// What came while the merge ran goes over to a DeltaWriter of the new base by primary keys:
-// DeltaChanges::Since(*delta, latest version).
+// A DeltaWriter of the new base takes over the changes that were made during the merge, by primary
+// key: DeltaChanges::Since(*delta, latest version).
 //
-// `prebuild_search_structure`: the new base has stored leaves (WriteLeaves); writing them is not
-// paced.
+// `prebuild_search_structure`: also write stored leaves (WriteLeaves) to the new base. Writing them
+// is not rate-limited.
 absl::StatusOr<WrittenBase> MergeBase(const Delta& delta, IndexDirectory* directory,
                                       const CompactOptions& options,
                                       bool prebuild_search_structure = false);

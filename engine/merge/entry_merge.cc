@@ -19,12 +19,12 @@
 namespace cairn {
 namespace {
 
-// Entries of a piece, those included that go: few enough that a piece is still in the L2 cache when
-// it is written.
+// Number of entries per piece, including removed ones. It is small enough for a piece to be still
+// in the L2 cache when it is written.
 constexpr uint64_t kPieceEntries = uint64_t{1} << 15;
-// The base is asked for so many entries ahead of the piece that is claimed.
+// The base is prefetched from disk this many entries ahead of the claimed piece.
 constexpr uint64_t kAheadEntries = uint64_t{1} << 20;
-// Pieces that wait to be written, for each thread.
+// Maximum number of pieces that wait to be written, per thread.
 constexpr size_t kPiecesPerThread = 2;
 
 size_t PiecesFor(int threads) {
@@ -54,8 +54,8 @@ class TypedEntryMerge final : public EntryMerge {
   }
 
  private:
-  // A place in the merged sequence: before entry `base` of the base and entry `added` of those that
-  // came.
+  // A position in the merged sequence: before entry `base` of the base and entry `added` of the
+  // added ones.
   struct Place {
     uint64_t base = 0;
     uint64_t added = 0;
@@ -64,7 +64,7 @@ class TypedEntryMerge final : public EntryMerge {
     Place begin, end;
     std::vector<Key> keys;
     std::vector<RowId> row_ids;
-    size_t size = 0;  // entries in keys and row_ids
+    size_t size = 0;  // number of entries in keys and row_ids
     absl::Status status;
   };
 
@@ -83,8 +83,9 @@ class TypedEntryMerge final : public EntryMerge {
     }
   }
 
-  // Whether entry `p` of the base stands before `entry`. An entry that goes may stand elsewhere
-  // among those of its key and of rows next to it, always at the same place.
+  // Returns whether entry `p` of the base precedes `entry`. A removed row has the new id of the
+  // next remaining row. So a removed entry may be at another position among entries of its key, but
+  // always at the same one.
   bool BaseFirst(uint64_t p, const DeltaEntry<Key>& entry) const {
     const std::strong_ordering order = base_[p] <=> entry.key;
     if (order != 0) return order < 0;
@@ -97,7 +98,7 @@ class TypedEntryMerge final : public EntryMerge {
     if (base_left + added_left == 0 || pace_->stopped()) return false;
     Piece* const piece = &pieces_[slot];
     const uint64_t size = std::min(kPieceEntries, base_left + added_left);
-    // How many of the next `size` entries are the base's.
+    // The number of entries of the base among the next `size` entries.
     const uint64_t low = PartitionPoint(
         size - std::min(size, added_left), std::min(size, base_left), [&](uint64_t count) {
           return BaseFirst(next_.base + count, added_[next_.added + size - count - 1]);
@@ -151,7 +152,7 @@ class TypedEntryMerge final : public EntryMerge {
     Copy(p, base_end, piece);
   }
 
-  // Appends what is left of the base's entries [begin, end).
+  // Appends the base's remaining entries in [begin, end).
   void Copy(uint64_t begin, uint64_t end, Piece* piece) const {
     while ((begin = removed_.FirstAbsent(begin, end)) < end) {
       const uint64_t stop = removed_.FirstMember(begin, end);
@@ -173,9 +174,9 @@ class TypedEntryMerge final : public EntryMerge {
     RowId highest = 0;
     for (uint64_t p = begin; p < end; ++p) highest = std::max(highest, base_rows_[p]);
     if (highest < rows_ || begin == end) return absl::OkStatus();
-    return absl::DataLossError(
-        absl::StrFormat("one of the entries %d to %d of the base names row %d, but there are %d",
-                        begin, end - 1, highest, rows_));
+    return absl::DataLossError(absl::StrFormat(
+        "one of the entries %d to %d of the base has row %d, but there are only %d rows", begin,
+        end - 1, highest, rows_));
   }
 
   void Take(size_t slot) override {

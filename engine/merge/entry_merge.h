@@ -13,26 +13,26 @@
 
 namespace cairn {
 
-// Passes the entries that a version has to a sink, under their rows' new ids: those of the base
-// that are left and those that came, merged in one pass over both. Its threads (Work) take pieces
-// of the merged sequence, each found by a search where the last one ended (merge path; Green,
-// McColl and Bader, GPU Merge Path, 2012); the sink has them in order. Takes memory for the entries
-// that came and for a few pieces.
+// Passes the entries of a version to a sink, with the new ids of their rows. It merges the base's
+// remaining entries and the added ones in one pass. Its threads (Work) take pieces of the merged
+// sequence. A search from the end of the last piece finds the next one (merge path; Green, McColl
+// and Bader, GPU Merge Path, 2012). The sink receives the pieces in order. Takes memory for the
+// added entries and for a few pieces.
 class EntryMerge : public OrderedPipeline {
  public:
-  // For up to `threads` threads. Begins the sink, and returns its error. All that is given must
-  // outlive the merge. Throws std::bad_alloc.
+  // Begins the sink, and returns its error. At most `threads` threads may call Work. The arguments
+  // must outlive the merge. Throws std::bad_alloc.
   static absl::StatusOr<std::unique_ptr<EntryMerge>> Begin(const Delta& delta,
                                                            const MergedRowIds& ids, int threads,
                                                            MergePace* pace, EntrySink* sink);
 
-  // Once the last Work has returned: DataLoss where an entry of the base names a row that there is
-  // not; Cancelled; the sink's error. After an error `pace` is stopped.
+  // Requires that the last Work has returned. DataLoss: an entry of the base refers to a row that
+  // does not exist. Cancelled. The sink's error. After an error `pace` is stopped.
   const absl::Status& status() const { return status_; }
 
  protected:
   using OrderedPipeline::OrderedPipeline;
-  absl::Status status_;  // the first error; of the thread that takes
+  absl::Status status_;  // the first error; only used by the thread that takes pieces
 };
 
 }  // namespace cairn

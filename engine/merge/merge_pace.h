@@ -13,8 +13,8 @@
 
 namespace cairn {
 
-// What the threads of one merge share: how fast they may write, how far they are, and whether they
-// are to stop. Thread-safe.
+// State that the threads of one merge share: the write rate, the progress, and a flag that stops
+// them. Thread-safe.
 class MergePace {
  public:
   MergePace(uint64_t bytes_per_second, std::function<void(const Progress&)> on_progress,
@@ -22,8 +22,8 @@ class MergePace {
       : limiter_(bytes_per_second), progress_(std::move(on_progress)), stop_(cancelled) {}
 
   void Start(uint64_t items) { progress_.Start(Progress::Phase::kWrite, items); }
-  // To be called before `items` rows or entries of so many bytes are written. Cancelled once the
-  // merge is to stop.
+  // Call before writing `items` rows or entries of `bytes` bytes in total. Cancelled: the merge has
+  // been stopped.
   absl::Status Step(uint64_t items, uint64_t bytes) {
     limiter_.Take(bytes, &stop_);
     if (stopped()) return absl::CancelledError("the merge was cancelled");

@@ -10,7 +10,7 @@
 namespace cairn {
 namespace {
 
-// Rows that one task numbers.
+// Number of rows per task.
 constexpr uint64_t kGrain = uint64_t{1} << 20;
 
 }  // namespace

@@ -12,28 +12,27 @@
 
 namespace cairn {
 
-// The numbering of the rows that a version has left: row ids of its base and its delta -> those of
-// the base that a merge of both makes. Immutable; safe from any number of threads. Takes 4 bytes a
-// row.
+// Maps the row ids of a version's base and delta to those of the base that merges both. Immutable
+// and thread-safe. Takes 4 bytes per row.
 //
-// A merged base has, in primary-key order, the rows of the base but its dead ones, and those later
-// rows that have entries.
+// A merged base has the live rows of the base, and the later rows that have entries, in primary-key
+// order.
 class MergedRowIds {
  public:
-  // On up to `threads` threads. Throws std::bad_alloc.
+  // Uses up to `threads` threads. Throws std::bad_alloc.
   MergedRowIds(const Delta& delta, int threads);
 
-  // Rows of the merged base.
+  // Returns the number of rows of the merged base.
   uint64_t rows() const { return rows_; }
 
-  // The new id of a row of the version; of a row that goes, that of the first row behind it which
-  // stays, or rows(). So ids ascend with primary keys, though not strictly. Meaningless for later
-  // rows without entries.
+  // Returns the new id of a row of the version. A removed row has the id of the next remaining row,
+  // or rows(). So ids ascend with primary keys, though not strictly. The result is meaningless for
+  // later rows without entries.
   RowId operator[](RowId row) const { return ids_[row]; }
 
-  // The later rows that stay, by primary key.
-  // Which of them stand among the base's rows [begin, end): those before one of these and behind
-  // the base's row before it, and with end = base_rows also those behind all.
+  // Returns the remaining later rows among the base's rows [begin, end), by primary key: those that
+  // follow row `begin` - 1 and precede one of these rows. If `end` is base_rows, it includes the
+  // rows after the base's last row.
   absl::Span<const RowId> LaterRowsAmong(RowId begin, RowId end) const;
 
  private:

@@ -224,7 +224,7 @@ def test_groups_of_rows(world: World) -> None:
     assert pa.table(whole).to_pylist() == [{"rows": world.sql.execute("SELECT count(*) FROM t").fetchone()[0]}]
     for arguments, message in [
         ({"group_by": ["town"]}, "column 'town'"),
-        ({"order_by": ["score"]}, "no column 'score' to order by, only rows"),
+        ({"order_by": ["score"]}, "no column 'score' to order by; expected one of rows"),
         ({"limit": -1}, "limit: expected an integer from 0"),
         ({"after": b"x"}, "expected the cursor of an earlier answer"),
     ]:

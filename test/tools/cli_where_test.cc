@@ -160,8 +160,9 @@ BOOST_AUTO_TEST_CASE(what_does_not_go_together) {
   refused({"--eq=3"}, "are for the entries of one index");
   refused({"--where=age > 0", "--db=" + people.db()}, "are for the entries of one index");
   refused({"--where=age > 0", "--order-by=age,town"}, "in the order of one index");
-  refused({"--order-by=half"}, "no column 'half' to order by, only age, town");
-  refused({"--group-by=town", "--order-by=age"}, "no column 'age' to order by, only town, count");
+  refused({"--order-by=half"}, "no column 'half' to order by; expected one of age, town");
+  refused({"--group-by=town", "--order-by=age"},
+          "no column 'age' to order by; expected one of town, count");
   refused({"--group-by=town", "--select=age"}, "--select is for rows");
   refused({"--after=zz"}, "expected hexadecimal digits");
 }

@@ -164,7 +164,7 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_asked_says_why) {
     BOOST_TEST((s.code() == absl::StatusCode::kInvalidArgument));
     BOOST_TEST(absl::StrContains(std::string(s.message()), std::string(message)), s.ToString());
   };
-  refused({}, {}, "neither an aggregate nor a column");
+  refused({}, {}, "expected at least one aggregate or column");
   refused({Aggregate::Sum("city")}, {}, "several indexes include a column 'city'");
   refused({Aggregate::Sum("n.city")}, {},
           "sum(n.city): expected a column of numbers, found one of");
@@ -217,7 +217,8 @@ BOOST_AUTO_TEST_CASE(an_order_is_read_from_text) {
   BOOST_TEST((order[2].column == 0 && order[2].order == Order::kAscending));
   const absl::Status s = ParseGroupOrder({"price"}, columns).status();
   BOOST_TEST((s.code() == absl::StatusCode::kInvalidArgument));
-  BOOST_TEST(absl::StrContains(std::string(s.message()), "'price' to order by, only city"));
+  BOOST_TEST(
+      absl::StrContains(std::string(s.message()), "'price' to order by; expected one of city"));
 }
 
 }  // namespace
