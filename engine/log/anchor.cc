@@ -24,12 +24,12 @@ absl::StatusOr<std::string> SessionId(rocksdb::DB* db) {
   std::string id;
   RETURN_IF_ERROR(
       FromRocksDb(db->GetDbSessionId(id),
-                  absl::StrFormat("cannot tell the session of database '%s'", db->GetName())));
+                  absl::StrFormat("cannot get the session id of database '%s'", db->GetName())));
   return id;
 }
 
-// The place in the log behind what ends at `sequence`, of which it must have everything after
-// `after`. Errors as UpdateLog's.
+// Returns the position in the log after the last record up to `sequence`. The log must have
+// everything after `after`. Errors: those of UpdateLog.
 absl::StatusOr<LogPosition> ReadTo(rocksdb::DB* db, SequenceNumber after, SequenceNumber sequence) {
   ASSIGN_OR_RETURN(std::unique_ptr<UpdateLog> log, UpdateLog::Open(db, {}, after, sequence));
   while (!log->done()) {
@@ -38,8 +38,8 @@ absl::StatusOr<LogPosition> ReadTo(rocksdb::DB* db, SequenceNumber after, Sequen
   return log->position();
 }
 
-// The sequence number of the first or the last record by `sequence` of some of the log's files; 0
-// where there is none.
+// Returns the sequence number of the first or last record up to `sequence` in some files of the
+// log; 0 if there is none.
 enum class Which : uint8_t { kFirst, kLast };
 absl::StatusOr<SequenceNumber> FindRecord(Which which, rocksdb::DB* db, SequenceNumber sequence,
                                           absl::Span<const WalFile> files) {
@@ -59,8 +59,8 @@ absl::StatusOr<SequenceNumber> FindRecord(Which which, rocksdb::DB* db, Sequence
   return found;
 }
 
-// Whether table files show that everything that was written before the record `first`, with which
-// the log's file `first_log` begins, was in the log or in files before.
+// Returns whether table files show that all writes before the record `first`, the first one of the
+// log file `first_log`, were in the log or in files.
 bool IsInFilesBefore(rocksdb::DB* db, SequenceNumber first, uint64_t first_log) {
   if (first == 1) return true;
   const std::vector<rocksdb::LiveFileMetaData> files = LiveFiles(db);
@@ -72,12 +72,12 @@ bool IsInFilesBefore(rocksdb::DB* db, SequenceNumber first, uint64_t first_log) 
 absl::Status Differs(rocksdb::DB* db, SequenceNumber sequence, std::string_view what) {
   return absl::FailedPreconditionError(absl::StrFormat(
       "database '%s' does not continue the state %d that the index has: %s; it was restored from "
-      "an older copy, or has lost the end of its log; build the index anew",
+      "an older copy, or has lost the end of its log; rebuild the index",
       db->GetName(), sequence, what));
 }
 
-// Whether the log's file begins with the records that lie before the anchor; nothing where it is
-// gone.
+// Returns whether the log file begins with the records before the anchor's position; nullopt if the
+// file is gone.
 absl::StatusOr<std::optional<bool>> LogAgrees(const LogPosition& position, rocksdb::DB* db) {
   ASSIGN_OR_RETURN(const std::vector<WalFile> files, ListWalFiles(db));
   for (const WalFile& file : files) {
@@ -91,13 +91,13 @@ absl::StatusOr<std::optional<bool>> LogAgrees(const LogPosition& position, rocks
     }
     return (*reader)->end() == position.place;
   }
-  // Numbers only grow: of a newer copy, there would be a file by this number or above.
+  // Numbers only grow, so a newer copy would have a file with this number or a higher one.
   if (!files.empty() && files.back().number < position.log_number) return false;
   return std::optional<bool>();
 }
 
-// Whether the log may have changes up to `sequence` that are not in table files, as those of
-// archived logs are.
+// Returns whether the log may have changes up to `sequence` that are not in table files. Changes in
+// archived log files are.
 absl::StatusOr<bool> LogHasAnyOf(SequenceNumber sequence, rocksdb::DB* db) {
   ASSIGN_OR_RETURN(std::vector<WalFile> files, ListWalFiles(db));
   std::erase_if(files, [](const WalFile& file) { return file.path == file.archived_path; });
@@ -106,25 +106,25 @@ absl::StatusOr<bool> LogHasAnyOf(SequenceNumber sequence, rocksdb::DB* db) {
   return first > 0;
 }
 
-// Whether files prove the state that an anchor is of, once the rows of those that are not the same
-// any more have been read again. What is missing for that; empty if nothing is.
+// Returns the reason why files cannot prove the anchor's state; empty if they can. The proof
+// requires that the rows of all changed files are read again.
 absl::StatusOr<std::string> MissingForFiles(SequenceNumber sequence, rocksdb::DB* db,
                                             rocksdb::ColumnFamilyHandle* column_family,
                                             const Anchor& anchor) {
   const TableFiles* const tables = anchor.tables.get();
   if (tables == nullptr || !tables->complete)
-    return std::string("its table files had not all rows");
+    return std::string("its table files did not contain all rows");
   ASSIGN_OR_RETURN(const bool in_log, LogHasAnyOf(sequence, db));
-  if (in_log) return std::string("its log has older changes, which may be others than then");
+  if (in_log) return std::string("its log has older changes, which may not be those of the index");
   if (tables->newest.empty()) return std::string();
   const uint64_t newest = tables->files.back().number;
   ASSIGN_OR_RETURN(const std::string id, OwnFileId(db, column_family, newest));
   if (id.empty() || id == tables->newest) return std::string();
   return Differs(db, sequence,
-                 absl::StrFormat("its table file %06d.sst is another than then", newest));
+                 absl::StrFormat("its table file %06d.sst is a different one", newest));
 }
 
-// FindChangedRanges, between an anchor's files and those of now.
+// FindChangedRanges, between the anchor's files and the current ones.
 absl::Status FindRanges(SequenceNumber sequence, rocksdb::DB* db,
                         rocksdb::ColumnFamilyHandle* column_family, const Anchor& anchor,
                         ChangedFiles which, std::vector<ChangedRange>* ranges) {
@@ -132,21 +132,21 @@ absl::Status FindRanges(SequenceNumber sequence, rocksdb::DB* db,
   absl::StatusOr<std::vector<ChangedRange>> found =
       FindChangedRanges(*anchor.tables, ListTableFiles(db, column_family), which);
   if (!found.ok()) return Differs(db, sequence, std::string(found.status().message()));
-  // There files are dropped for their age, and their rows stay in an index.
+  // FIFO compaction drops old files, and their rows remain in an index.
   const bool drops =
       db->GetOptions(column_family).compaction_style == rocksdb::kCompactionStyleFIFO;
   if (which != ChangedFiles::kLost || !drops) *ranges = *std::move(found);
   return absl::OkStatus();
 }
 
-// Finds a new anchor's place in the log; has rows that are not in the log written to files.
+// Finds a new anchor's position in the log. Has rows that are not in the log written to files.
 absl::Status FindInLog(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
                        SequenceNumber sequence, bool read_only, Anchor* anchor) {
   if (sequence == 0) return absl::OkStatus();
   if (db->GetDBOptions().manual_wal_flush) {
     if (absl::Status s = FromRocksDb(
             db->FlushWAL(/*sync=*/false),
-            absl::StrFormat("cannot write the log of database '%s' out", db->GetName()));
+            absl::StrFormat("cannot write out the log of database '%s'", db->GetName()));
         !s.ok() && !read_only) {
       return s;
     }
@@ -156,7 +156,7 @@ absl::Status FindInLog(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_fami
   while (archived < files.size() && files[archived].path == files[archived].archived_path) {
     ++archived;
   }
-  // The files that are not archived, or, where these have nothing, the last that has something.
+  // The files that are not archived or, if these have no records, the last file that has one.
   size_t first_file = archived;
   absl::Span<const WalFile> live = absl::MakeConstSpan(files).subspan(first_file);
   absl::StatusOr<SequenceNumber> first = FindRecord(Which::kFirst, db, sequence, live);
@@ -170,7 +170,7 @@ absl::Status FindInLog(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_fami
   bool complete = false, has_gap = false;
   if (*first > 0) {
     const bool in_files_before = IsInFilesBefore(db, *first, first_log);
-    // Else what was before may be told by what is archived, from its last record on.
+    // Otherwise archived files may have everything from their last record on.
     SequenceNumber before = 0;
     for (size_t i = first_file; i-- > 0 && before == 0 && !in_files_before;) {
       ASSIGN_OR_RETURN(before, FindRecord(Which::kLast, db, *first - 1,
@@ -178,11 +178,11 @@ absl::Status FindInLog(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_fami
     }
     if (before > 0) position = ReadTo(db, before - 1, sequence);
     if (position.ok() && position->log_number < first_log) {
-      position = absl::FailedPreconditionError("numbers of the archived log were given again");
+      position = absl::FailedPreconditionError("numbers of the archived log were used again");
     }
     const bool is_told_before = in_files_before || position.ok();
     if (!position.ok()) position = ReadTo(db, *first - 1, sequence);
-    // A gap: of ingested files, or of rows written past the log.
+    // A gap is due to ingested files, or to rows that bypassed the log.
     has_gap = !position.ok() || (*first > 1 && archived == 0 && LiveFiles(db).empty());
     complete = is_told_before && !has_gap;
     if (!position.ok()) {
@@ -197,23 +197,23 @@ absl::Status FindInLog(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_fami
   if (read_only) {
     if (has_gap) {
       anchor->unproven = absl::StrFormat(
-          "its log did not tell everything up to its state %d when the index was built, and what "
-          "it did not tell may have been in the memory of the process that writes to it",
+          "its log did not contain everything up to its state %d when the index was built, and the "
+          "rest may have been only in the memory of the process that writes to it",
           sequence);
       anchor->log_behind_files = UINT64_MAX;
     }
     if (position.ok()) return absl::OkStatus();
   } else if (EntriesInMemory(db, column_family) > 0) {
     const rocksdb::Status flushed = db->Flush(rocksdb::FlushOptions(), column_family);
-    // What cannot be written to holds nothing but what its log has.
+    // A database that cannot be written to has only the contents of its log in memory.
     if (!flushed.IsNotSupported()) {
       RETURN_IF_ERROR(
           FromRocksDb(flushed, absl::StrFormat("cannot flush column family '%s' of database '%s'",
                                                column_family->GetName(), db->GetName())));
     }
   }
-  // What the log did not tell is in files. A log that was begun behind them is in no copy without
-  // them.
+  // Files contain everything that the log lacks. A copy of a log that begins after these files also
+  // has the files.
   ASSIGN_OR_RETURN(const std::vector<WalFile> logs, ListWalFiles(db));
   const uint64_t newest_log = logs.empty() ? 0 : logs.back().number;
   anchor->log_behind_files = std::max(anchor->log_behind_files, newest_log);
@@ -224,7 +224,7 @@ absl::Status FindInLog(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_fami
 }  // namespace
 
 void Anchor::MoveTo(const LogPosition& position) {
-  if (position.place.offset == 0) return;  // nothing was there to read
+  if (position.place.offset == 0) return;  // there was nothing to read
   log = position;
   if (position.log_number > log_behind_files) AssumeProven();
 }
@@ -271,7 +271,7 @@ absl::StatusOr<Anchor> Anchor::Parse(std::string_view text) {
                        absl::SimpleAtoi(value(5, "until="), &anchor.log_behind_files);
   if (!numbers || anchor.ToString() != text) {
     return absl::DataLossError(
-        absl::StrFormat("%s does not say which state of a database an index is of", Quoted(text)));
+        absl::StrFormat("malformed description of a database state: %s", Quoted(text)));
   }
   return anchor;
 }
@@ -288,7 +288,9 @@ absl::StatusOr<Anchor> TakeAnchor(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* 
   const bool in_files = anchor.tables != nullptr && anchor.tables->complete;
   if (sequence > 0 && anchor.log.place.offset == 0 && anchor.unproven.empty() && !in_files) {
     anchor.unproven = absl::StrFormat(
-        "its state %d was neither in the log nor in table files alone when the index was built",
+        "its state %d was neither completely in the log nor completely in table files when the "
+        "index "
+        "was built",
         sequence);
   }
   return anchor;
@@ -302,8 +304,8 @@ absl::Status CheckContinues(SequenceNumber sequence, rocksdb::DB* db,
   const bool of_database = !anchor->session_id.empty();
   if (of_database && column_family->GetID() != anchor->column_family_id) {
     return absl::FailedPreconditionError(absl::StrFormat(
-        "column family '%s' of database '%s' was dropped and made again, or is another's: the "
-        "index is of the one with id %d, and this has %d; build the index anew",
+        "column family '%s' of database '%s' was dropped and made again, or belongs to another "
+        "database: the index has id %d, the column family has id %d; rebuild the index",
         column_family->GetName(), db->GetName(), anchor->column_family_id, column_family->GetID()));
   }
   ASSIGN_OR_RETURN(std::string session, SessionId(db));
@@ -322,14 +324,14 @@ absl::Status CheckContinues(SequenceNumber sequence, rocksdb::DB* db,
     by_files = true;
   }
   if (missing.empty() && !anchor->files.empty()) {
-    missing = "an older version of Cairn has stored which files would prove it";
+    missing = "an older version of Cairn stored its proof";
   }
   if (missing.empty() && by_files) {
     ASSIGN_OR_RETURN(missing, MissingForFiles(sequence, db, column_family, *anchor));
     if (!missing.empty() && anchor->log.place.offset > 0) {
       missing = absl::StrFormat(
           "its log %d, which would prove it, is gone (set DBOptions::WAL_ttl_seconds or "
-          "WAL_size_limit_MB to have logs kept), and %s",
+          "WAL_size_limit_MB to keep logs), and %s",
           anchor->log.log_number, missing);
     }
   }
@@ -344,10 +346,11 @@ absl::Status CheckContinues(SequenceNumber sequence, rocksdb::DB* db,
   anchor->column_family_id = column_family->GetID();
   if (missing.empty()) return absl::OkStatus();
   *proven = false;
-  return absl::FailedPreconditionError(absl::StrFormat(
-      "nothing proves that database '%s' continues the state %d that the index has: %s; build the "
-      "index anew",
-      db->GetName(), sequence, missing));
+  return absl::FailedPreconditionError(
+      absl::StrFormat("nothing proves that database '%s' continues the state %d that the index "
+                      "has: %s; rebuild the "
+                      "index",
+                      db->GetName(), sequence, missing));
 }
 
 }  // namespace cairn

@@ -15,74 +15,72 @@
 
 namespace cairn {
 
-// What tells one history of a database from another: kept with every version of an index beside the
-// sequence number, which alone does not. A database that was restored from an older copy, lost the
-// end of its log, or has had a column family dropped and made again gives the same numbers to other
-// writes.
+// The proof that a database continues the state of an index. Each version of an index stores an
+// anchor together with its sequence number, because the number alone proves nothing. A database
+// gives the same numbers to other writes after it was restored from an older copy, after it lost
+// the end of its log, or after a column family was dropped and made again.
 //
-// A database continues the anchor's state if it is the open database that the anchor was taken from
-// (`session_id`), or if all of this is so:
+// A database continues the anchor's state if it is the open database from which the anchor was
+// taken (`session_id`), or if all of the following are true:
 // - The column family has the same id.
-// - Its log holds, up to `log`, the records that it held then, as their checksums tell. If that
-// part
-//   of the log is gone, or the log was empty, files prove the state: `tables` had all rows of it,
-//   no record that is in the log now has a number of that state or before, and the rows in the key
-//   ranges of all files that are not the same now are read again.
-// - The rows of each file in `tables` are still there: in the file, in a newer one that a
-// compaction
-//   can have made of it, or, as they are now, in the index, because their range is read again.
-//   Up to `log_behind_files`, a log's number, newer files do not count: what is in files only is
-//   not told by a log that agrees.
-// A state with sequence number 0 has nothing that could be lost with the log.
-// Otherwise the index is refused: that nothing speaks against it is not enough.
+// - Up to the position `log`, the log has the same records as then, according to their checksums.
+//   If that part of the log is gone, or the log was empty, files prove the state instead. Then
+//   `tables` contained all rows of the state, and no record that is now in the log has a number up
+//   to that state. The rows in the key ranges of all changed files are read again.
+// - The rows of each file in `tables` still exist: in the file itself, in a newer file that can be
+//   a compaction of it, or in the index in their current state, because their range is read again.
+//   Newer files do not count up to the log number `log_behind_files`, because an equal log proves
+//   nothing about rows that are only in files.
+// Otherwise the index is refused, even if nothing contradicts the anchor. A state with sequence
+// number 0 has nothing that could be lost with the log.
 //
-// Not told apart are histories whose log files of one number have the same records from the first
-// on, though those before differ: a job that is run again, byte by byte, on an older copy. And a
-// file that was lost is taken for one that was compacted if a newer file with entries as old, to
-// the second, has keys in its range.
+// Two kinds of different histories are not distinguished. First, log files of one number with the
+// same records from the first one on, although earlier log files differ: for example a job that
+// runs again, byte by byte, on an older copy. Second, a lost file that seems to be compacted,
+// because a newer file with entries that are as old, to the second, has keys in its range.
 struct Anchor {
   std::string session_id;  // DB::GetDbSessionId
   uint32_t column_family_id = 0;
-  LogPosition log;    // behind the last record that the index has; no offset: the log had none
-  std::string files;  // of an older version of Cairn: files that had to be live
+  LogPosition log;    // after the last record that the index has; offset 0: the log had none
+  std::string files;  // from an older version of Cairn: files that had to be live
   uint64_t log_behind_files = 0;
-  uint64_t ingested_file = 0;  // the newest that the index has (ingested_files.h)
-  std::string unproven;        // why no other opening of the database can be told to continue this
+  uint64_t ingested_file = 0;  // the newest ingested file that the index has (ingested_files.h)
+  std::string unproven;        // why a later session cannot be proven to continue this
   std::shared_ptr<const TableFiles> tables;  // null: unknown
 
-  // Reading has gone on to this place.
+  // The log has been read up to this position.
   void MoveTo(const LogPosition& position);
 
-  // It has been looked into what wrote the files that the state at `sequence` has.
+  // The origin of all files that the state at `sequence` has is now known.
   void SetSeen(SequenceNumber sequence);
 
   bool HasAllInFiles() const { return tables != nullptr && tables->complete; }
 
-  // What could not be proven is not asked for any more.
+  // Drops all requirements that could not be proven.
   void AssumeProven();
 
-  // As text for an index's manifest, without `tables`, and back: DataLoss for any other text.
+  // Converts to and from the text in an index's manifest, without `tables`. Errors: DataLoss for
+  // any other text.
   std::string ToString() const;
   static absl::StatusOr<Anchor> Parse(std::string_view text);
 
   bool operator==(const Anchor&) const = default;
 };
 
-// The anchor of a database at `sequence`, which is that of a snapshot held, for an index of one
-// column family. `read_only` as SyncLog's.
+// Takes the anchor of a database at `sequence`, the number of a snapshot that the caller holds, for
+// an index of one column family. `read_only` is as for SyncLog.
 //
-// Reads the live log's files through, once unless something is missing in them. Where they may not
-// account for everything (writes with disableWAL), the column family is flushed, so that its rows
-// are not lost with the process while an index has them. What cannot be proven later is not an
-// error but Anchor::unproven.
+// Reads the files of the live log, usually once. If they may lack writes (disableWAL), the column
+// family is flushed, so that its rows are not lost with the process while an index has them. If
+// something cannot be proven later, that is not an error, but is stored in Anchor::unproven.
 absl::StatusOr<Anchor> TakeAnchor(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
                                   SequenceNumber sequence, bool read_only);
 
-// OK if the database continues the state at `sequence` that the anchor is of. The rows in *ranges
-// (ascending, without keys in common) then have to be read again, as they are at some later state.
-// FailedPrecondition, saying what does not fit and what to do, otherwise. `proven` is false if
-// nothing proves it and nothing speaks against it; true in every other case. If it is OK or not
-// proven, the anchor has then been moved to this opening of the database, except for its tables.
+// Returns OK if the database continues the state at `sequence` of the anchor. Then the rows in
+// *ranges (ascending, disjoint) must be read again, because the index may have a different state of
+// them. Otherwise returns FailedPrecondition with the reason and the remedy. `proven` is false if
+// nothing proves and nothing disproves it, otherwise true. If the result is OK or `proven` is
+// false, the anchor has been moved to this session of the database, except for its tables.
 absl::Status CheckContinues(SequenceNumber sequence, rocksdb::DB* db,
                             rocksdb::ColumnFamilyHandle* column_family, Anchor* anchor,
                             bool* proven, std::vector<ChangedRange>* ranges);

@@ -16,13 +16,13 @@
 namespace cairn {
 namespace {
 
-// What SstFileWriter marks its files with.
+// The property by which SstFileWriter marks its files.
 constexpr const char* kExternalFileProperty = "rocksdb.external_sst_file.version";
 
-// Whether a file of the column family is not one that was written as such. Files that a database
-// wrote can be ingested, too (IngestExternalFileOptions::allow_db_generated_files): they get other
-// numbers than they were written by, or are another column family's, or another database's. `db_id`
-// is this one's; empty where its copies get other ids, and it says nothing.
+// Returns whether a file of the column family was not written as such. Files that a database wrote
+// can be ingested, too (IngestExternalFileOptions::allow_db_generated_files). These have another
+// number than at their creation, or are from another column family or another database. `db_id` is
+// the database's id; empty if copies of the database get other ids, because then it shows nothing.
 bool IsIngested(const rocksdb::TableProperties& table, uint64_t number, uint32_t column_family,
                 const std::string& db_id) {
   constexpr uint64_t kUnknownNumber = 0;
@@ -34,7 +34,7 @@ bool IsIngested(const rocksdb::TableProperties& table, uint64_t number, uint32_t
          (!db_id.empty() && !table.db_id.empty() && table.db_id != db_id);
 }
 
-// The number in a path of a file: 12 of "/000012.sst"; 0 for none.
+// Returns the number in the path of a file, such as 12 in "/000012.sst"; 0 if there is none.
 uint64_t NumberIn(const std::string& path) {
   uint64_t number = 0;
   const std::string name = path.substr(path.rfind('/') + 1);
@@ -51,14 +51,15 @@ absl::StatusOr<uint64_t> NewestIngestedFile(rocksdb::DB* db,
   std::vector<ChangedRange> spans;
   for (TableFile& file : ListTableFiles(db, column_family).files) {
     const TableFile* const old = seen == nullptr ? nullptr : seen->Find(file.number);
-    // Numbers are given when an ingestion is prepared, so that they show no order of ingestions.
+    // Numbers are assigned when an ingestion is prepared, so they do not show the order of
+    // ingestions.
     const bool is_known = seen == nullptr ? file.number <= known : old != nullptr && old->seen;
     if (is_known || file.largest_sequence > until) continue;
     candidates.insert(file.number);
     spans.push_back({std::move(file.smallest), file.largest + '\0', file.number});
   }
   if (candidates.empty()) return 0;
-  // RocksDB takes time in the number of files for each range.
+  // RocksDB's time for each range is linear in the number of files.
   UniteRanges(&spans);
   std::vector<rocksdb::Range> ranges;
   ranges.reserve(spans.size());
@@ -74,7 +75,7 @@ absl::StatusOr<uint64_t> NewestIngestedFile(rocksdb::DB* db,
   if (db->GetDBOptions().write_dbid_to_manifest) {
     RETURN_IF_ERROR(
         FromRocksDb(db->GetDbIdentity(db_id),
-                    absl::StrFormat("cannot tell the identity of database '%s'", db->GetName())));
+                    absl::StrFormat("cannot get the identity of database '%s'", db->GetName())));
   }
   uint64_t newest = 0;
   for (const auto& [path, table] : properties) {

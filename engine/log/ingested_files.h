@@ -9,20 +9,21 @@
 
 namespace cairn {
 
-// The number of the newest SST file of a column family that was ingested (IngestExternalFile) or
-// imported, not written by the database, as of sequence number `until`, which is that of a snapshot
-// held: 0 if there is none among those that `seen` does not list as seen or, if `seen` is null,
-// among those with a number above `known`.
+// Returns the number of the newest SST file of a column family that the database did not write
+// itself, but that was ingested (IngestExternalFile) or imported. Only files up to the sequence
+// number `until` count, that of a snapshot that the caller holds. Considers the files that `seen`
+// does not list as seen or, if `seen` is null, those with a number greater than `known`. Returns 0
+// if there is none.
 //
-// A file that is ingested where no key of its own lies takes no sequence number, unless a snapshot
-// is held: the log does not show that, and this does, until the file is compacted with others. So
-// an index remembers the files that were seen, and one that comes later says that rows came past
-// the log. Properties are read of the files that are left, and of others whose keys are between
-// theirs; the time is linear in the number of files. A file that another database wrote for a
-// column family of the same id, and that was ingested under the number that it had there, is taken
-// for the database's own if DBOptions::write_dbid_to_manifest is off.
+// If no snapshot is held, a file that is ingested into a range without keys gets no sequence
+// number. Then the log does not show the ingestion, but this function does, until the file is
+// compacted. So an index remembers the files that it has seen, and a new one reveals that rows
+// bypassed the log. The function reads the properties of the remaining files, and of other files
+// with keys between theirs. The time is linear in the number of files. One case goes unnoticed:
+// another database wrote the file for a column family of the same id, it was ingested under the
+// same number, and DBOptions::write_dbid_to_manifest is off.
 //
-// Needs nothing but the database, and no lock of the caller's.
+// Uses only the database, and no lock of the caller.
 absl::StatusOr<uint64_t> NewestIngestedFile(rocksdb::DB* db,
                                             rocksdb::ColumnFamilyHandle* column_family,
                                             SequenceNumber until, uint64_t known = 0,

@@ -33,7 +33,7 @@ LogTail::LogTail(rocksdb::DB* db, std::vector<rocksdb::ColumnFamilyHandle*> colu
 absl::Status LogTail::Read(SequenceNumber until, size_t max_bytes, absl::Span<RowChanges> changes) {
   for (RowChanges& c : changes) c.Clear();
   if (log_ == nullptr && ReadOn(until, max_bytes, changes)) return absl::OkStatus();
-  batches_ = nullptr;  // what UpdateLog sees committed it does not
+  batches_ = nullptr;  // it does not see what UpdateLog sees committed
   for (RowChanges& c : changes) c.Clear();
   absl::Status read = ReadLog(until, max_bytes, changes);
   if (!read.ok()) log_ = nullptr;
@@ -43,8 +43,8 @@ absl::Status LogTail::Read(SequenceNumber until, size_t max_bytes, absl::Span<Ro
 bool LogTail::ReadOn(SequenceNumber until, size_t max_bytes, absl::Span<RowChanges> changes) {
   if (position_.log_number == 0) return false;
   if (manual_flush_ && !db_->FlushWAL(/*sync=*/false).ok()) return false;
-  // Were it another one by now, this might end with a write that failed, and whose sequence numbers
-  // were given again.
+  // If the current file is another one, this file might end with a write that failed and whose
+  // sequence numbers were used again.
   std::unique_ptr<rocksdb::LogFile> current;
   if (!db_->GetCurrentWalFile(&current).ok() || current->LogNumber() != position_.log_number) {
     return false;
@@ -77,7 +77,7 @@ bool LogTail::ReadOn(SequenceNumber until, size_t max_bytes, absl::Span<RowChang
     bytes = 0;
     for (const RowChanges& c : changes) bytes += c.bytes();
   }
-  // Two writes with one number: UpdateLog says so.
+  // Two writes have the same number: UpdateLog reports it.
   if ((*reader)->Next() && (*reader)->sequence() < next) return false;
   sequence_ = next - 1;
   position_.place = end;

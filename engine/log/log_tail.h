@@ -15,37 +15,37 @@
 
 namespace cairn {
 
-// Reads a database's log on and on, each time from where it ended to what has been committed since.
-// UpdateLog says what is read, and what is made sure of.
+// Reads a database's log continuously: each call reads from the end of the last one to the commits
+// since. UpdateLog defines and checks the results.
 //
-// That lists the log's files, though, which takes longer than reading the few records that are new
-// as a rule. So as long as the file that reading ended in is the one that is being written still,
-// it is read on directly: 20 to 30 µs for some records. Whatever is not as expected there is left
-// to UpdateLog. Not thread-safe.
+// UpdateLog lists the log's files, which usually takes longer than reading the few new records. So
+// while the database still writes to the file in which reading ended, this class continues in that
+// file directly: 20 to 30 µs for a few records. UpdateLog handles everything unexpected. Not
+// thread-safe.
 class LogTail {
  public:
-  // Begins after `after`; `position` and `live` as UpdateLog::Open's.
+  // Begins after `after`. `position` and `live` are as for UpdateLog::Open.
   LogTail(rocksdb::DB* db, std::vector<rocksdb::ColumnFamilyHandle*> column_families,
           SequenceNumber after, LogPosition position, LiveLog live);
 
-  // Sets changes[i] to what was committed next to the i-th column family, up to and with `until`,
-  // a sequence number that the database has published; less, in whole records, once they take
-  // `max_bytes`. Errors as UpdateLog's; sequence() is then what it was.
+  // Sets changes[i] to the next commits to the i-th column family, up to and including `until`, a
+  // sequence number that the database has published. Stops earlier, after a whole record, once the
+  // changes take `max_bytes`. Errors: those of UpdateLog; sequence() is then unchanged.
   absl::Status Read(SequenceNumber until, size_t max_bytes, absl::Span<RowChanges> changes);
 
-  // All up to and with this has been read, and the log goes on there.
+  // Everything up to and including sequence() has been read. The log continues at position().
   SequenceNumber sequence() const { return sequence_; }
   LogPosition position() const { return position_; }
-  // Goes on behind `sequence`: numbers up to it are in no record of the log.
+  // Continues after `sequence`. No record of the log has a number up to it.
   void PassTo(SequenceNumber sequence) {
     sequence_ = sequence;
     log_ = nullptr;
   }
-  // WriteBatchReader::newest_family of all that has been read.
+  // WriteBatchReader::newest_family of everything read so far.
   uint32_t newest_family() const { return newest_family_; }
 
  private:
-  // False, and nothing read, where UpdateLog must be asked.
+  // Returns false, with nothing read, if UpdateLog must be used.
   bool ReadOn(SequenceNumber until, size_t max_bytes, absl::Span<RowChanges> changes);
   absl::Status ReadLog(SequenceNumber until, size_t max_bytes, absl::Span<RowChanges> changes);
 
@@ -57,8 +57,8 @@ class LogTail {
   const LiveLog live_;
   SequenceNumber sequence_;
   LogPosition position_;
-  std::unique_ptr<WriteBatchReader> batches_;  // knows what ReadOn has seen prepared
-  std::unique_ptr<UpdateLog> log_;             // that has not been read to its end, log_until_
+  std::unique_ptr<WriteBatchReader> batches_;  // has the prepared transactions that ReadOn has read
+  std::unique_ptr<UpdateLog> log_;             // not yet read to its end, log_until_
   SequenceNumber log_until_ = 0;
   uint32_t newest_family_ = 0;
 };

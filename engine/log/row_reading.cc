@@ -40,9 +40,8 @@ absl::Status CheckRowReading(const std::string& stored, const IndexSpec& spec, r
   ASSIGN_OR_RETURN(const std::string now, RowReading(spec, db, column_family));
   if (now == stored) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrFormat("column family '%s' of database '%s': the index was built with %s, the rows "
-                      "are read now with "
-                      "%s; rebuild the index",
+      absl::StrFormat("column family '%s' of database '%s': the index was built with %s, but "
+                      "rows are now read with %s; rebuild the index",
                       column_family->GetName(), db->GetName(), stored, now));
 }
 

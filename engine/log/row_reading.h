@@ -9,14 +9,15 @@
 
 namespace cairn {
 
-// What makes rows and keys of a database's bytes and is not in the database, as text: the name of
-// the column family's merge operator, and the versions of the extractors that the spec names. An
-// index is of the rows and keys that these gave. NotFound if an extractor is not registered.
+// Returns, as text, the parts outside of a database that determine its rows and keys: the name of
+// the column family's merge operator, and the versions of the extractors in the spec. An index is
+// valid for the rows and keys that these produced. Errors: NotFound if an extractor is not
+// registered.
 absl::StatusOr<std::string> RowReading(const IndexSpec& spec, rocksdb::DB* db,
                                        rocksdb::ColumnFamilyHandle* column_family);
 
-// FailedPrecondition, naming both, if rows and keys are made by other means than an index of the
-// spec has stored. `stored` may be empty: then nothing is known.
+// Returns FailedPrecondition, with both texts, if the current text differs from the one that an
+// index of the spec has stored. `stored` may be empty: then nothing is known.
 absl::Status CheckRowReading(const std::string& stored, const IndexSpec& spec, rocksdb::DB* db,
                              rocksdb::ColumnFamilyHandle* column_family);
 

@@ -8,7 +8,7 @@
 namespace cairn {
 namespace {
 
-// How far ahead records are prefetched: in key order they lie anywhere in memory.
+// Number of records to prefetch ahead. In key order, records are scattered in memory.
 constexpr size_t kPrefetchDistance = 16;
 
 }  // namespace

@@ -15,14 +15,14 @@
 namespace cairn {
 namespace {
 
-// Bytes of a key that are kept behind the prefix that all keys share, and of all keys together.
+// Maximum bytes of a key after the prefix that all keys share, and of all keys together.
 constexpr size_t kMaxKeyBytes = 24;
 constexpr size_t kMaxBytesOfKeys = size_t{4} << 20;
-// More files are not remembered.
+// If there are more files, none are remembered.
 constexpr size_t kMaxFiles = 100'000;
 constexpr int kFields = 8;
 
-// Bytes other than printable ones without '%' and ':' are %hh.
+// Writes bytes that are not printable, '%' and ':' as %hh.
 std::string EscapeKey(std::string_view key) {
   std::string text;
   for (const char c : key) {
@@ -46,14 +46,14 @@ std::string UnescapeKey(std::string_view text) {
   return key;
 }
 
-// The first key behind all that begin with `prefix`; empty if there is none.
+// Returns the first key after all keys that begin with `prefix`; empty if there is none.
 std::string Behind(std::string prefix) {
   while (!prefix.empty() && prefix.back() == '\xff') prefix.pop_back();
   if (!prefix.empty()) ++prefix.back();
   return prefix;
 }
 
-// Widens the files' ranges to keys of `bytes` behind their common prefix.
+// Shortens the files' keys to a common maximum length, which may widen their ranges.
 void ShortenKeys(std::vector<TableFile>* files) {
   if (files->empty()) return;
   std::string_view low = files->front().smallest, high = files->front().largest;
@@ -79,7 +79,7 @@ bool IsSame(const TableFile& a, const TableFile& b) {
          (a.created == b.created || a.created == 0 || b.created == 0);
 }
 
-// The files that one has and another has not.
+// Returns the files in `files` that are not in `others`.
 std::vector<const TableFile*> Without(const TableFiles& files, const TableFiles& others) {
   std::vector<const TableFile*> found;
   for (const TableFile& file : files.files) {
@@ -88,7 +88,7 @@ std::vector<const TableFile*> Without(const TableFiles& files, const TableFiles&
   return found;
 }
 
-// Finds the files that others have gone on into.
+// Finds the files that contain the rows of files that are gone.
 class Successors {
  public:
   explicit Successors(std::vector<const TableFile*> files) : files_(std::move(files)) {
@@ -119,13 +119,14 @@ class Successors {
   static bool IsAsOld(const TableFile& file, const TableFile& gone) {
     if (file.ancestry == 0 || gone.ancestry == 0) return true;
     if (file.ancestry != gone.ancestry) return file.ancestry < gone.ancestry;
-    // Rows that were written, flushed and followed by others within a second: numbers tell.
+    // If rows were written, flushed and followed by others within a second, sequence numbers
+    // decide.
     const bool was_brief = gone.created <= gone.ancestry + 1;
     return !was_brief || file.smallest_sequence <= gone.largest_sequence;
   }
 
-  std::vector<const TableFile*> files_;    // by their smallest keys
-  std::vector<std::string_view> largest_;  // of all up to each
+  std::vector<const TableFile*> files_;    // by smallest key
+  std::vector<std::string_view> largest_;  // of all files up to this one
 };
 
 }  // namespace
@@ -189,8 +190,8 @@ absl::StatusOr<TableFiles> TableFiles::Parse(std::string_view text) {
     tables.files.push_back(std::move(file));
   }
   if (!good || tables.ToString() != text) {
-    return absl::DataLossError(absl::StrFormat(
-        "%s does not say which table files a column family had", Quoted(text.substr(0, 100))));
+    return absl::DataLossError(
+        absl::StrFormat("malformed list of table files: %s", Quoted(text.substr(0, 100))));
   }
   return tables;
 }
@@ -213,7 +214,7 @@ TableFiles ListTableFiles(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_f
 }
 
 absl::Status TableFilesRecorder::Record(std::shared_ptr<const TableFiles>* tables) {
-  // In this order: what is flushed between the two is in the files that are listed then.
+  // In this order: a memtable that is flushed in between is in the files that are then listed.
   const bool complete = EntriesInMemory(db_, column_family_) == 0;
   uint64_t version = 0;
   db_->GetIntProperty(column_family_, rocksdb::DB::Properties::kCurrentSuperVersionNumber,
@@ -271,7 +272,7 @@ absl::StatusOr<std::vector<ChangedRange>> FindChangedRanges(const TableFiles& th
     const TableFile* const live = now.Find(file.number);
     if (live == nullptr || IsSame(file, *live)) continue;
     return absl::FailedPreconditionError(
-        absl::StrFormat("its table file %06d.sst is another than then", file.number));
+        absl::StrFormat("its table file %06d.sst is a different one", file.number));
   }
   const std::vector<const TableFile*> gone = Without(then, now);
   const std::vector<const TableFile*> come = Without(now, then);
@@ -306,7 +307,7 @@ absl::StatusOr<std::string> OwnFileId(rocksdb::DB* db, rocksdb::ColumnFamilyHand
         if (!absl::EndsWith(path, file.relative_filename)) continue;
         if (s.ok()) s = rocksdb::GetUniqueIdFromTableProperties(*table, &id);
       }
-      if (s.IsNotSupported()) return std::string();  // of a RocksDB that gave files none
+      if (s.IsNotSupported()) return std::string();  // from a RocksDB that gave files no ids
       RETURN_IF_ERROR(FromRocksDb(s, absl::StrFormat("cannot identify file '%s' of database '%s'",
                                                      file.relative_filename, db->GetName())));
       return id.empty() ? id : absl::StrFormat("%d:%s", number, rocksdb::UniqueIdToHumanString(id));

@@ -14,10 +14,10 @@
 
 namespace cairn {
 
-// The number of entries in a column family's memory.
+// The number of entries in a column family's memtables.
 uint64_t EntriesInMemory(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family);
 
-// All table files that are live.
+// All live table files.
 std::vector<rocksdb::LiveFileMetaData> LiveFiles(rocksdb::DB* db);
 
 // A table file of a column family, as an index remembers it.
@@ -26,86 +26,88 @@ struct TableFile {
   uint64_t size = 0;
   SequenceNumber largest_sequence = 0;
   uint64_t created = 0;  // in seconds; 0 if unknown
-  // When its oldest entry was written, in seconds. A compaction passes the lowest one on. 0 if
-  // unknown.
+  // When its oldest entry was written, in seconds; 0 if unknown. A compaction passes on the lowest
+  // time.
   uint64_t ancestry = 0;
-  bool seen = false;  // whether it is known what wrote it (ingested_files.h)
-  // Its keys are from the one to the other, both included. Long ones are shortened: the range may
-  // be wider than the file's.
+  bool seen = false;  // whether its origin is known (ingested_files.h)
+  // The file's first and last key. Long keys are shortened, so the range may be wider than the
+  // file's.
   std::string smallest;
   std::string largest;
-  SequenceNumber smallest_sequence = 0;  // of a live file, 0 of a remembered one
+  SequenceNumber smallest_sequence = 0;  // 0 for a remembered file
 
   bool operator==(const TableFile&) const = default;
 };
 
 // The live table files of a column family at one time.
 struct TableFiles {
-  // Whether they had all rows of the state that is remembered with them.
+  // Whether they contained all rows of the state that is stored with them.
   bool complete = false;
-  // If so, what names the newest of them for good: "number:unique id". Empty if there is none.
+  // If `complete`, a permanent name of the newest file: "number:unique id". Empty if there is no
+  // file.
   std::string newest;
   std::vector<TableFile> files;  // by number
 
-  // Null if there is none of that number.
+  // Returns null if no file has this number.
   const TableFile* Find(uint64_t number) const;
 
-  // As text for an index's manifest, and back: DataLoss for any other text.
+  // Converts to and from the text in an index's manifest. Errors: DataLoss for any other text.
   std::string ToString() const;
   static absl::StatusOr<TableFiles> Parse(std::string_view text);
 
   bool operator==(const TableFiles&) const = default;
 };
 
-// Records table files again and again, for little where nothing has changed. Not thread-safe.
+// Records table files repeatedly, at little cost if nothing has changed. Not thread-safe.
 class TableFilesRecorder {
  public:
   TableFilesRecorder(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family)
       : db_(db), column_family_(column_family) {}
 
-  // Sets *tables to the files that are live now, for a state that the database had before the call.
-  // Those that were seen before, in *tables (null: none), still are. Null, if there are too many.
+  // Sets *tables to the current live files, for a state that the database had before the call.
+  // Files that *tables lists as seen stay so; *tables may be null. The result is null if there are
+  // too many files.
   absl::Status Record(std::shared_ptr<const TableFiles>* tables);
 
  private:
   rocksdb::DB* const db_;
   rocksdb::ColumnFamilyHandle* const column_family_;
-  uint64_t at_version_ = 0;                   // RocksDB's number of last_, 0 for none
-  std::shared_ptr<const TableFiles> before_;  // what last_ was made of
+  uint64_t at_version_ = 0;                   // RocksDB's version number at last_, 0 for none
+  std::shared_ptr<const TableFiles> before_;  // the input from which last_ was made
   std::shared_ptr<const TableFiles> last_;
 };
 
-// The live files of a column family, none of them seen.
+// Returns the live files of a column family, none of them seen.
 TableFiles ListTableFiles(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family);
 
-// Keys that rows may have been lost or come in without the log, from `lower` to below `upper`.
+// Keys from `lower` up to but not including `upper`, whose rows may have been lost or added without
+// the log.
 struct ChangedRange {
   std::string lower;
   std::string upper;
-  uint64_t file = 0;  // a table file that is gone, or new
+  uint64_t file = 0;  // a table file that is gone or new
 };
 
-// Which files' ranges have changed.
+// The files whose ranges count as changed.
 enum class ChangedFiles : uint8_t {
-  // Those that are gone, without those whose rows went on into newer files: a file that was not
-  // live
-  // then has a larger number, keys in common, and entries as old.
+  // Files that are gone and whose rows did not move into newer files. A successor is a file that
+  // was not live then, has a larger number and common keys, and has entries that are as old.
   kLost,
-  kGone,       // all that are gone
-  kDifferent,  // all that are gone or new: outside of their ranges both states of files are equal
+  kGone,       // all files that are gone
+  kDifferent,  // all files that are gone or new; outside of their ranges, both states are equal
 };
 
-// The ranges of files that were live `then`, or are `now`, ascending and without a key in common.
-// FailedPrecondition, naming it, for a file that is another than then.
+// Returns the ranges of files that were live `then` or are live `now`, ascending and disjoint.
+// Errors: FailedPrecondition, which names a file, if one has the same number but differs.
 absl::StatusOr<std::vector<ChangedRange>> FindChangedRanges(const TableFiles& then,
                                                             const TableFiles& now,
                                                             ChangedFiles which);
 
-// Sorts ranges, and makes one of those that have keys in common.
+// Sorts ranges, and merges those that have common keys.
 void UniteRanges(std::vector<ChangedRange>* ranges);
 
-// What names a table file of the column family for good: "number:unique id"; empty where it is not
-// live, or has no id.
+// Returns a permanent name of a table file of the column family: "number:unique id". Empty if the
+// file is not live or has no id.
 absl::StatusOr<std::string> OwnFileId(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
                                       uint64_t number);
 

@@ -18,16 +18,17 @@
 namespace cairn {
 namespace {
 
-// Whether a database's log can be followed at all.
+// Checks whether a database's log can be followed at all.
 absl::Status CheckDatabase(rocksdb::DB* db, const rocksdb::DBOptions& options) {
   if (options.unordered_write) {
-    return absl::FailedPreconditionError(absl::StrFormat(
-        "database '%s' is open with unordered_write: its snapshots change, so that no state of it "
-        "can be caught up with",
-        db->GetName()));
+    return absl::FailedPreconditionError(
+        absl::StrFormat("database '%s' is open with unordered_write: its snapshots change, so an "
+                        "index cannot catch "
+                        "up with it",
+                        db->GetName()));
   }
-  // RocksDB refuses this for databases that number batches, and does nothing else with a sequence
-  // number that is out of reach.
+  // RocksDB rejects this call for databases that number batches. Otherwise a sequence number that
+  // is out of reach has no effect.
   std::unique_ptr<rocksdb::TransactionLogIterator> none;
   if (db->GetUpdatesSince(UINT64_MAX, &none).IsNotSupported()) {
     return absl::UnimplementedError(absl::StrFormat(
@@ -38,7 +39,8 @@ absl::Status CheckDatabase(rocksdb::DB* db, const rocksdb::DBOptions& options) {
   return absl::OkStatus();
 }
 
-// How many sequence numbers a batch took, whichever transactions it commits: those count as one.
+// Returns the number of sequence numbers that a batch took. Each transaction that it commits counts
+// as one.
 absl::StatusOr<uint64_t> NumbersOf(std::string_view record) {
   const auto any = [](std::string_view) {
     PreparedTransaction transaction;
@@ -49,7 +51,7 @@ absl::StatusOr<uint64_t> NumbersOf(std::string_view record) {
   return reader.Read(rocksdb::WriteBatch{std::string(record)}, {});
 }
 
-// Whether a live table file begins or ends with a row that has one of these sequence numbers.
+// Returns whether a live table file's smallest or largest sequence number is in [first, end).
 bool AnyFileHas(rocksdb::DB* db, SequenceNumber first, SequenceNumber end) {
   const std::vector<rocksdb::LiveFileMetaData> files = LiveFiles(db);
   const auto has = [&](SequenceNumber number) { return first <= number && number < end; };
@@ -63,7 +65,7 @@ bool AnyFileHas(rocksdb::DB* db, SequenceNumber first, SequenceNumber end) {
 LiveLog LiveLog::Of(rocksdb::DB* db) {
   LiveLog live;
   std::unique_ptr<rocksdb::LogFile> current;
-  // The file first: what is written afterwards is in this one or in a newer one.
+  // Get the file first: later writes are in this file or in a newer one.
   if (!db->GetCurrentWalFile(&current).ok()) return live;
   live.log_number = current->LogNumber();
   live.sequence = db->GetLatestSequenceNumber();
@@ -80,15 +82,16 @@ absl::StatusOr<std::unique_ptr<UpdateLog>> UpdateLog::Open(
     ids.push_back(family->GetID());
   }
   if (until < after) {
-    return absl::FailedPreconditionError(absl::StrFormat(
-        "%s is at sequence number %d, before %d where the index is: it was restored to an older "
-        "state, or is another one; rebuild the index",
-        where, until, after));
+    return absl::FailedPreconditionError(
+        absl::StrFormat("%s is at sequence number %d, but the index is at %d: the database was "
+                        "restored to an older "
+                        "state, or is another one; rebuild the index",
+                        where, until, after));
   }
   RETURN_IF_ERROR(CheckDatabase(db, db->GetDBOptions()));
   std::unique_ptr<UpdateLog> log(new UpdateLog(db, std::move(ids), after, until, live));
   log->position_ = position;
-  // Where nothing seems to be new, numbers may have been given twice.
+  // Even if nothing seems to be new, numbers may have been used twice.
   if (!log->done() || position.log_number != 0) RETURN_IF_ERROR(log->OpenFiles(position));
   return log;
 } catch (...) {
@@ -102,7 +105,8 @@ UpdateLog::UpdateLog(rocksdb::DB* db, std::vector<uint32_t> column_families, Seq
       after_(after),
       until_(until),
       live_(live),
-      // There, writers whose records are logged together are published one by one.
+      // In prepared transactions, writers whose records are logged together are published one by
+      // one.
       batches_(column_families_, [this](std::string_view name) { return FindPrepared(name); }),
       next_(after + 1) {}
 
@@ -110,7 +114,7 @@ absl::Status UpdateLog::OpenFiles(const LogPosition& position) {
   if (db_->GetDBOptions().manual_wal_flush) {
     RETURN_IF_ERROR(
         FromRocksDb(db_->FlushWAL(/*sync=*/false),
-                    absl::StrFormat("cannot write the log of database '%s' out", db_->GetName())));
+                    absl::StrFormat("cannot write out the log of database '%s'", db_->GetName())));
   }
   ASSIGN_OR_RETURN(files_, ListWalFiles(db_));
   ASSIGN_OR_RETURN(const size_t first, FindWalFile(db_, next_, &files_));
@@ -138,7 +142,7 @@ absl::Status UpdateLog::OpenFiles(const LogPosition& position) {
 absl::StatusOr<std::unique_ptr<WalReader>> UpdateLog::OpenFile(size_t file, WalPlace from) const {
   absl::StatusOr<std::unique_ptr<WalReader>> reader = OpenWalFile(db_, files_[file], from);
   if (!absl::IsNotFound(reader.status())) return reader;
-  return Missing(absl::StrFormat("of which '%s' has just been removed", files_[file].path));
+  return Missing(absl::StrFormat("whose file '%s' has just been removed", files_[file].path));
 }
 
 absl::Status UpdateLog::CheckNumbers(const LogPosition& position) const {
@@ -147,7 +151,7 @@ absl::Status UpdateLog::CheckNumbers(const LogPosition& position) const {
     if (file.number <= position.log_number || file.start == 0 || file.start > after_) continue;
     return absl::FailedPreconditionError(absl::StrFormat(
         "'%s' begins with sequence number %d, though up to %d has been read from older files: "
-        "database '%s' has lost changes and given their numbers to others; rebuild the index",
+        "database '%s' has lost changes and used their numbers again; rebuild the index",
         file.path, file.start, after_, db_->GetName()));
   }
   return absl::OkStatus();
@@ -166,8 +170,8 @@ absl::StatusOr<bool> UpdateLog::StartsAt(const LogPosition& position) const {
 
 absl::Status UpdateLog::FindStart() {
   ASSIGN_OR_RETURN(const std::unique_ptr<WalReader> reader, OpenFile(file_, {}));
-  // Where no record starts at the wanted one, the last before it may hold that, or nothing does:
-  // reading on from there tells.
+  // If no record starts at next_, the last one before it may contain that number, or no record
+  // does. Reading from there decides.
   SequenceNumber start = files_[file_].start;
   while (reader->Next()) {
     bytes_read_ += reader->record().size();
@@ -201,7 +205,7 @@ absl::StatusOr<WalReader*> UpdateLog::Next() {
       bytes_read_ += reader->record().size();
       return reader;
     }
-    // RocksDB, too, leaves damage behind at the end of a file, and goes on in a new one.
+    // RocksDB also ignores damage at the end of a file, and continues in a new one.
     if (!reader->status().ok() && !absl::IsDataLoss(reader->status())) return reader->status();
     if (!reader->status().ok()) damage_ = reader->status();
     readers_[file_].reset();
@@ -238,8 +242,8 @@ absl::Status UpdateLog::ReadRecord(WalReader* reader, absl::Span<RowChanges> cha
 absl::StatusOr<SequenceNumber> UpdateLog::EndOfEmptyRanges(SequenceNumber first,
                                                            SequenceNumber least,
                                                            const WalReader& reader) const {
-  // For a RocksDB that recovered the log up to it the record may end at any of these numbers: an
-  // empty range takes none there, unless its column family had been flushed.
+  // If RocksDB recovered the log up to this record, it may end at any of these numbers. Then an
+  // empty range takes no number, unless its column family had been flushed.
   const WalFile& file = files_[file_];
   const auto may_end = [&](SequenceNumber end) { return least <= end && end <= next_; };
   SequenceNumber end = next_;
@@ -248,14 +252,14 @@ absl::StatusOr<SequenceNumber> UpdateLog::EndOfEmptyRanges(SequenceNumber first,
   } else if (may_end(until_ + 1)) {
     end = until_ + 1;
   }
-  // Only the last record of a file can have been recovered so, and not in the newest file.
+  // Only the last record of a file can have been recovered like that, and not in the newest file.
   const bool newest = file_ + 1 == files_.size() || file.number >= live_.log_number;
   if (newest || (end != file.limit && end != until_ + 1)) return end;
   ASSIGN_OR_RETURN(const std::unique_ptr<WalReader> following, OpenFile(file_, reader.end()));
   if (following->Next() && following->sequence() == next_) return end;
 
   if (live_.sequence < end) end = live_.sequence + 1;
-  // The index was at a state within the record: one that was recovered.
+  // The index has a state within the record, so the record was recovered.
   if (first <= after_ && least <= after_ + 1) end = std::min(end, after_ + 1);
   end = std::max(end, least);
   return end > least && AnyFileHas(db_, least, end) ? least : end;
@@ -282,8 +286,8 @@ absl::Status UpdateLog::CheckKeys(const WalReader& reader) const {
 
 absl::Status UpdateLog::ReadSuperseded(const rocksdb::WriteBatch& batch,
                                        absl::Span<RowChanges> changes) {
-  // What takes no sequence number may stand at a file's end, with the first one of the next. That a
-  // batch commits something is enough to know that it takes some.
+  // A record that takes no sequence number may be at the end of a file, with the first number of
+  // the next file. If a batch commits a transaction, it takes a number.
   const absl::StatusOr<uint64_t> count = NumbersOf(batch.Data());
   if (!count.ok() || *count > 0) return count.status();
   return batches_.Read(batch, 1, 0, 0, changes).status();
@@ -291,25 +295,25 @@ absl::Status UpdateLog::ReadSuperseded(const rocksdb::WriteBatch& batch,
 
 absl::Status UpdateLog::GivenTwice(std::string_view path, SequenceNumber sequence) const {
   return absl::FailedPreconditionError(absl::StrFormat(
-      "log file '%s' of database '%s' has two writes with sequence number %d, of which the first "
+      "log file '%s' of database '%s' has two writes with sequence number %d, and the first one "
       "failed; rebuild the index",
       path, db_->GetName(), sequence));
 }
 
 absl::Status UpdateLog::Missing(std::string_view found) const {
   if (!damage_.ok()) {
-    return absl::DataLossError(absl::StrFormat(
-        "%s; what was written from sequence number %d on is lost; rebuild the index",
-        damage_.message(), next_));
+    return absl::DataLossError(
+        absl::StrFormat("%s; all writes from sequence number %d on are lost; rebuild the index",
+                        damage_.message(), next_));
   }
   return absl::FailedPreconditionError(absl::StrFormat(
-      "sequence number %d of database '%s' is not in its log, %s; up to %d is wanted: the log has "
-      "expired, writes went past it, or files were ingested; rebuild the index",
+      "sequence number %d of database '%s' is not in its log, %s; needed up to %d: the log has "
+      "expired, writes bypassed it, or files were ingested; rebuild the index",
       std::max(next_, after_ + 1), db_->GetName(), found, until_));
 }
 
 absl::StatusOr<PreparedTransaction> UpdateLog::FindPrepared(std::string_view name) const {
-  // Before the place where reading began, the last file first. What transactions commit there does
+  // Searches the log before the position where reading began, the last file first. Commits there do
   // not matter.
   const auto ignore = [](std::string_view) { return PreparedTransaction(); };
   std::vector<RowChanges> none(column_families_.size());
@@ -332,7 +336,7 @@ absl::StatusOr<PreparedTransaction> UpdateLog::FindPrepared(std::string_view nam
     }
   }
   return absl::FailedPreconditionError(absl::StrFormat(
-      "transaction %s commits at sequence number %d of database '%s', but what it does is in a "
+      "transaction %s commits at sequence number %d of database '%s', but its changes are in a "
       "part of the log that is gone; rebuild the index",
       Quoted(name), next_, db_->GetName()));
 }

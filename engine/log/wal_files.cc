@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::string_view kSuffix = ".log";
 
-// The numbers of the log files in a directory, which need not be there.
+// Returns the numbers of the log files in a directory, which need not exist.
 absl::StatusOr<std::vector<uint64_t>> ListNumbers(rocksdb::DB* db, const std::string& directory) {
   std::vector<std::string> names;
   const rocksdb::IOStatus listed =
@@ -36,10 +36,10 @@ absl::StatusOr<std::vector<uint64_t>> ListNumbers(rocksdb::DB* db, const std::st
   return numbers;
 }
 
-// Waits until a file that another process writes, or the names in a directory, are on the disk:
-// fsync(2), since a rocksdb::FileSystem syncs only what it writes itself, and nothing where the
-// database is open for reading only. NotFound where there is no such thing here, as of a database
-// that is elsewhere.
+// Waits until a file that another process writes, or the names in a directory, are on disk. This
+// uses fsync(2), because a rocksdb::FileSystem syncs only what it writes itself, and nothing if the
+// database is open for reading only. Errors: NotFound if the path does not exist here, for example
+// for a remote database.
 absl::Status SyncPath(const std::string& path) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   const bool synced = file >= 0 && fsync(file) == 0;
@@ -70,10 +70,10 @@ absl::StatusOr<std::vector<WalFile>> ListWalFiles(rocksdb::DB* db) {
   const std::string directory = LogDirectory(db);
   const std::string archive = directory + "/archive";
   std::string session;
-  RETURN_IF_ERROR(FromRocksDb(db->GetDbSessionId(session), "cannot tell the database's session"));
+  RETURN_IF_ERROR(FromRocksDb(db->GetDbSessionId(session), "cannot get the database's session id"));
   const std::string links = WalLinkDirectory(directory, session);
-  // The archive behind the directory: files are moved there, and one that is in both is the same.
-  // A database with an archive has no links.
+  // The archive is listed after the directory: files are moved there, and a file in both is the
+  // same one. A database with an archive has no links.
   std::map<uint64_t, WalFile> by_number;
   for (const std::string& place : {directory, archive, links}) {
     ASSIGN_OR_RETURN(const std::vector<uint64_t> numbers, ListNumbers(db, place));
@@ -92,25 +92,25 @@ absl::StatusOr<std::vector<WalFile>> ListWalFiles(rocksdb::DB* db) {
 
 absl::Status SyncLog(rocksdb::DB* db, bool read_only) {
   if (!read_only) {
-    // By a write of nothing, which fails as other writes do where one has failed: to sync the log
-    // then ends the process where RocksDB has assertions (Debian's 7.8). Some files, those in
-    // memory, say, are also synced by writes alone.
+    // An empty write syncs the log. Like any write, it fails if an earlier write has failed;
+    // syncing the log directly would then end a process whose RocksDB has assertions (Debian's
+    // 7.8). Also, only writes sync some files, such as those in memory.
     rocksdb::WriteOptions options;
     options.sync = true;
     options.no_slowdown = true;
     rocksdb::WriteBatch nothing;
     rocksdb::Status synced = db->GetRootDB()->Write(options, &nothing);
-    if (synced.IsIncomplete()) synced = db->FlushWAL(/*sync=*/true);  // writes are made to wait
+    if (synced.IsIncomplete()) synced = db->FlushWAL(/*sync=*/true);  // writes are stalled
     return FromRocksDb(synced,
                        absl::StrFormat("cannot sync the log of database '%s'", db->GetName()));
   }
   ASSIGN_OR_RETURN(const std::vector<WalFile> files, ListWalFiles(db));
   const auto sync = [](const std::string& path) {
     const absl::Status s = SyncPath(path);
-    return absl::IsNotFound(s) ? absl::OkStatus() : s;  // archived meanwhile
+    return absl::IsNotFound(s) ? absl::OkStatus() : s;  // archived concurrently
   };
   for (const WalFile& file : files) {
-    // What is archived is in SST files as well, which RocksDB has synced.
+    // The contents of archived files are also in SST files, which RocksDB has synced.
     if (file.path == file.archived_path) continue;
     RETURN_IF_ERROR(sync(file.path));
   }

@@ -14,11 +14,11 @@ namespace cairn {
 namespace {
 
 constexpr size_t kBlockBytes = 32768;
-// Read at a time: enough to hide the cost of a call, little enough for the L2 cache.
+// Bytes per read: enough to amortize the cost of a call, and small enough for the L2 cache.
 constexpr size_t kBufferBytes = 8 * kBlockBytes;
 
 constexpr size_t kHeaderBytes = 7;             // checksum (4), length (2), type (1)
-constexpr size_t kRecyclableHeaderBytes = 11;  // and the low 32 bits of the log's number
+constexpr size_t kRecyclableHeaderBytes = 11;  // also the low 32 bits of the log's number
 
 enum FragmentType : uint8_t {
   kPreallocated = 0,  // nothing was written here
@@ -26,19 +26,19 @@ enum FragmentType : uint8_t {
   kFirst = 2,
   kMiddle = 3,
   kLast = 4,
-  kRecyclableFull = 5,  // and the next three likewise
+  kRecyclableFull = 5,  // the next three are the recyclable kFirst to kLast
   kRecyclableLast = 8,
-  kCompression = 9,      // the first record, which says how the others are compressed
+  kCompression = 9,      // the first record: the compression of the others
   kTimestampSizes = 10,  // of column families with user-defined timestamps
   kRecyclableTimestampSizes = 11,
 };
-// What a record of kCompression holds, in 4 bytes.
+// The contents of a kCompression record, in 4 bytes.
 enum Compression : uint32_t { kNone = 0, kZstd = 7 };
 constexpr size_t kCompressionBytes = 4;
 // RocksDB's own limit for a write batch.
 constexpr size_t kMaxBatchBytes = UINT32_MAX;
 
-// Types with this bit are for readers that know them; others may pass them over.
+// Readers may ignore types with this bit if they do not know them.
 constexpr uint8_t kMayBeIgnored = 0x80;
 
 bool IsRecyclable(uint8_t type) {
@@ -108,8 +108,8 @@ void WalReader::UseCompression(std::string_view record) {
   } else if (type != kNone) {
     ended_ = true;
     status_ = absl::UnimplementedError(absl::StrFormat(
-        "log file '%s' is compressed (DBOptions::wal_compression) by a method that is not known: "
-        "%d; only zstd is",
+        "log file '%s' has the unknown compression %d (DBOptions::wal_compression); only zstd is "
+        "supported",
         path_, type));
   }
 }
@@ -119,7 +119,7 @@ bool WalReader::Next() {
     if (record_.size() > kBatchHeaderBytes) return true;
     if (record_.size() < kBatchHeaderBytes) {
       EndDamaged(
-          absl::StrFormat("a record of %d bytes before it is no write batch", record_.size()));
+          absl::StrFormat("the record of %d bytes before it is not a write batch", record_.size()));
     }
   }
   return false;
@@ -148,7 +148,8 @@ bool WalReader::NextRecord() {
     switch (type) {
       case kFull:
       case kFirst:
-        // Old writers left an empty first fragment at a block's end, and began again in the next.
+        // Old writers left an empty first fragment at the end of a block, and began again in the
+        // next block.
         if (in_record && !fragments_.empty()) {
           EndDamaged("a record starts within another");
           return false;
@@ -177,7 +178,7 @@ bool WalReader::NextRecord() {
         break;
       default:
         if ((type & kMayBeIgnored) == 0) {
-          EndDamaged(absl::StrFormat("a record has type %d, which is not known", type));
+          EndDamaged(absl::StrFormat("a record has the unknown type %d", type));
           return false;
         }
     }
@@ -201,7 +202,7 @@ bool WalReader::SetRecord(std::string_view bytes) {
   if (record.ok()) {
     record_ = *record;
   } else {
-    EndDamaged(absl::StrFormat("a record before it cannot be uncompressed: %s",
+    EndDamaged(absl::StrFormat("the record before it cannot be uncompressed: %s",
                                record.status().message()));
   }
   return record.ok();
@@ -231,12 +232,12 @@ bool WalReader::NextFragment(Fragment* fragment) {
     }
     const size_t header_bytes = IsRecyclable(type) ? kRecyclableHeaderBytes : kHeaderBytes;
     if (header_bytes + length > left) {
-      EndDamaged(absl::StrFormat("a record of %d bytes leaves its block", length));
+      EndDamaged(absl::StrFormat("a record of %d bytes extends past its block", length));
       return false;
     }
     if (IsRecyclable(type)) {
       recycled_ = true;
-      // What follows is of the log that the file was before.
+      // The rest of the file belongs to the log for which it was used before.
       if (Have(kRecyclableHeaderBytes) &&
           Fixed32(header + kHeaderBytes) != static_cast<uint32_t>(number_)) {
         ended_ = true;
@@ -272,12 +273,12 @@ void WalReader::Skip(size_t bytes) {
 }
 
 bool WalReader::FillBuffer() {
-  // Blocks are read whole, so that only the end of the file can be within one.
+  // Whole blocks are read, so only the end of the file can be within a block.
   if (offset_ % kBlockBytes != 0) {
     ended_ = true;
     return false;
   }
-  // One block to begin with: often it is only the first record that is wanted.
+  // The first read is one block, because often only the first record is needed.
   const size_t wanted = buffer_ == nullptr ? kBlockBytes : kBufferBytes;
   if (buffer_ == nullptr) buffer_.reset(new char[kBufferBytes]);
   begin_ = end_ = 0;

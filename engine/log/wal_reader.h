@@ -16,59 +16,60 @@
 namespace cairn {
 
 // A write batch's header: its sequence number (8 bytes) and its count (4). Some records of the log
-// have nothing else, and their sequence numbers mean nothing.
+// have only a header, and their sequence numbers are meaningless.
 inline constexpr size_t kBatchHeaderBytes = 12;
 
-// A place between two records of a file of the log.
+// A place between two records of one log file.
 struct WalPlace {
   uint64_t offset = 0;  // in bytes from the start of the file
-  // Of the checksums of all records before it, in their order: two files that agree in both have,
-  // as far as can be told without keeping them, the same records up to there.
+  // A checksum of the checksums of all records before the place, in order. If two files agree in
+  // offset and checksum, they have the same records up to there, as far as checksums can show.
   uint64_t checksum = 0;
 
   bool operator==(const WalPlace&) const = default;
 };
 
 // Reads the records of one file of RocksDB's write-ahead log, in the order in which they were
-// written, each the bytes of a write batch (rocksdb::WriteBatch::Data). Batches of nothing, which
-// RocksDB writes as marks and with sequence numbers that follow no rule, are passed over. The
-// format is the documented one ("Write Ahead Log File Format" in RocksDB's wiki): blocks of 32 KB,
-// records in fragments, a CRC-32C for each; recycled files, whose old contents may follow the new,
-// included; records may be compressed (DBOptions::wal_compression).
+// written. Each record is the bytes of a write batch (rocksdb::WriteBatch::Data). Empty batches are
+// skipped; RocksDB writes them as marks, with arbitrary sequence numbers. The format is documented
+// ("Write Ahead Log File Format" in RocksDB's wiki): blocks of 32 KB, and records in fragments with
+// a CRC-32C each. Recycled files are supported; in these, old contents may follow the new ones. So
+// are compressed records (DBOptions::wal_compression).
 //
-// A log may end anywhere, in the middle of a record too: its writer may have died, or be at work.
-// Whether something is missing there only a reader knows who knows what must come next. So damage
-// ends a file as its end does, and status() says what was found. Not thread-safe.
+// A log may end anywhere, even within a record: its writer may have died, or may be writing. Only a
+// caller that knows the next record can decide whether something is missing. So damage ends a file
+// in the same way as its end, and status() has the reason. Not thread-safe.
 class WalReader {
  public:
   // Opens the file at `path` for the records from `from` on, which must be the file's beginning
-  // (the default) or an end() of before. `number` is the log's, which is in its name. NotFound
-  // where there is no such file.
+  // (the default) or an earlier end(). `number` is the log number in the file's name. Errors:
+  // NotFound if the file does not exist.
   static absl::StatusOr<std::unique_ptr<WalReader>> Open(rocksdb::FileSystem* file_system,
                                                          std::string path, uint64_t number,
                                                          WalPlace from = {});
 
-  // Moves to the next record; false at the end of those that can be read.
+  // Moves to the next record. Returns false at the end of the readable records.
   bool Next();
-  // The record moved to; valid until the next call.
+  // The current record; valid until the next call.
   std::string_view record() const { return record_; }
-  // The same, which is then no longer here; a record in several fragments is not copied.
+  // Moves the current record out; record() is then empty. A record in several fragments is not
+  // copied.
   std::string TakeRecord();
-  // The sequence number that it was written at.
+  // The sequence number of the current record.
   SequenceNumber sequence() const;
 
-  // The column families whose keys end in a timestamp (user-defined timestamps) in that record:
-  // only those that this record or an earlier one read here writes to.
+  // The column families whose keys end in a timestamp (user-defined timestamps) in the current
+  // record. Lists only families that this record, or an earlier record read here, writes to.
   const std::vector<uint32_t>& with_timestamps() const { return with_timestamps_; }
 
-  // Where that record starts, and where the next one does.
+  // The places where the current record starts, and where the next one starts.
   WalPlace start() const { return start_; }
   WalPlace end() const { return {offset_, checksum_}; }
 
-  // OK as long as records come, and at an end between two of them. DataLoss, with file and offset,
-  // for a record that is cut off or damaged (in a recycled file that cannot be told from the end,
-  // and is OK); Unimplemented for a compression that is not zstd; RocksDB's own error for a failed
-  // read.
+  // OK while records follow, and if the file ends between two records. DataLoss, with file and
+  // offset, for a record that is cut off or damaged; in a recycled file such a record cannot be
+  // distinguished from the end, and the status is OK. Unimplemented for a compression other than
+  // zstd. RocksDB's own error for a failed read.
   const absl::Status& status() const { return status_; }
   const std::string& path() const { return path_; }
 
@@ -81,16 +82,16 @@ class WalReader {
   WalReader(std::unique_ptr<rocksdb::FSSequentialFile> file, std::string path, uint64_t number)
       : file_(std::move(file)), path_(std::move(path)), number_(number) {}
 
-  // Goes to a block behind the first.
+  // Moves to a block after the first one.
   rocksdb::IOStatus SkipTo(uint64_t block);
-  // Takes from the file's first bytes how its records are compressed.
+  // Reads the compression method from the file's first bytes.
   void TakeFirstRecord(std::string_view bytes);
   void UseCompression(std::string_view record);
   bool NextRecord();
   void AddTimestampSizes(std::string_view record);
   bool SetRecord(std::string_view bytes);
   bool NextFragment(Fragment* fragment);
-  // Whether the file has `bytes` more at offset_, which do not leave its block; reads them.
+  // Returns whether the file has `bytes` more bytes at offset_, within its block; reads them.
   bool Have(size_t bytes);
   // Skips bytes of this block that have been read.
   void Skip(size_t bytes);
@@ -101,16 +102,16 @@ class WalReader {
   const std::string path_;
   const uint64_t number_;
   std::unique_ptr<char[]> buffer_;  // whole blocks of the file
-  size_t begin_ = 0;                // in the buffer: what is at offset_
-  size_t end_ = 0;                  // and behind what was read
+  size_t begin_ = 0;                // in the buffer: the byte at offset_
+  size_t end_ = 0;                  // in the buffer: the end of the bytes read
   uint64_t offset_ = 0;             // in the file
-  uint64_t checksum_ = 0;           // of the records before it
-  WalPlace start_;                  // of the record
+  uint64_t checksum_ = 0;           // of all earlier records
+  WalPlace start_;                  // of the current record
   std::string_view record_;
-  std::string fragments_;                   // a record that was written in several
+  std::string fragments_;                   // a record that was written in several fragments
   std::vector<uint32_t> with_timestamps_;   // ids
-  std::unique_ptr<ZstdUncompressor> zstd_;  // null where records are not compressed
-  bool recycled_ = false;                   // the file's records say which log they are of
+  std::unique_ptr<ZstdUncompressor> zstd_;  // null if records are not compressed
+  bool recycled_ = false;                   // whether records contain the number of their log
   bool ended_ = false;
   absl::Status status_;
 };

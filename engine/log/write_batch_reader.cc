@@ -29,7 +29,7 @@ absl::StatusOr<uint64_t> WriteBatchReader::Read(const rocksdb::WriteBatch& batch
                                                 absl::Span<RowChanges> changes) {
   if (changes.size() != column_families_.size()) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("changes of %d column families are to be read into %d places",
+        absl::StrFormat("a write batch: expected changes of %d column families, got %d",
                         column_families_.size(), changes.size()));
   }
   next_ = first;
@@ -123,9 +123,8 @@ rocksdb::Status WriteBatchReader::DeleteRangeCF(uint32_t id, const rocksdb::Slic
   if (changes == nullptr) return rocksdb::Status::OK();
   if (lower.compare(upper) > 0) [[unlikely]] {
     status_ = absl::FailedPreconditionError(
-        "a write batch deletes a range whose end is before its begin: RocksDB logs such a batch "
-        "and "
-        "applies only what precedes the range");
+        "a write batch deletes a range whose end is before its begin: RocksDB logs such a batch, "
+        "but applies only the part before the range");
     return rocksdb::Status::OK();
   }
   changes->DeleteRange(ToView(lower), ToView(upper));
@@ -183,17 +182,17 @@ absl::Status WriteBatchReader::Commit(std::string_view name) {
         transaction,
         find_ ? find_(name)
               : absl::FailedPreconditionError(absl::StrFormat(
-                    "transaction %s was prepared where nothing was read; rebuild the index",
+                    "transaction %s was prepared before the first record read; rebuild the index",
                     Quoted(name))));
   }
   const SequenceNumber first = next_;
   next_ += transaction->count;
-  // A snapshot has a transaction as a whole.
+  // A snapshot contains a transaction completely or not at all.
   if (transaction->count == 0 || next_ - 1 <= after_ || first > until_) return absl::OkStatus();
   if (first <= after_ || next_ - 1 > until_) {
     return absl::FailedPreconditionError(absl::StrFormat(
-        "transaction %s has sequence numbers %d to %d, of which those after %d up to %d cannot "
-        "be a state of this database; rebuild the index",
+        "transaction %s has sequence numbers %d to %d, so %d and %d cannot both be states of this "
+        "database; rebuild the index",
         Quoted(name), first, next_ - 1, after_, until_));
   }
   for (size_t i = 0; i < transaction->changes.size(); ++i) {

@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(a_gap_in_the_log_is_an_error_that_says_to_rebuild) {
   // Opening flushes the existing log and removes it.
   indexed.WriteMore();
   indexed.Write([](rocksdb::DB* db) { Indexed::Put(db, "row7", "7777"); });
-  CheckFails({"catch-up", indexed.index, indexed.from}, {"log", "build the index anew"});
+  CheckFails({"catch-up", indexed.index, indexed.from}, {"log", "rebuild the index"});
   BOOST_TEST(MustRun({"count", indexed.index, "--range=.."}).out == "500\n");
   MustRun({"build", indexed.from, "--spec=value.field('|',0):u64", "--out=" + indexed.index});
   MustRun({"catch-up", indexed.index, indexed.from});

@@ -122,7 +122,7 @@ BOOST_AUTO_TEST_CASE(another_version_of_an_extractor_has_the_index_built_again) 
   prefix->version = 7;
   db.Open();
   CheckFails(db->Pin("ix").status(), absl::StatusCode::kFailedPrecondition,
-             "'continues_prefix' version 0, the rows are read now with");
+             "'continues_prefix' version 0, but rows are now read with");
   CheckFails(db->Pin("ix").status(), absl::StatusCode::kFailedPrecondition,
              "'continues_prefix' version 7");
   db.options().on_stale = OnStale::kRebuild;
