@@ -9,7 +9,7 @@
 namespace cairn {
 namespace {
 
-// Whether each entry is the first of its key. `key` gives the key at a position.
+// Reports for each entry whether it is the first of its key. key(i) is the key at position i.
 template <typename KeyAt>
 RankedBits FirstOfKeys(size_t entries, int threads, KeyAt key) {
   RankedBits bits(entries);

@@ -10,21 +10,21 @@
 
 namespace cairn {
 
-// COUNT(DISTINCT key) over positions of a sorted run, however many they are: two reads a range.
-// Immutable; thread-safe. Takes a quarter of a byte an entry, and nothing of the run.
+// COUNT(DISTINCT key) over positions of a sorted run, with two reads per range, however long it is.
+// Immutable; thread-safe. Takes a quarter of a byte per entry; does not refer to the run.
 class DistinctRanks {
  public:
-  // Of the keys of `run`, on up to `threads` threads. ResourceExhausted.
+  // Indexes the keys of `run`, on up to `threads` threads. Errors: ResourceExhausted.
   static absl::StatusOr<DistinctRanks> Build(const SortedRun& run, int threads);
 
-  // The number of different keys at positions [begin, end), 0 where begin >= end; requires that end
-  // be at most the run's size.
+  // The number of distinct keys at positions [begin, end), 0 if begin >= end. Requires that end be
+  // at most the run's size.
   uint64_t Count(Position begin, Position end) const {
     if (begin >= end) return 0;
-    // The first one, and those that begin behind it.
+    // The key at `begin`, and each key whose first entry is after `begin`.
     return 1 + first_of_key_.Rank(end) - first_of_key_.Rank(begin + uint64_t{1});
   }
-  // Likewise for many ranges; the spans are of one length.
+  // Counts for many ranges; all spans have the same length.
   void Count(absl::Span<const Position> begin, absl::Span<const Position> end,
              absl::Span<uint64_t> counts) const;
 

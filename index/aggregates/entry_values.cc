@@ -25,7 +25,7 @@ uint64_t InOrder(T number) {
   }
 }
 
-// What a task finds about its entries.
+// The results of one task.
 struct Found {
   absl::Status status;
   uint64_t least = UINT64_MAX;
@@ -33,7 +33,8 @@ struct Found {
   uint64_t nulls = 0;
 };
 
-// Fills entries [first, first + count) by number(i), of which `null(i)` says whether it is null.
+// Fills entries [first, first + count): entry first + i is null if null(i), otherwise it has
+// number(i).
 template <typename NumberAt, typename NullAt>
 void FillEntries(size_t first, size_t count, NumberAt number, NullAt null, EntryValues* values,
                  Found* found) {
@@ -70,7 +71,7 @@ absl::StatusOr<EntryValues> FillAll(size_t entries, int threads, Fill fill) {
   return values;
 }
 
-// The rank of each text among the distinct ones; anything for a null.
+// The rank of each text among the distinct ones; unspecified for a null.
 absl::StatusOr<std::vector<uint32_t>> RanksOf(const ColumnValues& text, int threads) {
   std::vector<std::string_view> views(text.strings().begin(), text.strings().end());
   ASSIGN_OR_RETURN(const SortedRun run, SortedRun::FromUnsorted(views, {}, threads));
@@ -95,7 +96,7 @@ absl::StatusOr<EntryValues> GatherRanks(const ColumnTable& table, size_t column,
                                       [&](RowId r) { return r >= table.rows(); });
         if (bad != row_ids.begin() + first + count) {
           ColumnValues none(text.type());
-          found->status = table.Gather(column, {*bad}, &none);  // says so
+          found->status = table.Gather(column, {*bad}, &none);  // returns the error
           return;
         }
         FillEntries(
@@ -118,7 +119,7 @@ void FillNumbers(const ColumnValues& some, size_t first, size_t from, size_t cou
   });
 }
 
-// What a column without nulls has.
+// Values of a column without nulls.
 EntryValues AllPresent(size_t entries) {
   EntryValues values;
   values.numbers = AlignedBuffer<uint64_t>(entries);
@@ -180,7 +181,7 @@ absl::StatusOr<EntryValues> GatherEntries(const ColumnTable& table, size_t colum
                                           absl::Span<const RowId> row_ids, int threads) {
   if (column >= table.columns().size()) {
     ColumnValues none;
-    return table.Gather(column, {}, &none);  // says so
+    return table.Gather(column, {}, &none);  // returns the error
   }
   const DataType type = table.columns()[column].type;
   if (IsTextOrBytes(type)) return GatherRanks(table, column, row_ids, threads);

@@ -6,8 +6,8 @@
 
 namespace cairn {
 
-// Masks for the first i of kLanes values, 0 <= i <= kLanes: at Masks<T, kLanes>::First(i) stand i
-// times all ones, then zeros. What is read through one costs the same whatever i is, without a
+// Masks for the first i of kLanes values, 0 <= i <= kLanes: Masks<T, kLanes>::First(i) points to i
+// elements of all ones, followed by zeros. A masked read costs the same for every i and has no
 // branch that could be mispredicted.
 template <typename T, size_t kLanes>
 struct LaneMasks {

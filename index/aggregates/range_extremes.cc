@@ -18,19 +18,20 @@
 namespace cairn {
 namespace {
 
-// Entries of a block: about a line of cache, few enough to be looked at one by one where no
-// processor that this is compiled for compares several.
+// Entries per block: about a cache line. That is few enough to compare them one by one if the
+// target has no vector comparison.
 template <typename T>
 inline constexpr size_t kBlock = sizeof(T) == 8 ? 16 : kCacheLineBytes / sizeof(T);
 constexpr size_t kGroup = 16;  // blocks
 
-// The least of key(numbers[begin]) … key(numbers[end - 1]) of kLanes; all ones where there is none.
+// The min of key(numbers[begin]) … key(numbers[end - 1]) of kLanes numbers; all ones if the range
+// is empty.
 template <size_t kLanes, typename T, typename KeyOf>
 T LeastOf(const T* numbers, size_t begin, size_t end, KeyOf key) {
   const T* const before = LaneMasks<T, kLanes>::First(begin);
   const T* const until = LaneMasks<T, kLanes>::First(end);
   T least = static_cast<T>(~T{0});
-#pragma GCC unroll 1  // what GCC unrolls as a whole it does not vectorize
+#pragma GCC unroll 1  // GCC does not vectorize a loop that it unrolls completely
   for (size_t i = 0; i < kLanes; ++i) {
     const T outside = static_cast<T>(before[i] | static_cast<T>(~until[i]));
     least = std::min(least, static_cast<T>(key(numbers[i]) | outside));
@@ -38,7 +39,7 @@ T LeastOf(const T* numbers, size_t begin, size_t end, KeyOf key) {
   return least;
 }
 
-// The first of [begin, end) that has this key; there is one.
+// The first entry of [begin, end) that has this key; requires that there be one.
 template <typename T, typename KeyOf>
 size_t FirstWith(const T* numbers, size_t begin, size_t end, T wanted, KeyOf key) {
   size_t i = begin;
@@ -46,12 +47,13 @@ size_t FirstWith(const T* numbers, size_t begin, size_t end, T wanted, KeyOf key
   return i;
 }
 
-// The extremes of blocks and of groups of blocks in one direction, in which the extreme is the
-// least key.
+// The extremes of blocks, and of groups of blocks, in one direction. Keys are such that the extreme
+// is the lowest key.
 template <typename T>
 class Summary {
  public:
-  // `least(block, &offset)` gives the least key of a block and where in it that stands first.
+  // least(block, &offset) returns the lowest key of a block, and sets the offset of its first
+  // occurrence.
   template <typename LeastOfBlock>
   Summary(size_t blocks, int threads, LeastOfBlock least)
       : keys_((blocks + kGroup - 1) / kGroup * kGroup),
@@ -79,15 +81,14 @@ class Summary {
 
   void Prefetch(size_t block) const { cairn::Prefetch(keys_.data() + block); }
 
-  // A least key, and where it is: the first that it is of blocks [begin, end), which are of one
-  // group.
+  // The lowest key of some blocks. It occurs first in blocks [begin, end), which are in one group.
   struct Found {
     T key;
     size_t begin;
     size_t end;
   };
 
-  // The first least key of blocks [begin, end), at least one.
+  // The first occurrence of the lowest key in blocks [begin, end); requires at least one block.
   Found Least(size_t begin, size_t end) const {
     const size_t first = begin / kGroup;
     const size_t last = end / kGroup;
@@ -129,7 +130,7 @@ class Summary {
     return LeastOf<kGroup>(&keys_[group * kGroup], begin, end, kSame);
   }
 
-  // table_[k][i] is the group of the first least key of groups [i, i + 2^(k + 1)).
+  // table_[k][i] is the group with the first lowest key among groups [i, i + 2^(k + 1)).
   void BuildTable() {
     const size_t groups = group_keys_.size();
     const auto better = [&](uint32_t a, uint32_t b) {
@@ -155,15 +156,15 @@ class Summary {
     return group_keys_[b] < group_keys_[a] ? b : a;
   }
 
-  AlignedBuffer<T> keys_;           // of blocks, whole groups
-  AlignedBuffer<uint8_t> offsets_;  // where in its block each stands
+  AlignedBuffer<T> keys_;           // of blocks, padded to whole groups
+  AlignedBuffer<uint8_t> offsets_;  // offset of each key in its block
   AlignedBuffer<T> group_keys_;     // of groups
   AlignedBuffer<uint32_t> group_positions_;
   std::vector<std::vector<uint32_t>> table_;
 };
 
-// Values of sizeof(T) bytes: codes that are the differences from the least value, or, where some
-// are null, one more, and 0 for null.
+// Values of sizeof(T) bytes: codes, which are differences from the lowest value. If there are
+// nulls, the codes of values are one more, and null is 0.
 template <typename T, bool kNulls>
 class ExtremesOf final : public RangeExtremes {
  public:
@@ -191,7 +192,7 @@ class ExtremesOf final : public RangeExtremes {
  private:
   static constexpr size_t kEntries = kBlock<T>;
 
-  // Keys whose least is the extreme; null is all ones.
+  // Keys for which the extreme is the lowest; null is all ones.
   struct LeastFirst {
     T operator()(T code) const { return static_cast<T>(code - (kNulls ? 1 : 0)); }
   };
@@ -257,7 +258,7 @@ class ExtremesOf final : public RangeExtremes {
     const T* const left = &codes_[first * kEntries];
     const size_t left_end = first == last ? end % kEntries : kEntries;
     T least = LeastOf<kEntries>(left, begin % kEntries, left_end, KeyOf());
-    // Which of the three it is, and where, is looked for once.
+    // Which of the three it is, and its position, is found once.
     enum { kLeft, kMiddle, kRight } where = kLeft;
     typename Summary<T>::Found middle = {};
     if (first + 1 < last) {
@@ -285,7 +286,7 @@ class ExtremesOf final : public RangeExtremes {
   }
 
   const size_t entries_;
-  const AlignedBuffer<T> codes_;  // whole blocks
+  const AlignedBuffer<T> codes_;  // padded to whole blocks
   const Summary<T> least_;
   const Summary<T> greatest_;
 };
@@ -296,7 +297,7 @@ std::unique_ptr<const RangeExtremes> MakeExtremes(const EntryValues& values, int
   return std::make_unique<ExtremesOf<T, true>>(values, threads);
 }
 
-// Makes the values their ranks, where they leave no number for null.
+// Replaces the values by their ranks, if they leave no number free for null.
 void MakeRanks(EntryValues* values) {
   std::vector<uint64_t> distinct;
   for (size_t i = 0; i < values->numbers.size(); ++i) {

@@ -23,10 +23,10 @@
 namespace cairn {
 namespace {
 
-// Numbers below one of the tree.
+// Children per node of the tree.
 constexpr size_t kFanOut = 16;
 
-// The sum of numbers [begin, end) of kFanOut, whatever the others are: as integers they become +0.
+// The sum of numbers [begin, end) of kFanOut numbers. The others, masked as integers, become +0.
 template <typename T>
 double SumOfSome(const T* numbers, size_t begin, size_t end) {
   using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
@@ -43,7 +43,7 @@ double SumOfSome(const T* numbers, size_t begin, size_t end) {
   return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
 }
 
-// An array of whole groups of kFanOut, zeros behind the last number.
+// An array of whole groups of kFanOut numbers, with zeros after the last one.
 template <typename T>
 AlignedBuffer<T> AggregateGroupsResult(size_t numbers) {
   AlignedBuffer<T> groups((numbers + kFanOut - 1) / kFanOut * kFanOut);
@@ -84,8 +84,8 @@ class FloatSumsOf final : public RangeFloatSums {
   }
 
  private:
-  // A level of the tree, in whole groups: the sum of what is below each node, and those of the
-  // nodes of its group from it on and up to it, so that a range's end takes one read a level.
+  // A level of the tree, in whole groups: for each node the sum of its children, and the sums of
+  // its group's nodes up to it and from it on. So each end of a range takes one read per level.
   struct Level {
     AlignedBuffer<double> sums, from_here, up_to_here;
 
@@ -108,7 +108,7 @@ class FloatSumsOf final : public RangeFloatSums {
     if (nulls_ != 0) present_.PrefetchRank(position);
     PrefetchBytes(values_.data() + (position & ~kGroup), kFanOut * sizeof(T));
     position /= kFanOut;
-    // Those above stay in a cache.
+    // Higher levels stay in a cache.
     for (size_t level = 0; level < std::min<size_t>(2, levels_.size()); ++level) {
       Prefetch(levels_[level].from_here.data() + position);
       Prefetch(levels_[level].up_to_here.data() + position);
@@ -143,9 +143,10 @@ class FloatSumsOf final : public RangeFloatSums {
     return left + right;
   }
 
-  AlignedBuffer<T> values_;    // 0 where null
-  std::vector<Level> levels_;  // of groups of values_, of groups of these, …
-  RankedBits present_;         // in use where there are nulls
+  AlignedBuffer<T> values_;  // 0 where null
+  // the first is over groups of values_, each next one over groups of the level before
+  std::vector<Level> levels_;
+  RankedBits present_;  // used if there are nulls
   uint64_t nulls_ = 0;
 };
 
@@ -181,7 +182,8 @@ absl::Status FloatSumsOf<T>::Fill(size_t entries, DataType type, bool nullable, 
   }
   if (nullable) present_.Finish();
 
-  // Up to the one that is the sum of all, so that every range ends at some level.
+  // Builds levels up to the one node that is the sum of all, so that every range ends at some
+  // level.
   for (size_t nodes = values_.size() / kFanOut; nodes > 0;) {
     Level level(nodes);
     const Level* const below = levels_.empty() ? nullptr : &levels_.back();
@@ -227,7 +229,7 @@ absl::StatusOr<std::unique_ptr<const RangeFloatSums>> RangeFloatSums::Build(
     const ColumnTable& table, size_t column, absl::Span<const RowId> row_ids, int threads) try {
   if (column >= table.columns().size()) {
     ColumnValues none;
-    return table.Gather(column, {}, &none);  // says so
+    return table.Gather(column, {}, &none);  // returns the error
   }
   const auto& [name, type] = table.columns()[column];
   RETURN_IF_ERROR(CheckFloats(name, type));

@@ -22,8 +22,8 @@ namespace {
 __extension__ using Wide = unsigned __int128;
 __extension__ using SignedWide = __int128;
 
-// The sum of the first i of a block's values, whatever stands behind them. Loops that GCC unrolls
-// as a whole are not vectorized.
+// The sum of the first i of a block's values; the others have no effect. GCC does not vectorize
+// loops that it unrolls completely.
 template <typename T, size_t kLanes>
 Wide SumOfFirst(const T* values, size_t i) {
   const T* const mask = LaneMasks<T, kLanes>::First(i);
@@ -45,12 +45,12 @@ Wide SumOfFirst(const T* values, size_t i) {
   }
 }
 
-// Values of sizeof(T) bytes, in blocks of a line of cache: what is before the block, which of its
-// entries have values where some have not, and the values.
+// Values of sizeof(T) bytes, in blocks of a cache line. A block has the sum of the blocks before
+// it, its values, and a bit per value if there are nulls.
 template <typename T, bool kNulls>
 class SumsOf final : public RangeSums {
  public:
-  // `base` is what every value is to be more.
+  // `base` is added to every value.
   SumsOf(const EntryValues& values, SignedWide base, int threads);
 
   void Sum(absl::Span<const Position> begin, absl::Span<const Position> end,
@@ -74,14 +74,14 @@ class SumsOf final : public RangeSums {
   };
   struct NoPresent {};
   struct Block : std::conditional_t<kNulls, Present, NoPresent> {
-    // Of the blocks before: 2^32 entries of 2^64 each need 96 bits.
+    // The sum of the blocks before: 2^32 entries of 2^64 each need 96 bits.
     uint64_t sum_low;
     uint32_t sum_high;
     uint32_t count;
     T values[kEntries];
   };
 
-  // The two or three lines of a block, without a branch.
+  // Prefetches the two or three cache lines of a block, without a branch.
   void PrefetchBlock(size_t i) const {
     const char* const block = reinterpret_cast<const char*>(&blocks_[i]);
     Prefetch(block);
@@ -129,7 +129,7 @@ SumsOf<T, kNulls>::SumsOf(const EntryValues& values, SignedWide base, int thread
     const size_t end = std::min(blocks_.size(), (task + 1) * kBlocksPerTask);
     for (size_t i = task * kBlocksPerTask; i < end; ++i) FillBlock(values, i);
   });
-  // What each block has, to what those before it have.
+  // Replaces each block's own sum and count by those of the blocks before it.
   Wide sum = 0;
   uint32_t count = 0;
   for (Block& block : blocks_) {
@@ -141,7 +141,7 @@ SumsOf<T, kNulls>::SumsOf(const EntryValues& values, SignedWide base, int thread
   }
 }
 
-// Sets a block's values, and what they are together.
+// Sets a block's values, and their sum and count.
 template <typename T, bool kNulls>
 void SumsOf<T, kNulls>::FillBlock(const EntryValues& values, size_t i) {
   Block& block = blocks_[i];

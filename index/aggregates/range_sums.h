@@ -12,10 +12,10 @@
 
 namespace cairn {
 
-// The sum of the integers in a range, exact, and how many there are: SUM, COUNT and, by their
-// quotient, AVG. Nulls do not count.
+// The exact sum and the number of the integers in a range, for SUM, COUNT and AVG. Nulls do not
+// count.
 struct IntegerSum {
-  absl::int128 sum = 0;  // whether it fits a narrower type is the caller's to decide
+  absl::int128 sum = 0;  // the caller checks whether it fits a narrower type
   uint64_t count = 0;
 
   bool operator==(const IntegerSum& other) const {
@@ -24,34 +24,34 @@ struct IntegerSum {
 };
 
 // Exact sums of integers over positions of an index's entries, at a cost that does not depend on
-// how many they are: sums before each block of 8 to 64 entries, and the entries up to the range's
-// ends. Immutable; thread-safe.
+// the length of the range. There are sums of all entries before each block of 8 to 64 entries; the
+// entries of the two end blocks are added. Immutable; thread-safe.
 //
-// Values are kept as differences from the least one in 1, 2, 4 or 8 bytes each, whichever holds
-// them all. With the sums that takes 1.25, 2.5, 5 or 10 bytes an entry, a tenth more where some
-// are null, and next to nothing where all are equal and none is null.
+// Values are stored as differences from the lowest one in 1, 2, 4 or 8 bytes each, whichever is
+// enough for all. With the sums that takes 1.25, 2.5, 5 or 10 bytes per entry, and 10% more if
+// there are nulls. It takes next to nothing if all values are equal and none is null.
 class RangeSums {
  public:
-  // Of values[i] = the column at row_ids[i], on up to `threads` threads; takes 8 bytes an entry
-  // more while it is built. InvalidArgument for a column of another type than integers; else errors
-  // as ColumnTable::Gather's.
+  // Indexes values[i] = the column at row_ids[i], on up to `threads` threads. The build temporarily
+  // takes 8 bytes more per entry. Errors: InvalidArgument for a column that has no integers; those
+  // of ColumnTable::Gather.
   static absl::StatusOr<std::unique_ptr<const RangeSums>> Build(const ColumnTable& table,
                                                                 size_t column,
                                                                 absl::Span<const RowId> row_ids,
                                                                 int threads);
-  // Of values that are in the order of the entries.
+  // Indexes values that are in the order of the entries.
   static absl::StatusOr<std::unique_ptr<const RangeSums>> Build(const ColumnValues& values,
                                                                 int threads);
-  // Counts of values alone, of any type: every sum is 0.
+  // Indexes only counts, for values of any type: every sum is 0.
   static absl::StatusOr<std::unique_ptr<const RangeSums>> BuildCounts(
       const ColumnTable& table, size_t column, absl::Span<const RowId> row_ids, int threads);
   static absl::StatusOr<std::unique_ptr<const RangeSums>> BuildCounts(const ColumnValues& values,
                                                                       int threads);
   virtual ~RangeSums() = default;
 
-  // sums[i] = that of positions [begin[i], end[i]), none where begin[i] >= end[i]. The spans are of
-  // one length; requires that ends be at most the number of entries. Many ranges in one call
-  // overlap their reads.
+  // Sets sums[i] to that of positions [begin[i], end[i]), which is empty if begin[i] >= end[i]. All
+  // spans have the same length; requires that ends be at most the number of entries. The reads of
+  // many ranges in one call overlap.
   virtual void Sum(absl::Span<const Position> begin, absl::Span<const Position> end,
                    absl::Span<IntegerSum> sums) const = 0;
   IntegerSum Sum(Position begin, Position end) const {

@@ -9,17 +9,17 @@
 
 namespace cairn {
 
-// Bits, and how many are set before any of them: one line of cache for each question. Immutable
-// once Finish has been called; then thread-safe. Takes a quarter of a byte a bit.
+// A bit vector with rank: the number of set bits before a position takes one read of a cache line.
+// Immutable and thread-safe after Finish. Takes a quarter of a byte per bit.
 class RankedBits {
  public:
   RankedBits() = default;
-  // All 0. Throws std::bad_alloc.
+  // All bits are 0. Throws std::bad_alloc.
   explicit RankedBits(uint64_t bits) : words_(bits / 64 + 1) {}
 
-  // Sets bits [64 * i, 64 * i + 64); different ones by any threads.
+  // Sets bits [64 * i, 64 * i + 64). Several threads may set different words.
   void SetWord(uint64_t i, uint64_t bits) { words_[i].bits = bits; }
-  // Counts, once all bits are set.
+  // Computes the counts, after all bits are set.
   void Finish() {
     uint64_t rank = 0;
     for (Word& word : words_) {
@@ -28,7 +28,7 @@ class RankedBits {
     }
   }
 
-  // The number of bits before bit i that are set; requires that i be at most the number of bits.
+  // The number of set bits before bit i; requires that i be at most the number of bits.
   uint64_t Rank(uint64_t i) const {
     const Word& word = words_[i / 64];
     return word.rank +
@@ -41,9 +41,10 @@ class RankedBits {
  private:
   struct Word {
     uint64_t bits = 0;
-    uint64_t rank = 0;  // set bits of the words before
+    uint64_t rank = 0;  // set bits in the words before this one
   };
-  std::vector<Word> words_;  // one more than the bits need, so that Rank(all) has one
+  // one more than the bits need, so that Rank(number of bits) reads a word
+  std::vector<Word> words_;
 };
 
 }  // namespace cairn

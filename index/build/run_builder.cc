@@ -24,8 +24,8 @@ namespace {
 
 constexpr std::string_view kDoing = "collecting and sorting entries";
 
-// Bytes of memory that a chunk is answerable for, from its filling to its being sorted: columns of
-// 8 (12) bytes an entry become entries of 8 (16) while they are still there.
+// The memory that a chunk takes at most, between filling and sorting: columns of 8 (12) bytes per
+// entry become entries of 8 (16) before the columns are freed.
 uint64_t Charge(PhysicalType kind, uint64_t chunk_bytes) {
   switch (kind) {
     case PhysicalType::kU32:
@@ -48,7 +48,7 @@ bool RunBuilder::Part::Fail(absl::Status status) {
   return false;
 }
 
-// Whether keys of `kind` may be added.
+// Reports whether keys of `kind` may be added.
 bool RunBuilder::Part::Admit(PhysicalType kind) {
   if (failed_) return false;
   if (finished_) return Fail(absl::InvalidArgumentError("rows were added to a finished part"));
@@ -58,7 +58,7 @@ bool RunBuilder::Part::Admit(PhysicalType kind) {
                       PhysicalTypeName(builder_->kind_))));
 }
 
-// Whether rows ascend from the last one on, and the keys of each row.
+// Reports whether rows ascend from the last one on, and the keys of each row ascend.
 template <typename KeyAt>
 bool RunBuilder::Part::InOrder(absl::Span<const RowId> rows, KeyAt key_at) {
   int64_t before = last_row_;
@@ -76,7 +76,7 @@ bool RunBuilder::Part::InOrder(absl::Span<const RowId> rows, KeyAt key_at) {
   return true;
 }
 
-// Counts what is new in the builder's entries. ResourceExhausted where they are too many.
+// Adds this part's new entries to the builder's count. ResourceExhausted if there are too many.
 absl::Status RunBuilder::Part::Report() {
   const uint64_t more = entries_ - std::exchange(reported_, entries_);
   const uint64_t total = builder_->entries_.fetch_add(more) + more;
@@ -85,7 +85,7 @@ absl::Status RunBuilder::Part::Report() {
                                                       builder_->options_.max_entries, total));
 }
 
-// Adds a chunk, with room for `key` where the keys are bytes.
+// Adds a chunk, with space for `key` if the keys are bytes.
 bool RunBuilder::Part::Grow(std::string_view key) {
   if (absl::Status s = Report(); !s.ok()) return Fail(std::move(s));
   const PhysicalType kind = builder_->kind_;
@@ -95,7 +95,7 @@ bool RunBuilder::Part::Grow(std::string_view key) {
                         KeyCodec::kMaxKeyBytes)));
   }
   if (kind == PhysicalType::kBytes && !bytes_.chunks().empty()) {
-    // What the sort will take for the chunk that is full.
+    // The memory that sorting the full chunk will take.
     const uint64_t more = bytes_.chunks().back().entries * sizeof(BytesEntry);
     charged_ += more;
     builder_->charged_.fetch_add(more, std::memory_order_relaxed);
@@ -179,10 +179,9 @@ RunBuilder::RunBuilder(PhysicalType kind, Options options, int parts)
 
 RunBuilder::~RunBuilder() = default;
 
-// Spills something where `bytes` more for `part` would exceed the budget: the largest of the parts
-// that rest and `part` itself. A part that is small, while others that are being filled hold the
-// memory, spills nothing: they will, so that the budget is exceeded by a quarter at most, which is
-// therefore set aside.
+// Spills if `bytes` more for `part` would exceed the budget: the largest of `part` and the resting
+// parts. A small part spills nothing while other parts that are being filled hold the memory; those
+// will spill. That can exceed the budget by at most a quarter, which is therefore set aside.
 absl::Status RunBuilder::MakeRoom(Part* part, uint64_t bytes) {
   const uint64_t budget = options_.memory_budget - options_.memory_budget / 4;
   while (charged_.load(std::memory_order_relaxed) + bytes > budget) {
@@ -218,7 +217,7 @@ absl::StatusOr<SpillFile*> RunBuilder::OpenSpillFile() {
   return spill_file_.get();
 }
 
-// Sorts a part's entries in memory on the caller's thread and makes them a spilled run.
+// Sorts a part's entries in memory on the caller's thread, and writes them as a spilled run.
 absl::Status RunBuilder::Spill(Part* part) {
   const RowId no_base = 0;
   StopFlag stop(nullptr);
@@ -309,7 +308,7 @@ absl::Status RunBuilder::MergeSpilled(std::vector<RunOf> runs, EntryBatch<Key>* 
   const auto stretches =
       SpillStretches<Key>::Cut(*spill_file_, runs, options_.memory_budget / 2, options_.threads);
   if (stretches) return stretches->Yield(batch, stop);
-  // A cursor has a block twice: as read, and as keys. So many at a time stay in half the budget.
+  // A cursor holds a block twice: as read, and as keys. This many cursors stay in half the budget.
   const size_t fan_in = static_cast<size_t>(
       std::clamp<uint64_t>(options_.memory_budget / (4 * SpillWriter::kBlockBytes), 16, 1024));
   while (runs.size() > fan_in) {
@@ -351,8 +350,8 @@ absl::Status RunBuilder::Yield(absl::Span<const RowId> bases, EntrySink* sink,
 
 absl::Status RunBuilder::CheckParts(absl::Span<const RowId> base_row_ids) const {
   if (base_row_ids.size() != parts_.size()) {
-    return absl::InvalidArgumentError(absl::StrFormat("expected a base row id a part: %d, found %d",
-                                                      parts_.size(), base_row_ids.size()));
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "expected one base row id per part: %d, found %d", parts_.size(), base_row_ids.size()));
   }
   for (size_t p = 0; p < parts_.size(); ++p) {
     const Part& part = *parts_[p];

@@ -23,33 +23,33 @@ namespace cairn {
 
 // Collects the entries of one index from a scan on many threads, and yields them sorted.
 //
-// The rows are scanned in ranges of ascending primary keys, the parts. Entries carry the row's rank
-// within its part; how many rows lie before a part is only known once all are scanned.
+// The rows are scanned in ranges of ascending primary keys, the parts. Entries have the row's rank
+// within its part, since the number of rows before a part is known only after the whole scan.
 //
 //   RunBuilder builder(PhysicalType::kU64, options, 2);
-//   // on any thread, a part at a time:
+//   // on any thread, one thread per part:
 //   while (NextRows(&keys, &rows)) builder.part(p)->Add(keys, rows);
 //   absl::Status s = builder.part(p)->Finish();
 //   // then, once:
 //   s = builder.Finish({0, rows_of_part_0}, &sink);
 //
-// Memory: at most 16 bytes a u32 entry, 28 a u64 entry, and for keys of bytes the keys and 26 a key
-// (8 in the record, 18 in the sort). What would exceed the budget is sorted and spilled to a
-// temporary file, and merged at the end, by as many threads as half of the budget suffices for
-// (spill_stretches.h).
+// Memory: at most 16 bytes per u32 entry and 28 per u64 entry; for bytes the keys and 26 per key (8
+// in the record, 18 in the sort). Entries that would exceed the budget are sorted and spilled to a
+// temporary file, and merged at the end. The number of threads that merge is limited by half of the
+// budget (spill_stretches.h).
 //
 // Thread safety: each part is used by one thread at a time, different parts by different threads.
-// Finish must not run at the same time as any of their methods. No exception leaves: want of memory
-// is ResourceExhausted.
+// Finish must not run at the same time as any of their methods. No exception leaves a method: if
+// memory runs out, the error is ResourceExhausted.
 class RunBuilder {
  public:
   struct Options {
-    int threads = 1;  // of Finish, and about how many parts are being filled at a time
-    // Bytes of memory beyond which entries are spilled.
+    int threads = 1;  // used by Finish; also about the number of parts that are filled concurrently
+    // Bytes of memory; entries that exceed it are spilled.
     uint64_t memory_budget = std::numeric_limits<uint64_t>::max();
-    std::string spill_directory;              // empty: to exceed the budget is ResourceExhausted
-    FileSystem* files = FileSystem::Posix();  // of that; it must outlive the builder
-    uint64_t max_entries = kMaxEntries;       // more of them are ResourceExhausted
+    std::string spill_directory;              // if empty, exceeding the budget is ResourceExhausted
+    FileSystem* files = FileSystem::Posix();  // for spill_directory; must outlive the builder
+    uint64_t max_entries = kMaxEntries;       // exceeding it is ResourceExhausted
   };
 
   // The entries of one range of primary keys.
@@ -57,15 +57,16 @@ class RunBuilder {
    public:
     explicit Part(RunBuilder* builder) : builder_(builder) {}
 
-    // Adds entries, keys[i] of row local_rows[i]; requires as many of one as of the other. Rows
-    // must ascend, and so must the keys of one row, which are all added by one call. False once the
-    // part has failed, so that the scan may stop; Finish says why.
+    // Adds entries: keys[i] of row local_rows[i]; requires that both have the same length. Rows
+    // must ascend. All keys of a row must be added in one call and must ascend. Returns false if
+    // the part has failed, so that the scan may stop; Finish returns the error.
     bool Add(const EncodedKeys& keys, absl::Span<const RowId> local_rows);
 
-    // Called once, behind the last row. InvalidArgument: keys of another kind or longer than
-    // KeyCodec::kMaxKeyBytes, or rows or a row's keys that do not ascend. ResourceExhausted: too
-    // many entries, no memory, no space for spilling. Other errors are those of writing the spill
-    // file.
+    // Called once, after the last row. Errors:
+    // - InvalidArgument: keys of another kind or longer than KeyCodec::kMaxKeyBytes, or rows or a
+    //   row's keys that do not ascend.
+    // - ResourceExhausted: too many entries, no memory, or no space for spilling.
+    // - Errors of writing the spill file.
     absl::Status Finish();
 
    private:
@@ -83,14 +84,16 @@ class RunBuilder {
     absl::Status Report();
 
     RunBuilder* builder_;
-    ColumnChunks<uint32_t> u32_;  // the chunks of the builder's kind hold what is not spilled
+    // the chunks of the builder's kind hold the entries that are not spilled
+    ColumnChunks<uint32_t> u32_;
     ColumnChunks<uint64_t> u64_;
     RecordChunks bytes_;
     int64_t last_row_ = -1;
-    uint64_t entries_ = 0;    // in all
-    uint64_t key_bytes_ = 0;  // likewise
-    uint64_t reported_ = 0;   // of entries_, those counted in the builder's
-    uint64_t charged_ = 0;    // bytes of memory counted in the builder's, for what is not spilled
+    uint64_t entries_ = 0;    // total
+    uint64_t key_bytes_ = 0;  // total
+    uint64_t reported_ = 0;   // the number of entries_ that the builder has counted
+    // bytes of memory that the builder has counted for entries that are not spilled
+    uint64_t charged_ = 0;
     uint64_t unspilled_ = 0;  // entries in memory
     bool failed_ = false;
     bool finished_ = false;
@@ -102,20 +105,20 @@ class RunBuilder {
   RunBuilder(const RunBuilder&) = delete;
   RunBuilder& operator=(const RunBuilder&) = delete;
 
-  // Part i, of those given to the constructor.
+  // Part i of the `parts` given to the constructor.
   Part* part(int i) { return parts_[static_cast<size_t>(i)].get(); }
 
-  // The entries of all parts: exact once every part is finished, a little behind before.
+  // The entries of all parts: exact when every part is finished, slightly too low before.
   uint64_t entries() const { return entries_.load(std::memory_order_relaxed); }
 
   // Yields all entries to `sink`, with global row ids: base_row_ids[part] + local row. Called once,
-  // when all parts are finished; frees what it has yielded. `on_progress`, if any, is told the
-  // number of entries that the sink has taken, by one thread at a time; `*cancelled` may be set by
-  // any thread.
+  // when all parts are finished; frees entries after they are yielded. `on_progress`, if not null,
+  // is called with the number of entries that the sink has taken, by one thread at a time. Any
+  // thread may set `*cancelled`.
   //
-  // Returns the first error of the sink or of a part; Cancelled; InvalidArgument for bases with
-  // which parts overlap; FailedPrecondition for a part that is not finished, or a second call;
-  // DataLoss where the spill file was damaged.
+  // Returns the first error of the sink or of a part. Other errors: Cancelled; InvalidArgument:
+  // parts overlap with these bases; FailedPrecondition: a part is not finished, or this is a second
+  // call; DataLoss: the spill file is damaged.
   absl::Status Finish(absl::Span<const RowId> base_row_ids, EntrySink* sink,
                       const std::function<void(uint64_t entries)>& on_progress = nullptr,
                       const std::atomic<bool>* cancelled = nullptr);
@@ -152,7 +155,7 @@ class RunBuilder {
   std::atomic<uint64_t> charged_{0};  // bytes of memory that the parts take
 
   Mutex mutex_;
-  std::unique_ptr<SpillFile> spill_file_;  // guarded by mutex_ until it is made
+  std::unique_ptr<SpillFile> spill_file_;  // guarded by mutex_ until it is created
   std::vector<PartRun> spilled_;           // guarded by mutex_ until the last part is finished
   // Finished parts with entries in memory.
   std::vector<Part*> resting_ ABSL_GUARDED_BY(mutex_);

@@ -19,20 +19,20 @@
 
 namespace cairn {
 
-// Walks a run in a spill file, one block in memory at a time.
+// Reads a run in a spill file, with one block in memory at a time.
 template <typename Key>
 class RunCursor {
  public:
   RunCursor(const SpillFile* file, const RunOf* run) : file_(file), run_(run) {}
 
   bool exhausted() const { return exhausted_; }
-  // The entry at hand; requires !exhausted(). A key of bytes is valid until the next block is read.
+  // The current entry; requires !exhausted(). A key of bytes is valid until the next block is read.
   const Key& key() const { return keys_[i_]; }
   RowId row_id() const { return row_ids_[i_]; }
-  // Whether the next call of Next reads a block, or ends the run.
+  // Whether the next call of Next reads a block or ends the run.
   bool at_block_end() const { return i_ + 1 >= keys_.size(); }
 
-  // Moves to the next entry; to the first one at the first call.
+  // Moves to the next entry; the first call moves to the first one.
   absl::Status Next() {
     if (++i_ < keys_.size()) return absl::OkStatus();
     if (next_block_ == run_->run.blocks.size()) {
@@ -77,14 +77,14 @@ class RunCursor {
   std::vector<RowId> row_ids_;
 };
 
-// Merges cursors by (key, row id) with a tree of losers (Knuth, TAOCP 3, 5.4.1): one comparison a
-// level for each entry. Inner node v >= 1 of the tree has the loser of the match at v, node 0 the
-// overall winner; leaf i is node i + number of cursors. A cursor has key(), row_id() and
-// exhausted().
+// Merges cursors by (key, row id) with a tree of losers (Knuth, TAOCP 3, 5.4.1), with one
+// comparison per level and entry. Inner node v >= 1 of the tree holds the loser of the match at v,
+// and node 0 the overall winner. Leaf i is node i + number of cursors. A cursor has key(), row_id()
+// and exhausted().
 template <typename Cursor>
 class LoserTree {
  public:
-  // All cursors must be at their first entry, and there must be one.
+  // All cursors must be at their first entry; there must be at least one cursor.
   explicit LoserTree(std::vector<Cursor>* cursors)
       : cursors_(*cursors), nodes_(cursors->size(), kNobody) {
     for (size_t i = 0; i < cursors_.size(); ++i) {
@@ -97,7 +97,7 @@ class LoserTree {
     }
   }
 
-  // The cursor of the least entry; exhausted when all are.
+  // The cursor of the lowest entry; exhausted if all are.
   Cursor& winner() { return cursors_[nodes_[0]]; }
 
   // Restores the order after the winner has moved.
@@ -129,7 +129,7 @@ class LoserTree {
 };
 
 // Appends the entries of all runs, ascending, to `batch`, which it flushes. Takes the memory of one
-// block a run. Returns the first error of reading or of the sink, or Cancelled.
+// block per run. Returns the first error of reading or of the sink, or Cancelled.
 template <typename Key>
 absl::Status MergeRuns(const SpillFile& file, absl::Span<const RunOf> runs,
                        EntryBatch<Key>* batch) {
@@ -144,7 +144,7 @@ absl::Status MergeRuns(const SpillFile& file, absl::Span<const RunOf> runs,
       RunCursor<Key>& cursor = tree.winner();
       batch->Add(cursor.key(), cursor.row_id());
       if (cursor.at_block_end()) {
-        // The batch's keys of bytes point into the block that goes.
+        // The batch's keys of bytes point into the block that is about to be replaced.
         if (std::is_same_v<Key, std::string_view>) batch->Flush();
         if (!batch->status().ok()) return batch->status();
       }

@@ -7,7 +7,7 @@ namespace cairn {
 void OrderedYield::Sorted(size_t bucket) {
   MutexLock lock(&mutex_);
   sorted_[bucket] = true;
-  if (yielding_) return;  // whoever it is looks again before it stops
+  if (yielding_) return;  // the yielding thread checks again before it stops
   yielding_ = true;
   for (; next_ < sorted_.size() && sorted_[next_]; ++next_) {
     const size_t next = next_;

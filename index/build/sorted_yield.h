@@ -20,15 +20,15 @@
 
 namespace cairn {
 
-// Collects entries of one kind for a sink that takes them in batches. Stops taking on the sink's
-// first error or once stopped. Not thread-safe.
+// Collects entries of one kind for a sink that takes batches. Ignores further entries after the
+// sink's first error or a stop. Not thread-safe.
 template <typename Key>
 class EntryBatch {
  public:
-  // Entries of a full batch.
+  // The number of entries in a full batch.
   static constexpr size_t kEntries = size_t{1} << 16;
 
-  // `on_flush`, if any, is told how many entries the sink has taken in all.
+  // `on_flush`, if not null, is called with the total number of entries that the sink has taken.
   EntryBatch(EntrySink* sink, const std::function<void(uint64_t)>& on_flush, StopFlag* stop)
       : sink_(sink), on_flush_(on_flush), stop_(stop) {
     keys_.resize(kEntries);
@@ -68,32 +68,32 @@ class EntryBatch {
   absl::Status status_;
 };
 
-// Yields buckets in their order as threads report them sorted, in any order: whoever completes the
-// next ones yields them, unless another thread is at it, while the others go on sorting.
+// Yields buckets in order, while threads report them sorted in any order. A thread that completes
+// the next buckets yields them, unless another thread is yielding; the others continue to sort.
 // Thread-safe.
 class OrderedYield {
  public:
-  // `yield` is called once for each bucket, in order, by one thread at a time.
+  // `yield` is called once per bucket, in order, by one thread at a time.
   OrderedYield(size_t buckets, std::function<void(size_t)> yield)
       : yield_(std::move(yield)), sorted_(buckets) {}
 
   void Sorted(size_t bucket);
 
-  // For buckets that take memory while they wait: returns once fewer than `ahead` buckets before
-  // this one, at least one, are still to be yielded; false where a bucket was given up. Buckets are
-  // to be begun in their order.
+  // For buckets that take memory while they wait: blocks while `ahead` (at least one) or more
+  // buckets before this one are not yet yielded. Returns false if a bucket was given up. Buckets
+  // must be begun in order.
   bool MayBegin(size_t bucket, size_t ahead);
-  // Instead of Sorted: neither this bucket nor any behind it will be yielded.
+  // Called instead of Sorted: neither this bucket nor any after it will be yielded.
   void GiveUp();
 
  private:
   const std::function<void(size_t)> yield_;
   Mutex mutex_;
-  CondVar moved_;  // next_, or given_up_
+  CondVar moved_;  // next_ or given_up_ has changed
   bool given_up_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<bool> sorted_ ABSL_GUARDED_BY(mutex_);
   size_t next_ ABSL_GUARDED_BY(mutex_) = 0;        // the bucket to yield next
-  bool yielding_ ABSL_GUARDED_BY(mutex_) = false;  // whether a thread is at it, without the lock
+  bool yielding_ ABSL_GUARDED_BY(mutex_) = false;  // whether a thread yields, without the lock
 };
 
 // Sorts the entries of a source (bucket_split.h) and appends them to `batch`, which it flushes.
@@ -115,7 +115,7 @@ absl::Status SortAndYield(Source* source, int threads, EntryBatch<typename Entry
   return batch->status();
 }
 
-// Likewise for keys of bytes, which stay where the split has put them until the sink has them.
+// As above, for keys of bytes. They stay in the split's memory until the sink has taken them.
 absl::Status SortAndYield(RecordSplit* split, int threads, EntryBatch<std::string_view>* batch,
                           StopFlag* stop);
 

@@ -62,7 +62,7 @@ absl::Status SpillWriter::WriteBlock(size_t entries, SpillFirst first) {
   return absl::OkStatus();
 }
 
-// Batches are large (EntryBatch), so each is cut into blocks of its own.
+// Batches are large (EntryBatch), so each is cut into separate blocks.
 template <typename Key>
 absl::Status SpillWriter::AppendColumns(absl::Span<const Key> keys,
                                         absl::Span<const RowId> row_ids) {

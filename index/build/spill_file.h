@@ -17,12 +17,12 @@
 
 namespace cairn {
 
-// The first entry of a block: its key, a number or, of a key of bytes, what it begins with.
+// The first entry of a block: its key, which is a number or the first bytes of a key of bytes.
 struct SpillFirst {
-  // Of longer keys of bytes only so many bytes are kept.
+  // Only this many bytes of longer keys are kept.
   static constexpr size_t kMaxBytes = 1024;
 
-  // Whether all of the key is here.
+  // Whether `bytes` is the complete key.
   bool whole() const { return bytes.size() < kMaxBytes; }
 
   uint64_t number = 0;
@@ -30,11 +30,12 @@ struct SpillFirst {
   RowId row_id = 0;
 };
 
-// Where in a spill file a block of a run's entries is. Kept in memory only: the file is of no use
-// to any other process.
+// The place of one block of a run's entries in a spill file. It is kept in memory only, since no
+// other process uses the file.
 struct SpillBlock {
-  uint64_t offset;   // in the file
-  uint64_t bytes;    // of numbers two columns, keys and row ids; of bytes KeyRecords
+  uint64_t offset;  // in the file
+  // columns of keys and row ids if the keys are numbers; KeyRecords if they are bytes
+  uint64_t bytes;
   uint64_t entries;  // at least one
   uint64_t hash;     // XXH3 of the bytes
   SpillFirst first;
@@ -46,28 +47,28 @@ struct SpillRun {
   uint64_t entries = 0;
 };
 
-// A run to merge, and what is added to its row ids.
+// A run to merge, and the base that is added to its row ids.
 struct RunOf {
   SpillRun run;
   RowId base = 0;
 };
 
-// A temporary file that takes blocks from several threads. Thread-safe.
+// A temporary file; several threads may write blocks. Thread-safe.
 class SpillFile {
  public:
-  // The file is made in `directory`. Errors name it.
+  // Creates the file in `directory`. Errors name the directory.
   static absl::StatusOr<std::unique_ptr<SpillFile>> Create(const std::string& directory,
                                                            FileSystem* files);
 
-  // Writes a block; its first entry is the caller's to note. ResourceExhausted where there is no
-  // space for it.
+  // Writes a block; the caller records its first entry. ResourceExhausted if there is no space for
+  // it.
   absl::StatusOr<SpillBlock> Write(absl::Span<const char> bytes, uint64_t entries);
 
-  // Reads a block that Write returned into `to`, of block.bytes. DataLoss where the bytes have
-  // changed or are no longer there.
+  // Reads a block that Write returned into `to`, which has block.bytes bytes. DataLoss if the bytes
+  // are missing or have changed.
   absl::Status Read(const SpillBlock& block, char* to) const;
 
-  // Tells the file system that the block will be read soon.
+  // Advises the file system that the block will be read soon.
   void WillRead(const SpillBlock& block) const;
 
  private:
@@ -79,7 +80,7 @@ class SpillFile {
   std::atomic<uint64_t> end_{0};
 };
 
-// Writes what it is given as one run. Not thread-safe.
+// Writes all entries as one run. Not thread-safe.
 class SpillWriter final : public EntrySink {
  public:
   explicit SpillWriter(SpillFile* file) : file_(file) {}
@@ -90,10 +91,10 @@ class SpillWriter final : public EntrySink {
   absl::Status Append(absl::Span<const std::string_view> keys,
                       absl::Span<const RowId> row_ids) override;
 
-  // The run; once, last.
+  // Returns the run. Called once, last.
   SpillRun Finish() { return std::move(run_); }
 
-  // Bytes of a block, unless its only key is longer.
+  // Bytes per block, unless a single key is longer.
   static constexpr size_t kBlockBytes = size_t{64} << 10;
 
  private:

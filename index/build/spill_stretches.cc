@@ -31,8 +31,8 @@ uint64_t MemoryOf(const SpillBlock& block) {
   return block.entries * sizeof(EntryOf<Key>) + (kOfBytes<Key> ? block.bytes : 0);
 }
 
-// Stretches are no longer than that, if they are many times what must be read twice: they are
-// sorted faster where the caches hold them.
+// The target length of a stretch, if it is many times longer than the bytes that are read twice.
+// Stretches that fit in the caches are sorted faster.
 constexpr uint64_t kWantedBytes = uint64_t{16} << 20;
 
 }  // namespace
@@ -48,8 +48,8 @@ typename SpillStretches<Key>::Place SpillStretches<Key>::FirstOf(const SpillBloc
   }
 }
 
-// Cuts so that no stretch takes more than so many bytes: those of all blocks that begin in it, and
-// of one block of each run that began before. None where that cannot be.
+// Cuts so that no stretch takes more than `stretch_bytes`: all blocks that begin in it, and one
+// block per run that began before it. Returns nothing if that is impossible.
 template <typename Key>
 std::optional<std::vector<typename SpillStretches<Key>::Place>> SpillStretches<Key>::CutWithin(
     absl::Span<const RunOf> runs, uint64_t stretch_bytes) {
@@ -95,13 +95,14 @@ std::optional<SpillStretches<Key>> SpillStretches<Key>::Cut(const SpillFile& fil
   return std::nullopt;
 }
 
-// What the runs have of one stretch.
+// The entries of all runs in one stretch.
 template <typename Key>
 class SpillStretches<Key>::Stretch {
  public:
   using Entry = EntryOf<Key>;
 
-  // From `from` on, and before `to`; null: all from the first entry on, or to the last.
+  // The stretch begins at `from` and ends before `to`. If null, it begins with the first entry, or
+  // ends with the last.
   absl::Status Read(const SpillFile& file, absl::Span<const RunOf> runs, const Place* from,
                     const Place* to) {
     std::vector<std::pair<size_t, size_t>> blocks;
@@ -142,11 +143,11 @@ class SpillStretches<Key>::Stretch {
   const std::vector<Entry>& entries() const { return entries_; }
 
  private:
-  // The blocks of a run that may have entries of the stretch. What is kept of a long key compares
-  // with a place as the key does, since places' keys are shorter.
+  // The blocks of a run that may have entries of the stretch. The kept prefix of a long key
+  // compares with a place as the key does, since places' keys are shorter.
   static std::pair<size_t, size_t> BlocksOf(const RunOf& run, const Place* from, const Place* to) {
     const auto& blocks = run.run.blocks;
-    // The first block that begins at `place` or behind.
+    // The first block that begins at or after `place`.
     const auto first_at = [&](const Place& place) {
       return static_cast<size_t>(std::partition_point(blocks.begin(), blocks.end(),
                                                       [&](const SpillBlock& block) {
@@ -154,7 +155,7 @@ class SpillStretches<Key>::Stretch {
                                                       }) -
                                  blocks.begin());
     };
-    // The block before it goes on behind its first entry.
+    // The block before it has further entries after its first one.
     const size_t begin = from == nullptr ? 0 : first_at(*from);
     return {begin > 0 ? begin - 1 : 0, to == nullptr ? blocks.size() : first_at(*to)};
   }
@@ -193,7 +194,7 @@ class SpillStretches<Key>::Stretch {
   }
 
   std::vector<Entry> entries_;
-  std::vector<AlignedBuffer<char>> records_;  // that entries of bytes point to
+  std::vector<AlignedBuffer<char>> records_;  // entries of bytes point to them
 };
 
 template <typename Key>

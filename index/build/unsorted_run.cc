@@ -18,22 +18,22 @@
 namespace cairn {
 namespace {
 
-// The row of keys[i], of which there are `keys`.
+// Returns the row of keys[i], where there are `keys` keys.
 class RowsOf {
  public:
   static absl::StatusOr<RowsOf> Check(size_t keys, absl::Span<const RowId> row_ids) {
     if (keys > kMaxEntries) {
       return absl::InvalidArgumentError(
-          absl::StrFormat("a run holds at most %d entries, not %d", kMaxEntries, keys));
+          absl::StrFormat("a run has at most %d entries, found %d", kMaxEntries, keys));
     }
     if (!row_ids.empty() && row_ids.size() != keys) {
       return absl::InvalidArgumentError(absl::StrFormat(
-          "a run needs one row id a key: %d keys, %d row ids", keys, row_ids.size()));
+          "expected one row id per key: %d keys, %d row ids", keys, row_ids.size()));
     }
     for (size_t i = 0; i < row_ids.size(); ++i) {
       if (row_ids[i] == kNoRow) {
-        return absl::InvalidArgumentError(absl::StrFormat(
-            "row id %d: expected less than %d, which stands for no row", i, kNoRow));
+        return absl::InvalidArgumentError(
+            absl::StrFormat("row id %d: expected less than %d, which means no row", i, kNoRow));
       }
     }
     return RowsOf(row_ids);
