@@ -9,11 +9,12 @@
 namespace cairn {
 namespace {
 
-// After so many blocks in a row that are better off without, no further one is tried.
+// After this many consecutive blocks that are smaller without the dictionary, it takes no further
+// ones.
 constexpr uint32_t kMaxRefusals = 16;
 
-// From so many rows on, that many distinct values are too many: columns in which all values differ
-// are found soon, those of up to 65,536 values later.
+// At these numbers of rows, the dictionary gives up if the values hardly repeat. So columns of
+// unique values are recognized early, and those of up to 65,536 distinct values later.
 constexpr uint64_t kFewRows = 8 * kRowsPerColumnBlock;
 constexpr uint64_t kManyRows = 64 * kRowsPerColumnBlock;
 
@@ -24,7 +25,7 @@ std::string_view ColumnDictionary::value(uint32_t code) const {
   return std::string_view(heap_).substr(begin, ends_[code] - begin);
 }
 
-// The slot that holds the value, or the empty one in which it belongs.
+// The slot that has the value, or else the empty one for it.
 size_t ColumnDictionary::SlotOf(std::string_view value, uint32_t hash) const {
   const size_t mask = slots_.size() - 1;
   size_t slot = hash & mask;
@@ -45,7 +46,7 @@ void ColumnDictionary::Grow() {
   }
 }
 
-// False where the value is not here and there is no room for it.
+// False if the value is new and there is no room for it.
 bool ColumnDictionary::FindOrAdd(std::string_view value, uint32_t* code) {
   if (size() * size_t{2} >= slots_.size()) Grow();
   const auto hash = static_cast<uint32_t>(Checksum(value.data(), value.size()));
@@ -61,7 +62,7 @@ bool ColumnDictionary::FindOrAdd(std::string_view value, uint32_t* code) {
   return true;
 }
 
-// Removes the values that were added last: none that was added before is found through them.
+// Removes the values that were added last; no search for an older value passes their slots.
 void ColumnDictionary::RemoveFrom(uint32_t size) {
   while (this->size() > size) {
     const uint32_t code = this->size() - 1;

@@ -11,23 +11,24 @@
 
 namespace cairn {
 
-// The distinct values of a column of text or bytes while it is written: a block of which each value
-// is here is stored as codes. It takes values as long as that looks worth it, and gives up for
-// good where they hardly repeat. Not thread-safe. Throws std::bad_alloc.
+// The distinct values of a column of text or bytes, while it is written. A block is stored as codes
+// if all its values are in the dictionary. The dictionary takes values while that pays, and gives
+// up for good if they hardly repeat. Not thread-safe. Throws std::bad_alloc.
 class ColumnDictionary {
  public:
-  // The most values, and bytes of values, that it takes.
+  // The max number of values, and of bytes of values.
   static constexpr uint32_t kMaxValues = 1 << 16;
   static constexpr size_t kMaxBytes = size_t{4} << 20;
 
-  // Sets the codes of values [first, first + count), 0 for a null, and adds what is new, where that
-  // takes fewer bytes than the `plain_bytes` that the block takes without; half of the new values'
-  // bytes are charged to it, the rest to later blocks. Else false, and nothing is changed.
+  // Sets the codes of values [first, first + count), 0 for a null, and adds new values, if that
+  // takes fewer bytes than the `plain_bytes` of the block without the dictionary. Half of the new
+  // values' bytes are charged to this block, the rest to later ones. Otherwise returns false, and
+  // nothing has changed.
   bool Encode(const ColumnValues& values, size_t first, size_t count, uint64_t plain_bytes,
               uint64_t* codes);
 
   uint32_t size() const { return static_cast<uint32_t>(ends_.size()); }
-  // Where each value ends in the heap.
+  // The end of each value in the heap.
   absl::Span<const uint32_t> ends() const { return ends_; }
   std::string_view heap() const { return heap_; }
 
@@ -41,12 +42,12 @@ class ColumnDictionary {
   bool Refuse();
   bool HardlyRepeats() const;
 
-  std::vector<uint32_t> slots_;   // 0, or a code + 1; linear probing
+  std::vector<uint32_t> slots_;   // 0, or code + 1; linear probing
   std::vector<uint32_t> hashes_;  // by code
   std::vector<uint32_t> ends_;
   std::string heap_;
-  uint64_t rows_ = 0;     // that are coded
-  uint32_t refused_ = 0;  // blocks in a row
+  uint64_t rows_ = 0;     // rows stored as codes
+  uint32_t refused_ = 0;  // consecutive blocks that were smaller without the dictionary
   bool closed_ = false;
 };
 

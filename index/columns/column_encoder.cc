@@ -36,8 +36,8 @@ void AppendPacked(const Numbers& numbers, size_t count, uint32_t width, std::str
   PackNumbers(numbers.data(), count, width, bytes->data() + at);
 }
 
-// Numbers of 64 bits as differences from the least of them, and how wide the widest is. `flip` is
-// the sign bit where they are signed.
+// Replaces 64-bit numbers by their differences from the lowest one, and returns the width of the
+// widest. `flip` is the sign bit if they are signed, otherwise 0.
 uint32_t SubtractLeast(uint64_t flip, size_t count, Numbers* numbers, uint64_t* base) {
   uint64_t least = UINT64_MAX;
   uint64_t most = 0;
@@ -69,7 +69,7 @@ struct Stretch {
   }
 };
 
-// Turns floats to the decimals that they are, where these are narrower than `width`.
+// Replaces floats by decimals, if they are decimals and those are narrower than `width`.
 template <typename T>
 bool TryDecimals(const Stretch<T>& stretch, size_t count, Numbers* numbers, ColumnBlock* block,
                  uint32_t* exponent) {
@@ -121,7 +121,7 @@ void EncodeStrings(const ColumnValues& values, size_t first, size_t count, bool 
   Numbers numbers;
   if (dictionary != nullptr &&
       dictionary->Encode(values, first, count, PackedBytes(count, width) + total, numbers.data())) {
-    // A null row's code is 0, of which its packed number must not become more.
+    // The code of a null row is 0; its packed number must stay 0.
     uint64_t least = UINT64_MAX;
     for (size_t i = 0; i < count; ++i) {
       if (!values.is_null(first + i)) least = std::min(least, numbers[i]);

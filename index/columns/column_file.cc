@@ -23,7 +23,7 @@ uint32_t SectionId(ColumnSection section) {
   return static_cast<uint32_t>(section);
 }
 
-// A section as all the elements of type T that it holds.
+// Returns a section's bytes as elements of type T.
 template <typename T>
 absl::StatusOr<absl::Span<const T>> Elements(const SectionFile& file, ColumnSection id) {
   const Section* section = file.Find(SectionId(id));
@@ -43,7 +43,7 @@ absl::Status WriteSection(SectionFileWriter* file, ColumnSection id, absl::Span<
 const FileFormat kColumnFileFormat = {"column file", "CAIRNCOL", 1, 0, kColumnSectionNames};
 
 struct ColumnFileWriter::Column {
-  std::unique_ptr<ColumnDictionary> dictionary;  // of text and bytes
+  std::unique_ptr<ColumnDictionary> dictionary;  // if the column is of text or bytes
   std::vector<ColumnBlock> directory;
   uint64_t nulls = 0;
 };
@@ -76,7 +76,7 @@ ColumnFileWriter::ColumnFileWriter(std::vector<ColumnSchema> columns,
 
 ColumnFileWriter::~ColumnFileWriter() = default;
 
-// Remembers the first error, which is what every further call returns.
+// Keeps the first error, which all further calls return.
 absl::Status ColumnFileWriter::Keep(absl::Status status) {
   if (status_.ok()) status_ = std::move(status);
   return status_;
@@ -113,7 +113,7 @@ absl::Status ColumnFileWriter::WriteBlock(size_t column, const ColumnValues& val
   return blocks_->Append(encoded_.data(), encoded_.size());
 }
 
-// Whole blocks are encoded from where they stand, others through pending_.
+// Encodes whole blocks directly from the pieces, and others through pending_.
 absl::Status ColumnFileWriter::AppendPieces(absl::Span<const ColumnValues* const> values) {
   const size_t rows = values[0]->size();
   for (size_t i = 0; i < values.size(); ++i) written_[i].nulls += values[i]->null_count();

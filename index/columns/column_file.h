@@ -16,23 +16,23 @@
 #include "index/files/section_file.h"
 #include "index/files/section_file_writer.h"
 
-// Column files: a ColumnTable on disk, a section file (index/files/section_file.h) of the sections
-// that column_format.h names. docs/internals/formats.md describes the bytes.
+// Column files: a ColumnTable on disk. A column file is a section file (index/files/section_file.h)
+// with the sections of column_format.h. docs/internals/formats.md describes the bytes.
 namespace cairn {
 
 extern const FileFormat kColumnFileFormat;
 
-// Writes a column file under a new name, in one pass: append rows in their order, then Finish.
-// Unless that has succeeded, the destructor removes the file. Used by one thread at a time.
+// Writes a column file under a new name, in one pass: append rows in order, then call Finish. If
+// Finish has not succeeded, the destructor removes the file. Used by one thread at a time.
 //
-// Memory, for each column: the rows of a block, 16 bytes for each block before it, and for text and
-// bytes at most 4 MiB of distinct values.
+// Memory per column: the rows of one block, 16 bytes per earlier block, and for text and bytes at
+// most 4 MiB of distinct values.
 //
-// No exception leaves: want of memory is ResourceExhausted. After an error the file cannot be
-// finished.
+// No exception leaves a method: if memory runs out, the error is ResourceExhausted. After an error
+// the file cannot be finished.
 class ColumnFileWriter {
  public:
-  // CheckColumns' error; AlreadyExists where the name is taken.
+  // Errors: those of CheckColumns; AlreadyExists: the file exists.
   static absl::StatusOr<std::unique_ptr<ColumnFileWriter>> Create(
       const std::string& path, absl::Span<const ColumnSchema> columns,
       FileSystem* files = FileSystem::Posix());
@@ -41,17 +41,17 @@ class ColumnFileWriter {
   absl::Span<const ColumnSchema> columns() const { return columns_; }
   uint64_t rows() const { return rows_; }
 
-  // Appends rows: a piece of each column, of its type, all of one size. InvalidArgument, naming the
-  // column, where they are not; ResourceExhausted beyond kMaxEntries rows or where the disk is
-  // full.
+  // Appends rows: one piece per column, of the column's type, and all of the same size. Errors:
+  // InvalidArgument, with the column's name: the pieces do not match; ResourceExhausted: more than
+  // kMaxEntries rows, or the disk is full.
   absl::Status Append(absl::Span<const ColumnValues> values);
-  // The same of columns that stand in different places.
+  // As above, for pieces that are not contiguous.
   absl::Status Append(absl::Span<const ColumnValues* const> values);
 
-  // Writes what is left, the directory and the header, and waits for the disk.
+  // Writes the remaining rows, the directory and the header, and syncs the file.
   absl::Status Finish();
 
-  // After Finish, what a manifest records of the file.
+  // After Finish: the values that a manifest records for the file.
   uint64_t size() const { return file_->size(); }
   uint64_t header_checksum() const { return file_->header_checksum(); }
 
@@ -68,8 +68,8 @@ class ColumnFileWriter {
   const std::vector<ColumnSchema> columns_;
   const std::unique_ptr<SectionFileWriter> file_;
   SectionWriter* blocks_ = nullptr;
-  std::vector<Column> written_;        // what the directory will say, one a column
-  std::vector<ColumnValues> pending_;  // rows of the block to come, one a column
+  std::vector<Column> written_;        // one record per column, for the directory
+  std::vector<ColumnValues> pending_;  // rows of the next block, one element per column
   std::string encoded_;                // scratch
   uint64_t rows_ = 0;
   absl::Status status_;  // the first error
@@ -81,14 +81,14 @@ struct ColumnFile {
   ColumnTable table;
 };
 
-// Maps a column file. NotFound where there is no such file; DataLoss, naming file, section, column
-// and block, where it is damaged; FailedPrecondition where its major version is another. Both
-// levels check the directory; kFull also reads every block and checks the sections' checksums.
-// `threads`: 0 is one a hardware thread. Throws std::bad_alloc.
+// Maps a column file. kFull also reads every block and checks the sections' checksums; both levels
+// check the directory. `threads`: 0 means one per hardware thread. Errors: NotFound: there is no
+// such file; DataLoss, with file, section, column and block: it is damaged; FailedPrecondition: it
+// has another major version. Throws std::bad_alloc.
 absl::StatusOr<ColumnFile> OpenColumnFile(const std::string& path, VerifyLevel level,
                                           int threads = 0, FileSystem* files = FileSystem::Posix());
 
-// The same for a section file that is open, whose checksums are not looked at.
+// As above, for an open section file; its checksums are not verified.
 absl::StatusOr<ColumnFile> OpenColumnFile(SectionFile file, VerifyLevel level, int threads = 0);
 
 }  // namespace cairn

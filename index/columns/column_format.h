@@ -7,18 +7,18 @@
 
 namespace cairn {
 
-// What the writer and the reader of a column file share; docs/internals/formats.md describes the
-// bytes.
+// Declarations that the writer and the reader of a column file share. docs/internals/formats.md
+// describes the bytes.
 
 // Ids of a column file's sections.
 enum class ColumnSection : uint32_t {
   kProperties = 1,  // ColumnFileProperties
-  kColumns = 2,     // ColumnRecord, one a column
-  kNames = 3,       // the columns' names, one behind the other
+  kColumns = 2,     // one ColumnRecord per column
+  kNames = 3,       // the columns' names, concatenated
   kBlocks = 4,      // the blocks' bytes, and kBlockSlack zeros
-  kDirectory = 5,   // ColumnBlock, by column, one a block
+  kDirectory = 5,   // one ColumnBlock per block, by column
   kDictionaryEnds =
-      6,  // uint32_t, by column: where each dictionary value ends in its column's part
+      6,  // uint32_t, by column: the end of each dictionary value in its column's part of the heap
   kDictionaryHeap = 7,  // bytes of the dictionaries' values, by column
 };
 
@@ -40,32 +40,34 @@ static_assert(sizeof(ColumnFileProperties) == 16);
 
 struct ColumnRecord {
   uint32_t type;               // DataType
-  uint32_t name_bytes;         // of kNames
+  uint32_t name_bytes;         // in kNames
   uint64_t nulls;              // rows without a value
-  uint32_t dictionary_values;  // of kDictionaryEnds
-  uint32_t dictionary_bytes;   // of kDictionaryHeap
+  uint32_t dictionary_values;  // in kDictionaryEnds
+  uint32_t dictionary_bytes;   // in kDictionaryHeap
 };
 static_assert(sizeof(ColumnRecord) == 24);
 
-// What a block's packed numbers say.
+// The meaning of a block's packed numbers.
 enum class BlockEncoding : uint8_t {
-  kNumbers = 0,     // base + packed: integers, and floats' bits
-  kDecimals = 1,    // floats: (base + packed) / 10^exponent
-  kStrings = 2,     // text and bytes: string i ends at base * (i + 1) + packed of the heap behind
-  kDictionary = 3,  // text and bytes: base + packed is a code of the column's dictionary
+  kNumbers = 0,   // base + packed: integers, and floats' bits
+  kDecimals = 1,  // floats: (base + packed) / 10^exponent
+  // text and bytes: in the block's heap, string i ends at base * (i + 1) + packed number i
+  kStrings = 2,
+  kDictionary = 3,  // text and bytes: base + packed is a code in the column's dictionary
 };
 
-// Where a block is, and how to read it. Its bytes are, from a multiple of 8 of the section on:
+// The place and the encoding of a block. It starts at a multiple of 8 bytes in its section and
+// consists of:
 //
-//   validity   128 bytes where it has nulls: bit i of which, a byte's least significant first, is
-//              0 where row i is null
-//   packed     `width` bits a row, the least significant first, up to a multiple of 8 bytes
+//   validity   128 bytes, only if it has nulls: bit i is 0 if row i is null, with the least
+//              significant bit of a byte first
+//   packed     `width` bits per row, the least significant first, up to a multiple of 8 bytes
 //   heap       kStrings: the bytes of its strings, up to a multiple of 8 bytes
 //
-// Sums wrap around at 2^64. The packed number of a null row is 0; a null string is empty.
+// Sums wrap around at 2^64. The packed number of a null row is 0, and a null string is empty.
 struct ColumnBlock {
   uint64_t base;
-  uint32_t offset_low;   // of the section, in multiples of 8 bytes
+  uint32_t offset_low;   // in the section, in multiples of 8 bytes
   uint16_t offset_high;  // times 2^32
   uint8_t width;         // 0 … kMaxPackedWidth, or 64: a number is read by one load of 8 bytes
   uint8_t form;          // bits 0-1: BlockEncoding; bit 2: has nulls; bits 3-7: exponent
@@ -89,14 +91,14 @@ static_assert(sizeof(ColumnBlock) == 16);
 inline constexpr uint32_t kMaxPackedWidth = 57;
 inline constexpr uint32_t kMaxDecimalExponent = 18;
 inline constexpr uint64_t kBlockValidityBytes = kRowsPerColumnBlock / 8;
-// Behind all blocks, so that loads of 8 bytes stay in the section.
+// Zeros after all blocks, so that loads of 8 bytes stay in the section.
 inline constexpr uint64_t kBlockSlack = 8;
 
 // Bytes of `rows` packed numbers.
 constexpr uint64_t PackedBytes(uint64_t rows, uint32_t width) {
   return (rows * width + 63) / 64 * 8;
 }
-// Bytes before a block's packed numbers, and before its heap.
+// The bytes before a block's packed numbers, and before its heap.
 inline uint64_t PackedOffset(const ColumnBlock& block) {
   return block.offset() + (block.has_nulls() ? kBlockValidityBytes : 0);
 }

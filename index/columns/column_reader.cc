@@ -17,7 +17,7 @@
 namespace cairn {
 namespace {
 
-// Rows whose reads are under way together: more than a core keeps in flight.
+// Rows whose reads overlap: more than a core has outstanding at a time.
 constexpr size_t kTogether = 32;
 
 constexpr uint64_t kInBlock = kRowsPerColumnBlock - 1;
@@ -26,12 +26,12 @@ bool IsNullIn(const char* validity, uint64_t i) {
   return (validity[i / 8] >> (i % 8) & 1) == 0;
 }
 
-// One row's number: where its 8 bytes are and how to take it out of them.
+// The address of the 8 bytes that contain one row's number, and how to extract it.
 struct Probe {
   const ColumnBlock* block;
   const char* word;
-  const char* validity;  // null where no row of the block is null
-  uint32_t i;            // in the block
+  const char* validity;  // null if no row of the block is null
+  uint32_t i;            // index of the row in the block
 
   uint64_t Number() const {
     uint64_t bits;
@@ -41,7 +41,7 @@ struct Probe {
   bool null() const { return validity != nullptr && IsNullIn(validity, i); }
 };
 
-// Finds where the rows' numbers are and has them read.
+// Finds the rows' numbers and prefetches them.
 template <bool kNulls>
 void Probes(const ColumnReader& column, absl::Span<const RowId> row_ids, Probe* probes) {
   for (size_t i = 0; i < row_ids.size(); ++i) {
@@ -60,12 +60,12 @@ void Probes(const ColumnReader& column, absl::Span<const RowId> row_ids, Probe* 
   }
 }
 
-// Calls take(first, probes) for stretches of rows whose numbers are on their way to the cache, each
-// while those behind it are being asked for.
+// Calls take(first, probes) for successive stretches of rows. The numbers of a stretch are
+// prefetched before take() is called for the stretch before it.
 template <bool kNulls, typename Take>
 void ProbeAll(const ColumnReader& column, absl::Span<const RowId> row_ids, Take take) {
   std::array<Probe, kTogether> probes[2];
-  size_t filled = 0;  // of the stretch that is on its way
+  size_t filled = 0;  // rows in the prefetched stretch
   for (size_t first = 0; first < row_ids.size() + kTogether; first += kTogether) {
     const size_t turn = first / kTogether % 2;
     const size_t next = first < row_ids.size() ? std::min(kTogether, row_ids.size() - first) : 0;
@@ -116,7 +116,7 @@ void GatherNumbers(const ColumnReader& column, absl::Span<const RowId> row_ids,
   });
 }
 
-// The string of a code; false where there is none.
+// Finds the string of a code; false if there is none.
 bool FindInDictionary(const ColumnReader& column, uint64_t code, std::string_view* string) {
   if (code >= column.dictionary_ends.size()) return false;
   const uint32_t begin = code == 0 ? 0 : column.dictionary_ends[code - 1];
@@ -124,12 +124,12 @@ bool FindInDictionary(const ColumnReader& column, uint64_t code, std::string_vie
   return true;
 }
 
-// The strings of a block with a heap of its own.
+// The strings of a block that has its own heap.
 struct BlockStrings {
   const ColumnBlock* block;
   const char* packed;
   const char* heap;
-  uint64_t room;  // bytes that may be read from the heap on
+  uint64_t room;  // readable bytes from the start of the heap on
 
   static BlockStrings Of(const ColumnReader& column, uint64_t i) {
     const ColumnBlock& block = column.directory[i];
@@ -140,7 +140,7 @@ struct BlockStrings {
   uint64_t End(uint64_t i) const {
     return block->base * (i + 1) + ReadPacked(packed, block->width, i);
   }
-  // String i, where the one before it ends at `begin`; false where it is not in the heap.
+  // Finds string i, if the one before it ends at `begin`; false if it is not in the heap.
   bool Find(uint64_t i, uint64_t begin, std::string_view* string) const {
     const uint64_t end = End(i);
     if (begin > end || end > room) return false;
@@ -149,7 +149,7 @@ struct BlockStrings {
   }
 };
 
-// The string of a probe, which is not null.
+// Finds the string of a probe that is not null.
 bool FindString(const ColumnReader& column, const Probe& probe, std::string_view* string) {
   if (probe.block->encoding() == BlockEncoding::kDictionary) {
     return FindInDictionary(column, probe.Number(), string);
@@ -267,7 +267,7 @@ void ColumnReader::GatherIntegers(absl::Span<const RowId> row_ids, Integer* out)
   const uint64_t unused = 64 - 8 * FixedWidth(type);
   ProbeAll<true>(*this, row_ids, [&](size_t first, absl::Span<const Probe> probes) {
     for (size_t i = 0; i < probes.size(); ++i) {
-      // Bits that the type has not are those of its sign, or 0, whatever the file says.
+      // Bits outside of the type are replaced by its sign bit or 0, whatever the file contains.
       const auto number = static_cast<Integer>(probes[i].Number() << unused) >> unused;
       out[first + i] = probes[i].null() ? 0 : number;
     }

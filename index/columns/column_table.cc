@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kReading = "reading columns";
 
-// Blocks that a thread checks at a time.
+// Blocks per task of a check.
 constexpr uint64_t kBlocksPerTask = 64;
 
 uint64_t Blocks(uint64_t rows) {
@@ -167,7 +167,7 @@ absl::Status ColumnTable::State::CheckDictionary(const ColumnReader& reader) con
         reader.dictionary_ends[i] > reader.dictionary_heap.size()) {
       return TableDamaged(
           name,
-          "section 'dictionary ends', column '%s': value %d ends at %d of %d, behind "
+          "section 'dictionary ends', column '%s': value %d ends at %d of %d, after "
           "%d",
           reader.name, i, reader.dictionary_ends[i], reader.dictionary_heap.size(), end);
     }
@@ -178,7 +178,8 @@ absl::Status ColumnTable::State::CheckDictionary(const ColumnReader& reader) con
                       reader.name, reader.dictionary_heap.size(), end);
 }
 
-// That each block's packed numbers, and what a load reads behind them, are in the section.
+// Checks that each block's packed numbers, and the bytes that loads read after them, are in the
+// section.
 absl::Status ColumnTable::State::CheckDirectory(ColumnReader* reader) const {
   for (uint64_t i = 0; i < reader->directory.size(); ++i) {
     const ColumnBlock& block = reader->directory[i];
@@ -187,7 +188,7 @@ absl::Status ColumnTable::State::CheckDirectory(ColumnReader* reader) const {
         Fits(block.encoding(), reader->type) &&
         (block.encoding() == BlockEncoding::kDecimals ? block.exponent() <= kMaxDecimalExponent
                                                       : block.exponent() == 0);
-    // Offsets are below 2^51: nothing overflows.
+    // Offsets are below 2^51, so nothing overflows.
     const bool inside =
         known && HeapOffset(block, reader->RowsOf(i)) + kBlockSlack <= sections.blocks.size();
     if (!inside) {

@@ -26,22 +26,23 @@ struct ColumnSchema {
   bool operator==(const ColumnSchema&) const = default;
 };
 
-// InvalidArgument, naming the column, unless they are 1 to kMaxColumns columns of different names
-// that are neither empty nor longer than kMaxColumnNameBytes.
+// InvalidArgument, with the column's name, unless there are 1 to kMaxColumns columns with distinct
+// names of 1 to kMaxColumnNameBytes bytes.
 absl::Status CheckColumns(absl::Span<const ColumnSchema> columns);
 
-// Typed columns by row: row id -> values, nulls among them. Immutable and mapped; every method is
-// safe from any number of threads. A copy shares the memory.
+// Typed columns by row: row id -> values, with nulls. Immutable and mapped; every method is safe
+// from any number of threads. Copies share the memory.
 //
-// Values stand in blocks of 1,024 rows (column_format.h), each packed in as few bits as its values
-// allow, in a form that gives any value without decoding those before it: a number costs a line of
-// the directory, of 16 bytes a block, which stays in a cache, and one of the block.
+// Values are stored in blocks of 1,024 rows (column_format.h). A block packs them in as few bits as
+// its values allow, in a form that gives any value without decoding earlier ones. A read of a
+// number touches one cache line of the directory, which has 16 bytes per block and stays in a
+// cache, and one of the block.
 //
-// Whatever the bytes are, no method reads outside of them: where they contradict one another it
-// returns DataLoss, naming the file.
+// No method reads outside of the table's bytes, whatever they are. If they are inconsistent, it
+// returns DataLoss with the file's name.
 class ColumnTable {
  public:
-  // The table's bytes, section by section, with the alignment of their elements.
+  // The table's bytes by section; each has the alignment of its elements.
   struct Sections {
     ColumnFileProperties properties = {};
     absl::Span<const ColumnRecord> columns;
@@ -54,34 +55,33 @@ class ColumnTable {
 
   ColumnTable() = default;  // no columns, no rows
 
-  // A table over bytes that `owner` keeps alive; `name` is what messages call it. DataLoss, naming
-  // section, column and block, where records or the directory contradict themselves or lead outside
-  // of the sections. kFull also reads every block, on up to `threads` threads. Throws
-  // std::bad_alloc.
+  // A table over bytes that `owner` keeps alive; messages call it `name`. DataLoss, with section,
+  // column and block: records or the directory are inconsistent or refer to bytes outside of the
+  // sections. kFull also reads every block, on up to `threads` threads. Throws std::bad_alloc.
   static absl::StatusOr<ColumnTable> Wrap(const Sections& sections, std::string name,
                                           VerifyLevel level, int threads,
                                           std::shared_ptr<const void> owner);
 
   uint64_t rows() const;
   absl::Span<const ColumnSchema> columns() const;
-  // The column of this name.
+  // The column with this name.
   std::optional<size_t> Find(std::string_view name) const;
-  // Rows in which a column, which is one of columns(), is null.
+  // The number of rows in which a column is null. `column` must be an index into columns().
   uint64_t null_count(size_t column) const;
-  // Bytes of the mapped sections, and those of one column alone, without what all share.
+  // The bytes of all mapped sections, and of one column without shared ones.
   uint64_t memory_bytes() const;
   uint64_t column_bytes(size_t column) const;
 
-  // Appends a column's value in each of these rows, in any order, to `values`, which is of the
-  // column's type. InvalidArgument where it is not, or there is no such column; OutOfRange, naming
-  // the first one, for an id that is no row's; DataLoss; ResourceExhausted. Nothing is appended on
-  // an error.
+  // Appends a column's value of each of these rows, in any order, to `values`, which must have the
+  // column's type. On an error nothing is appended. Errors: InvalidArgument: another type, or there
+  // is no such column; OutOfRange, with the first such id: there is no such row; DataLoss;
+  // ResourceExhausted.
   absl::Status Gather(size_t column, absl::Span<const RowId> row_ids, ColumnValues* values) const;
-  // Likewise the rows [begin, end).
+  // As Gather, for the rows [begin, end).
   absl::Status Read(size_t column, uint64_t begin, uint64_t end, ColumnValues* values) const;
 
-  // Writes the integers of a column of unsigned (signed) integers, 0 for null; `values` is as long
-  // as row_ids. Errors as Gather's, and InvalidArgument for a column of another type.
+  // Writes the integers of a column of unsigned (signed) integers, 0 for null; `values` must be as
+  // long as row_ids. Errors: those of Gather; InvalidArgument: the column has another type.
   absl::Status GatherIntegers(size_t column, absl::Span<const RowId> row_ids,
                               absl::Span<uint64_t> values) const;
   absl::Status GatherIntegers(size_t column, absl::Span<const RowId> row_ids,
@@ -90,7 +90,7 @@ class ColumnTable {
  private:
   struct State;
 
-  // The errors that Gather's and Read's arguments may be.
+  // Check arguments of Gather and Read.
   absl::Status CheckColumn(size_t column) const;
   absl::Status CheckType(size_t column, DataType type) const;
   absl::Status CheckRows(absl::Span<const RowId> row_ids) const;

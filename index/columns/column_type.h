@@ -17,7 +17,7 @@ constexpr bool IsTextOrBytes(DataType type) {
   return type >= DataType::kText;
 }
 
-// Where the type stands among those of ColumnSpan::values; text and bytes share a place.
+// The index of the type among those of ColumnSpan::values; text and bytes share one.
 constexpr size_t ColumnTypeIndex(DataType type) {
   return std::min(static_cast<size_t>(type), static_cast<size_t>(DataType::kText));
 }
@@ -27,8 +27,8 @@ struct ColumnTypeTag {
   using type = T;
 };
 
-// Calls visitor(ColumnTypeTag<T>()) for the C++ type of the values, which is std::string_view for
-// text and bytes, and returns what it returns.
+// Calls visitor(ColumnTypeTag<T>()) and returns its result. T is the C++ type of the values:
+// std::string_view for text and bytes.
 template <typename Visitor>
 decltype(auto) VisitColumnType(DataType type, Visitor&& visitor) {
   switch (type) {
@@ -59,7 +59,7 @@ decltype(auto) VisitColumnType(DataType type, Visitor&& visitor) {
   return visitor(ColumnTypeTag<std::string_view>());
 }
 
-// A number's bits in 64: integers extended by their sign, floats by zeros.
+// A number's bits in 64 bits: integers are sign-extended, floats zero-extended.
 template <typename T>
 constexpr uint64_t NumberToBits(T number) {
   if constexpr (std::is_same_v<T, float>) {
@@ -71,7 +71,7 @@ constexpr uint64_t NumberToBits(T number) {
   }
 }
 
-// The number of such bits, of which those that T has not are ignored.
+// The inverse of NumberToBits; ignores bits that T does not have.
 template <typename T>
 constexpr T NumberOf(uint64_t bits) {
   if constexpr (std::is_same_v<T, float>) {
@@ -83,7 +83,7 @@ constexpr T NumberOf(uint64_t bits) {
   }
 }
 
-// What a DataValue holds a number as.
+// The type of a number in a DataValue.
 template <typename T>
 using DataValueNumber =
     std::conditional_t<std::is_floating_point_v<T>, double,

@@ -24,7 +24,7 @@ absl::Status CheckLength(std::string_view bytes) {
 
 absl::Status CheckLengths(absl::Span<const std::string_view> values, const ColumnSpan& column) {
   for (size_t i = 0; i < values.size(); ++i) {
-    if (column.is_null(i)) continue;  // it may be anything
+    if (column.is_null(i)) continue;  // the value of a null is unspecified
     if (absl::Status s = CheckLength(values[i]); !s.ok()) {
       return absl::InvalidArgumentError(absl::StrFormat("value %d: %s", i, s.message()));
     }
@@ -186,7 +186,7 @@ void ColumnValues::AppendBytes(std::string_view bytes) {
   try {
     strings->Append(bytes);
   } catch (...) {
-    strings->Truncate(size_);  // bytes that no string has
+    strings->Truncate(size_);  // bytes of no string
     throw;
   }
   ++size_;

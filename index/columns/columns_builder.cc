@@ -17,18 +17,18 @@ namespace {
 
 constexpr std::string_view kCollecting = "collecting columns";
 
-// A chunk takes no more rows once it has so many bytes.
+// A chunk takes no more rows if it has this many bytes.
 constexpr size_t kChunkBytes = size_t{256} << 10;
-// Rows are encoded once their text has so many bytes, if they are not as many as a block's before.
+// Rows of fewer than a block are encoded if their text has this many bytes.
 constexpr uint64_t kPendingBytes = uint64_t{1} << 20;
-// How many rows are added before that is looked at.
+// The number of rows between two checks of that size.
 constexpr size_t kStride = 64;
 
-// A chunk is a number of pieces, each of which is this, a ColumnBlock a column, whose offsets count
-// from the chunk's start, and the blocks' bytes, up to a multiple of 8.
+// A chunk is a sequence of pieces. A piece has this header, a ColumnBlock per column, whose offsets
+// count from the chunk's start, and the blocks' bytes, up to a multiple of 8.
 struct PieceHeader {
   uint64_t rows;
-  uint64_t bytes;  // with this
+  uint64_t bytes;  // including this header
 };
 
 absl::Status AtColumn(const absl::Status& status, const ColumnSchema& column) {
@@ -63,7 +63,7 @@ bool ColumnsBuilder::Part::Fail(absl::Status status) {
   return false;
 }
 
-// Whether rows of so many columns may be added.
+// Reports whether rows of `columns` columns may be added.
 bool ColumnsBuilder::Part::Admit(size_t columns) {
   if (failed_) return false;
   if (!builder_->status_.ok()) return Fail(builder_->status_);
@@ -134,7 +134,7 @@ bool ColumnsBuilder::Part::Add(absl::Span<const ColumnValues> rows) {
   return status.ok() || Fail(std::move(status));
 }
 
-// Counts what the chunks take in the builder's bytes.
+// Adds the chunks' memory to the builder's count.
 void ColumnsBuilder::Part::Charge() {
   uint64_t bytes = charged_;
   charged_ = 0;
@@ -142,7 +142,7 @@ void ColumnsBuilder::Part::Charge() {
   builder_->charged_.fetch_add(charged_ - bytes, std::memory_order_relaxed);
 }
 
-// Encodes what is pending. Throws std::bad_alloc.
+// Encodes the pending rows. Throws std::bad_alloc.
 absl::Status ColumnsBuilder::Part::Encode() {
   const uint64_t more = rows_ - std::exchange(reported_, rows_);
   const uint64_t total = builder_->rows_.fetch_add(more) + more;
@@ -187,8 +187,9 @@ ColumnsBuilder::ColumnsBuilder(std::vector<ColumnSchema> columns, Options option
 
 ColumnsBuilder::~ColumnsBuilder() = default;
 
-// Spills where the budget is exceeded: the largest of the parts that rest and `part` itself. Those
-// that are being filled notice by themselves, up to a chunk later: a quarter is set aside for that.
+// Spills if the budget is exceeded: the largest of `part` and the resting parts. Parts that are
+// being filled check by themselves, up to a chunk later; a quarter of the budget is set aside for
+// that.
 absl::Status ColumnsBuilder::MakeRoom(Part* part) {
   const uint64_t budget = options_.memory_budget - options_.memory_budget / 4;
   while (charged_.load(std::memory_order_relaxed) > budget) {
@@ -252,7 +253,7 @@ absl::Status ColumnsBuilder::CheckParts() const {
   return spill_status_;
 }
 
-// Appends a chunk's rows and frees it. `rows` is scratch, one a column.
+// Appends a chunk's rows and frees it. `rows` is scratch, one element per column.
 absl::Status ColumnsBuilder::WriteChunk(Part::Chunk* chunk, std::vector<ColumnValues>* rows,
                                         ColumnFileWriter* writer,
                                         const std::atomic<bool>* cancelled) {

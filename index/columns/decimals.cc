@@ -26,8 +26,8 @@ bool ToDecimal(Float number, double power, int64_t* digits) {
 
 template <typename Float>
 bool ToDecimals(const Float* numbers, size_t count, int64_t* digits, uint32_t* exponent) {
-  // What has k digits behind the point mostly has k + 1 as well; where not, the second pass sees
-  // it.
+  // Numbers with k decimals mostly also have an exact form with k + 1 decimals. If one has not, the
+  // second pass finds that.
   *exponent = 0;
   for (size_t i = 0; i < count; ++i) {
     while (!ToDecimal(numbers[i], kPowersOfTen[*exponent], &digits[i])) {

@@ -11,7 +11,7 @@
 // first.
 namespace cairn {
 
-// The least width that holds `number`, of those that a block may have.
+// The lowest width of a block that can hold `number`.
 constexpr uint32_t PackedWidth(uint64_t number) {
   const auto width = static_cast<uint32_t>(std::bit_width(number));
   return width <= kMaxPackedWidth ? width : 64;
@@ -21,7 +21,7 @@ constexpr uint64_t PackedMask(uint32_t width) {
   return width == 0 ? 0 : UINT64_MAX >> (64 - width);
 }
 
-// Number i; reads 8 bytes, which may reach so far behind the last number.
+// Returns number i. Reads 8 bytes, which may extend past the end of the last number.
 inline uint64_t ReadPacked(const char* packed, uint32_t width, uint64_t i) {
   const uint64_t bit = i * width;
   uint64_t word;
@@ -29,7 +29,7 @@ inline uint64_t ReadPacked(const char* packed, uint32_t width, uint64_t i) {
   return word >> bit % 8 & PackedMask(width);
 }
 
-// Writes numbers [first, first + count), `base` added to each, to out.
+// Writes numbers [first, first + count) plus `base` to `out`.
 inline void UnpackNumbers(const char* packed, uint32_t width, uint64_t base, uint64_t first,
                           size_t count, uint64_t* out) {
   const uint64_t mask = PackedMask(width);
@@ -41,7 +41,7 @@ inline void UnpackNumbers(const char* packed, uint32_t width, uint64_t base, uin
   }
 }
 
-// Writes numbers, none wider than `width`, to the PackedBytes(count, width) bytes at `out`.
+// Writes numbers of at most `width` bits to the PackedBytes(count, width) bytes at `out`.
 inline void PackNumbers(const uint64_t* numbers, size_t count, uint32_t width, char* out) {
   if (width == 64) {
     std::memcpy(out, numbers, count * sizeof(uint64_t));

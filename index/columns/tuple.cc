@@ -16,7 +16,7 @@ size_t NullBytes(size_t columns) {
   return (columns + 7) / 8;
 }
 
-// Takes `size` bytes from the front of *bytes; false where there are fewer.
+// Takes `size` bytes from the front of *bytes; false if there are fewer.
 bool Take(size_t size, std::string_view* bytes, std::string_view* taken) {
   if (bytes->size() < size) return false;
   *taken = bytes->substr(0, size);
@@ -24,7 +24,7 @@ bool Take(size_t size, std::string_view* bytes, std::string_view* taken) {
   return true;
 }
 
-// The bytes of a number in little-endian.
+// Returns a number from its little-endian bytes.
 uint64_t LoadLittleEndian(std::string_view bytes) {
   uint64_t number = 0;
   std::memcpy(&number, bytes.data(), bytes.size());

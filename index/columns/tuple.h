@@ -10,23 +10,23 @@
 
 namespace cairn {
 
-// A row's values as bytes: how they travel in updates and deltas. A bit a column that says
-// which are null, the first column's the least significant of the first byte; then the others in
-// order: numbers of their width in little-endian, text and bytes behind a length of 4 bytes.
+// A row's values as bytes, in updates and deltas. First there is a bit per column, 1 if it is null;
+// the first column is the least significant bit of the first byte. Then the other values follow in
+// order: numbers in little-endian with their width, and text and bytes after a length of 4 bytes.
 //
-// Whatever the bytes are, nothing outside of them is read.
+// Readers never read outside of the bytes, whatever they are.
 
 // Appends one tuple, value by value.
 class TupleWriter {
  public:
-  // Both must outlive the writer.
+  // Both arguments must outlive the writer.
   TupleWriter(absl::Span<const DataType> types, std::string* tuple);
 
   // The next column's value. InvalidArgument, with what was expected and found, where it does not
   // fit the column's type or is longer than KeyCodec::kMaxKeyBytes; the tuple is of no use then.
   absl::Status Add(const DataValue& value);
 
-  // Columns whose values were added.
+  // The number of columns whose values were added.
   size_t size() const { return next_; }
 
  private:
@@ -36,7 +36,7 @@ class TupleWriter {
   size_t next_ = 0;
 };
 
-// Sets values[i] to that of column i; text points into the tuple. False where the bytes are no
+// Sets values[i] to that of column i; text points into the tuple. Returns false if the bytes are no
 // tuple of these types.
 bool ReadTuple(absl::Span<const DataType> types, std::string_view tuple,
                absl::Span<DataValue> values);
