@@ -52,7 +52,7 @@ uint32_t SubtractLeast(uint64_t flip, size_t count, Numbers* numbers, uint64_t* 
 
 constexpr uint64_t kSign = uint64_t{1} << 63;
 
-// A stretch of numbers without its nulls, in their place one of the others, or 0.
+// A stretch of numbers in which each null is replaced by another of the numbers, or by 0.
 template <typename T>
 struct Stretch {
   std::array<T, kRowsPerColumnBlock> numbers;

@@ -22,7 +22,7 @@ enum class ColumnSection : uint32_t {
   kDictionaryHeap = 7,  // bytes of the dictionaries' values, by column
 };
 
-// Rows of a block, except the last one: block i has the rows from i * kRowsPerColumnBlock on. With
+// Rows of each block except the last: block i has the rows from i * kRowsPerColumnBlock on. With
 // 256 and 4,096 rows, files differ from this by up to 10%, and times by less than 8%, by
 // ColumnGather and ColumnRead over 2^24 rows (docs/performance.md, "Constants in the code").
 inline constexpr uint32_t kLog2RowsPerColumnBlock = 10;

@@ -94,7 +94,7 @@ absl::Status ColumnValues::Append(const DataValue& value) try {
     if constexpr (std::is_same_v<T, std::string_view> || std::is_same_v<T, float>) {
       return false;
     } else {
-      // The usual case, without the checks of others: a number of the type's own kind, in range.
+      // The usual case needs no other checks: a number of the type's own kind, in range.
       const auto* const number = std::get_if<DataValueNumber<T>>(&value);
       if (number == nullptr ||
           static_cast<DataValueNumber<T>>(static_cast<T>(*number)) != *number) {

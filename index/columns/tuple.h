@@ -22,8 +22,9 @@ class TupleWriter {
   // Both arguments must outlive the writer.
   TupleWriter(absl::Span<const DataType> types, std::string* tuple);
 
-  // The next column's value. InvalidArgument, with what was expected and found, where it does not
-  // fit the column's type or is longer than KeyCodec::kMaxKeyBytes; the tuple is of no use then.
+  // Adds the next column's value. InvalidArgument, with the expected and the found value: it does
+  // not fit the column's type, or is longer than KeyCodec::kMaxKeyBytes. Then the tuple is
+  // unusable.
   absl::Status Add(const DataValue& value);
 
   // The number of columns whose values were added.

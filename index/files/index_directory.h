@@ -37,8 +37,9 @@ class IndexDirectory {
 
   IndexDirectory(const IndexDirectory&) = delete;
   IndexDirectory& operator=(const IndexDirectory&) = delete;
-  // Removes files that were made and not published. Where nothing ever was, everything that this
-  // object made goes, the directory included. Writers of files in it must be gone by then.
+  // Removes files that were created and not published. If nothing was ever published, removes
+  // everything that this object created, including the directory. Writers of files in it must be
+  // destroyed before.
   ~IndexDirectory();
 
   FileSystem* files() const { return files_; }

@@ -87,11 +87,11 @@ constexpr uint64_t AlignSection(uint64_t size) {
   return (size + kSectionAlignment - 1) / kSectionAlignment * kSectionAlignment;
 }
 
-// A section file that is mapped, or in memory. Immutable and thread-safe; copies share the memory.
+// A section file that is mapped or in memory. Immutable and thread-safe; copies share the memory.
 //
-// Whatever a file holds, opening it ends in a status or in sections that lie inside of it, apart
-// from one another. kMetadata checks the header, the table and the padding, and trusts the
-// sections' bytes; kFull checks these against their checksums as well, reading the whole file.
+// Whatever a file contains, opening it ends in an error or in disjoint sections inside of the file.
+// kMetadata checks the header, the table and the padding, and trusts the sections' bytes. kFull
+// also verifies these against their checksums, and so reads the whole file.
 class SectionFile {
  public:
   // Maps a file (FileSystem::Map). NotFound where there is none; DataLoss, naming file, offset,

@@ -188,7 +188,7 @@ BOOST_AUTO_TEST_CASE(another_major_version_is_refused_and_a_newer_minor_one_is_r
   lines.replace(lines.find("3.0"), 3, "1.0");
   const auto older = ParseManifest(Signed(lines), "m");
   BOOST_CHECK(absl::IsFailedPrecondition(older.status()));
-  BOOST_TEST(older.status().message().find("build the index anew") != std::string::npos);
+  BOOST_TEST(older.status().message().find("rebuild the index") != std::string::npos);
 
   lines = kMinimal;
   lines.replace(lines.find("2.0"), 3, "2.2");
