@@ -8,16 +8,16 @@ struct XXH3_state_s;
 
 namespace cairn {
 
-// XXH3-64, seed 0, of `size` bytes: the checksum of every file.
+// XXH3-64 with seed 0 of `size` bytes: the checksum in every file.
 uint64_t Checksum(const void* data, size_t size);
 
-// The same of bytes that come in pieces. Movable; not thread-safe.
+// The same checksum for bytes in several pieces. Movable; not thread-safe.
 class StreamingChecksum {
  public:
   StreamingChecksum();  // throws std::bad_alloc
 
   void Update(const void* data, size_t size);
-  // Of everything so far.
+  // The checksum of all bytes so far.
   uint64_t Digest() const;
 
  private:

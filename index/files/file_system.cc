@@ -11,7 +11,7 @@
 namespace cairn {
 namespace {
 
-// What a copy reads and writes at a time.
+// Bytes per read and write of a copy.
 constexpr uint64_t kCopyBytes = uint64_t{1} << 20;
 
 }  // namespace

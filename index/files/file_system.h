@@ -11,9 +11,8 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
-// The file system that holds an index: every file of an index is made, written, read, renamed and
-// removed through this, and nothing of it in another way. docs/internals/formats.md says what it
-// relies on.
+// The file system of an index. Every file of an index is created, written, read, renamed and
+// removed through it only. docs/internals/formats.md lists the guarantees that it must give.
 namespace cairn {
 
 // A file that is open for reading. Thread-safe.
@@ -21,9 +20,9 @@ class ReadableFile {
  public:
   virtual ~ReadableFile() = default;
 
-  // In bytes, when it was opened.
+  // In bytes, when the file was opened.
   virtual uint64_t size() const = 0;
-  // Reads exactly `size` bytes at `offset`; DataLoss where the file ends before.
+  // Reads exactly `size` bytes at `offset`. DataLoss if the file ends before that.
   virtual absl::Status ReadAt(uint64_t offset, void* data, size_t size) const = 0;
 };
 
@@ -32,34 +31,35 @@ class WritableFile {
  public:
   virtual ~WritableFile() = default;
 
-  // Writes all `size` bytes at `offset`, wherever the file ends now. What lies between bytes that
-  // were written may be anything. ResourceExhausted where there is no space.
+  // Writes all `size` bytes at `offset`, which may be past the end. Bytes in gaps between written
+  // ranges are unspecified. ResourceExhausted if there is no space.
   virtual absl::Status WriteAt(uint64_t offset, const void* data, size_t size) = 0;
-  // Waits until what was written is on the disk; its name is, once SyncDirectory has returned.
+  // Waits until the written bytes are durable. The file's name is durable after SyncDirectory.
   virtual absl::Status Sync() = 0;
-  // Asks for what was written there to be on its way to the disk, so that Sync waits less.
+  // Hints that these bytes should be written to the disk now, so that Sync waits less.
   virtual void WillSync(uint64_t /*offset*/, uint64_t /*size*/) {}
 };
 
-// A file that nobody else knows, and that goes when it is closed. Thread-safe.
+// A file for this process only; it is removed when it is closed. Thread-safe.
 class TemporaryFile : public WritableFile {
  public:
-  // As ReadableFile's.
+  // As ReadableFile::ReadAt.
   virtual absl::Status ReadAt(uint64_t offset, void* data, size_t size) const = 0;
-  // Asks for these bytes to be in memory when they are read.
+  // Hints that these bytes will be read soon.
   virtual void WillRead(uint64_t /*offset*/, uint64_t /*size*/) const {}
 };
 
-// A lock that is held as long as the object lives, and the process.
+// A lock, held for the lifetime of the object or the process, whichever is shorter.
 class FileLock {
  public:
   virtual ~FileLock() = default;
-  // Whether the lock's file was made for it.
+  // Whether this lock created the lock file.
   virtual bool made_file() const = 0;
 };
 
-// All bytes of a file. They start at a multiple of 64 bytes and are readable, and zero, up to the
-// next such multiple behind their end, as long as `owner` lives, and whatever becomes of the name.
+// All bytes of a file, which stay valid while `owner` lives, even if the name is removed. They
+// start at a multiple of 64 bytes. Up to the next such multiple after their end, zeros are
+// readable.
 struct FileBytes {
   absl::Span<const char> bytes;
   std::shared_ptr<const void> owner;
@@ -70,61 +70,60 @@ enum class IfExists : uint8_t {
   kTruncate,  // the file is emptied
 };
 
-// Thread-safe. Errors are NotFound, AlreadyExists and PermissionDenied for what they say,
-// FailedPrecondition for a name that is of another kind of thing, ResourceExhausted for no space,
-// too many open files or no memory, else Internal. All name the path: "cannot write 100 bytes at
-// offset 0 of '/data/x': No space left on device".
+// Thread-safe. Errors are NotFound, AlreadyExists and PermissionDenied; FailedPrecondition: the
+// name is of another kind, such as a directory; ResourceExhausted: no space, no memory or too many
+// open files; otherwise Internal. All name the path: "cannot write 100 bytes at offset 0 of
+// '/data/x': No space left on device".
 class FileSystem {
  public:
-  // The local one, which lives as long as the process. Its files are mapped: one that is cut short
-  // while it is in use, or a disk that cannot be read any more, raises SIGBUS.
+  // The local file system, which lives as long as the process. Its files are mapped: access raises
+  // SIGBUS if a file is truncated while in use, or if the disk can no longer be read.
   static FileSystem* Posix();
 
   virtual ~FileSystem() = default;
 
-  // A regular file.
+  // Opens a regular file.
   virtual absl::StatusOr<std::unique_ptr<ReadableFile>> OpenForReading(const std::string& path) = 0;
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path,
                                                                IfExists if_exists) = 0;
-  // Where `directory` cannot have files without names, it is *.tmp in there, and stays when the
+  // If `directory` does not support unnamed files, the file is *.tmp in there, and remains if the
   // process is killed.
   virtual absl::StatusOr<std::unique_ptr<TemporaryFile>> CreateTemporary(
       const std::string& directory) = 0;
-  // A regular file's bytes, for good. This reads them into memory; a file system that can maps
-  // them.
+  // Returns a regular file's bytes. This implementation reads them into memory; a file system that
+  // can map files overrides it.
   virtual absl::StatusOr<FileBytes> Map(const std::string& path);
 
-  // At any instant, and after a loss of power, `to` is the file that it was or the one that it is
-  // to be.
+  // Atomic and safe against power loss: at any instant, `to` is either its old file or the new one.
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
   virtual absl::Status Remove(const std::string& path) = 0;
-  // Gives the file a second name, or, where that cannot be, makes a durable copy under it.
-  // AlreadyExists where the name is taken.
+  // Gives the file a second name, or makes a durable copy if links are not supported. AlreadyExists
+  // if `to` exists.
   virtual absl::Status LinkOrCopy(const std::string& from, const std::string& to) = 0;
 
-  // Not its parents. AlreadyExists where there is such a directory.
+  // Does not create parents. AlreadyExists if the directory exists.
   virtual absl::Status MakeDirectory(const std::string& path) = 0;
-  // An empty one.
+  // Removes an empty directory.
   virtual absl::Status RemoveDirectory(const std::string& path) = 0;
-  // The names in a directory, but for "." and "..", in any order.
+  // The names in a directory, except "." and "..", in any order.
   virtual absl::StatusOr<std::vector<std::string>> List(const std::string& directory) = 0;
-  // Waits until the names in a directory are on the disk.
+  // Waits until the names in a directory are durable.
   virtual absl::Status SyncDirectory(const std::string& path) = 0;
 
-  // Takes the lock that the file stands for, making it where it is missing. Unavailable where
-  // another holds it, in this process or any that uses this file system, saying what is known of
-  // the holder; NotFound where the directory is missing.
+  // Takes the lock of this file, which it creates if it is missing. Errors: Unavailable, with the
+  // holder if it is known: another lock is held, in this process or another one that uses this file
+  // system; NotFound: the directory is missing.
   virtual absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) = 0;
 
  protected:
-  // What LinkOrCopy does where there are no links.
+  // The fallback of LinkOrCopy without links.
   absl::Status Copy(const std::string& from, const std::string& to);
 };
 
-// A small file's bytes; DataLoss, before anything is allocated, where it is larger than `most`.
+// Returns a small file's bytes. DataLoss, before any allocation, if it has more than `most` bytes.
 absl::StatusOr<std::string> ReadSmallFile(FileSystem* files, const std::string& path,
                                           uint64_t most);
-// Makes or replaces a small file; it is on the disk when this returns, its name perhaps not.
+// Creates or replaces a small file. Its bytes are durable on return, but its name may not be.
 absl::Status WriteSmallFile(FileSystem* files, const std::string& path, std::string_view bytes);
 
 }  // namespace cairn

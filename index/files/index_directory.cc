@@ -13,11 +13,12 @@ namespace {
 constexpr const char* kManifestName = "MANIFEST";
 constexpr const char* kNewManifestName = "MANIFEST.tmp";
 constexpr const char* kLockName = "LOCK";
-// What readers store beside an index; not part of it (engine/route/calibration_file.h).
+// A file that readers store next to an index; it is not part of the index
+// (engine/route/calibration_file.h).
 constexpr const char* kCalibrationName = "CALIBRATION";
 
-// How often a writer tries again after another has removed the directory under its feet, and a
-// reader after another version was published.
+// The max number of attempts, of a writer if others remove the directory, and of a reader if others
+// publish new versions.
 constexpr int kAttempts = 100;
 
 enum class NameKind { kManifest, kLock, kCalibration, kTemporary, kIndexFile, kForeign };
@@ -37,7 +38,7 @@ NameKind KindOf(std::string_view name) {
                                                                 : NameKind::kForeign;
 }
 
-// Without the slashes at its end, which would hide its parent.
+// Removes trailing slashes, which would hide the parent.
 std::string Trimmed(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   return path;
@@ -68,7 +69,7 @@ absl::StatusOr<std::unique_ptr<IndexDirectory>> IndexDirectory::OpenForWrite(
     if (locked) break;
     if (attempt == kAttempts) {
       return absl::UnavailableError(
-          absl::StrFormat("'%s' is being made and removed by others", path));
+          absl::StrFormat("'%s' is being created and removed by other processes", path));
     }
   }
   RETURN_IF_ERROR(directory->ReadCurrent());
@@ -82,7 +83,7 @@ absl::StatusOr<bool> IndexDirectory::TakeLock() {
   if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
   absl::StatusOr<std::unique_ptr<FileLock>> lock = files_->Lock(PathOf(kLockName));
   if (absl::IsNotFound(lock.status())) return false;
-  // Whoever holds it decides about the directory.
+  // The holder of the lock decides whether to remove the directory.
   made_directory_ = made.ok() && !absl::IsUnavailable(lock.status());
   if (!lock.ok()) return lock.status();
   lock_ = *std::move(lock);
@@ -93,8 +94,8 @@ absl::Status IndexDirectory::ReadCurrent() {
   absl::StatusOr<Manifest> manifest = ReadManifest(path_, files_);
   if (absl::IsNotFound(manifest.status())) return CheckItIsAnIndex();
   if (!manifest.ok()) return manifest.status();
-  // Files that the manifest does not name have numbers from its next one on, or lower ones that are
-  // removed now: no reader ever heard of them.
+  // Files that the manifest does not name either have numbers from next_file_number on, or lower
+  // numbers and are removed now. No reader has opened them.
   next_file_number_ = manifest->next_file_number;
   manifest_ = std::make_shared<const Manifest>(*std::move(manifest));
   return absl::OkStatus();
@@ -105,7 +106,7 @@ absl::Status IndexDirectory::CheckItIsAnIndex() const {
   for (const std::string& name : names) {
     if (KindOf(name) != NameKind::kForeign) continue;
     return absl::FailedPreconditionError(absl::StrFormat(
-        "'%s' is no index and not empty: it holds '%s'; an index needs a directory of its own",
+        "'%s' is not an index and not empty: it contains '%s'; an index needs its own directory",
         path_, name));
   }
   return absl::OkStatus();
@@ -115,12 +116,13 @@ IndexDirectory::~IndexDirectory() {
   const auto clean = [&] {
     if (may_clean_) RemoveLeftovers();
     if (manifest_ != nullptr) return absl::OkStatus();
-    // Nothing was ever published. Names go before the lock does, so that who waits for it can tell.
+    // Nothing was ever published. Remove the names before the lock, so that a process that waits
+    // for the lock finds them removed.
     if (lock_ != nullptr && lock_->made_file()) files_->Remove(PathOf(kLockName)).IgnoreError();
     if (made_directory_) files_->RemoveDirectory(path_).IgnoreError();
     return absl::OkStatus();
   };
-  // What cannot be removed is removed by the next writer.
+  // The next writer removes files that cannot be removed now.
   Guarded("removing files", clean).IgnoreError();
 }
 
@@ -134,7 +136,7 @@ std::string IndexDirectory::NextFileName(std::string_view prefix, std::string_vi
 
 void IndexDirectory::RemoveLeftovers() const {
   const absl::StatusOr<std::vector<std::string>> names = files_->List(path_);
-  if (!names.ok()) return;  // they stay for the next writer
+  if (!names.ok()) return;  // the next writer removes them
   std::vector<std::string> leftovers;
   for (const std::string& name : *names) {
     const NameKind kind = KindOf(name);
@@ -145,8 +147,8 @@ void IndexDirectory::RemoveLeftovers() const {
       leftovers.push_back(name);
     }
   }
-  // They may be of the version before, which a loss of power brings back unless this one's manifest
-  // is durable.
+  // The leftovers may be files of the previous version. A power loss would restore that version if
+  // the current manifest is not durable yet.
   if (leftovers.empty()) return;
   if (manifest_ != nullptr && !files_->SyncDirectory(path_).ok()) return;
   for (const std::string& name : leftovers) files_->Remove(PathOf(name)).IgnoreError();
@@ -160,7 +162,7 @@ absl::Status IndexDirectory::CheckLiveFile(const ManifestFile& file) const {
   RETURN_IF_ERROR(opened->ReadAt(0, &header, sizeof(header)));
   if (size == file.size && header.checksum == file.header_checksum) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrFormat(
-      "'%s' has %d bytes and header checksum %016x, to be published as %d and %016x", path, size,
+      "'%s' has %d bytes and header checksum %016x, expected %d and %016x", path, size,
       header.checksum, file.size, file.header_checksum));
 }
 
@@ -176,19 +178,19 @@ absl::Status IndexDirectory::Publish(Manifest next) {
 
   const std::string path = PathOf(kManifestName), new_path = PathOf(kNewManifestName);
   RETURN_IF_ERROR(WriteSmallFile(files_, new_path, text));
-  // The new files' names must be durable before the manifest that names them can be.
+  // The new files' names must be durable before a manifest that names them can be.
   RETURN_IF_ERROR(files_->SyncDirectory(path_));
   if (manifest_ == nullptr) {
     RETURN_IF_ERROR(files_->SyncDirectory(ParentOf(path_)));
   }
-  // From here on nothing may throw, as it could not be told what is in force.
+  // From here on nothing may throw, since the caller could not know which version is in force.
   absl::Status status =
       Guarded("publishing a version", [&] { return files_->Rename(new_path, path); });
   if (!status.ok() && !IsPublished(*published)) return status;
   manifest_.swap(published);
   status.Update(Guarded("publishing a version", [&] { return files_->SyncDirectory(path_); }));
   if (!status.ok() || published == nullptr) return status;
-  // What the version before had and this one has not is a leftover.
+  // Files that only the previous version has are leftovers.
   Guarded("removing files", [&] {
     for (const ManifestFile& old : published->files) {
       const auto is_it = [&](const ManifestFile& live) { return live.name == old.name; };
@@ -201,7 +203,7 @@ absl::Status IndexDirectory::Publish(Manifest next) {
   return absl::OkStatus();
 }
 
-// Where a file system is remote, a renaming may be done that failed.
+// On a remote file system, a rename may have taken effect although it reported an error.
 bool IndexDirectory::IsPublished(const Manifest& next) {
   bool published = false;
   const absl::Status read = Guarded("reading a manifest", [&] {
@@ -209,7 +211,7 @@ bool IndexDirectory::IsPublished(const Manifest& next) {
     published = manifest.ok() && *manifest == next;
     return manifest.status();
   });
-  // Nobody can tell which files are live.
+  // It is unknown which files are live.
   if (!read.ok() && !absl::IsNotFound(read)) may_clean_ = false;
   return published;
 }

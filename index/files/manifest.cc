@@ -12,7 +12,7 @@ namespace cairn {
 namespace {
 
 constexpr uint64_t kMajorVersion = 2;  // 1: without an anchor
-// 0: without tables and reading, and written so if there are none.
+// 0: without tables and reading. It is written if both are empty.
 constexpr uint64_t kMinorVersion = 1;
 constexpr std::string_view kFirstKey = "cairn-manifest";
 constexpr int kFileNumberDigits = 6;
@@ -39,7 +39,7 @@ bool IsCountName(std::string_view name) {
   return !name.empty();
 }
 
-// The fields that stand once in every manifest.
+// The fields that occur exactly once in every manifest.
 class Reader {
  public:
   explicit Reader(Manifest* manifest) : manifest_(manifest) {}
@@ -160,7 +160,7 @@ absl::StatusOr<std::string> FormatManifest(const Manifest& manifest) {
   for (const auto& [name, count] : manifest.counts) {
     if (!IsCountName(name)) {
       return absl::InvalidArgumentError(
-          absl::StrFormat("'%s' is no name of a count: letters, digits and '_'", EscapeLine(name)));
+          absl::StrFormat("count '%s': expected a name of letters, digits and '_'", EscapeLine(name)));
     }
     absl::StrAppendFormat(&text, "count %s %d\n", name, count);
   }
@@ -168,14 +168,14 @@ absl::StatusOr<std::string> FormatManifest(const Manifest& manifest) {
   for (const ManifestFile& file : manifest.files) {
     if (!IsLiveFileName(file.name) || !names.insert(file.name).second) {
       return absl::InvalidArgumentError(absl::StrFormat(
-          "'%s' is no name of an index's file, or stands there twice", EscapeLine(file.name)));
+          "'%s' is not a name of an index's file, or is listed twice", EscapeLine(file.name)));
     }
     absl::StrAppendFormat(&text, "file %s %d %016x\n", file.name, file.size, file.header_checksum);
   }
   AppendChecksumLine(&text);
   if (text.size() > kMaxManifestBytes) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("a manifest of %d bytes, of at most %d: the spec has %d", text.size(),
+        absl::StrFormat("the manifest has %d bytes, expected at most %d: the spec has %d", text.size(),
                         kMaxManifestBytes, manifest.spec.size()));
   }
   return text;

@@ -15,52 +15,53 @@ namespace cairn {
 
 // One live file of an index.
 struct ManifestFile {
-  std::string name;              // within the directory, as IndexDirectory::NextFileName makes it
+  std::string name;  // in the directory; from IndexDirectory::NextFileName
   uint64_t size = 0;             // bytes
   uint64_t header_checksum = 0;  // SectionFile::header_checksum(), which covers all other checksums
 
   bool operator==(const ManifestFile&) const = default;
 };
 
-// What an index's directory holds: one version of it. Plain data.
+// One version of an index: the contents of its directory. Plain data.
 struct Manifest {
-  uint64_t version = 0;           // counts publishes: 1 for the first
-  uint64_t next_file_number = 1;  // above every number that a published file has had
+  uint64_t version = 0;  // the number of publishes: 1 for the first
+  uint64_t next_file_number = 1;  // above the number of every published file
   std::string spec;               // IndexSpec::ToString()
   std::string database_id;
   std::string column_family;
-  std::string anchor;           // which history of the database that is (engine/log/anchor.h)
-  std::string tables;           // which table files that has (engine/log/table_files.h); or empty
-  std::string reading;          // what reads rows (engine/log/row_reading.h); empty if unknown
-  SequenceNumber sequence = 0;  // the state of the database that the index answers for
+  std::string anchor;  // identifies the database's history (engine/log/anchor.h)
+  std::string tables;  // identifies its table files (engine/log/table_files.h), or empty
+  std::string reading;  // identifies how rows are read (engine/log/row_reading.h); empty if unknown
+  SequenceNumber sequence = 0;  // the state of the database that the index represents
   uint64_t rows = 0;
   uint64_t entries = 0;
-  // Whatever else is counted, by name: letters, digits and '_', e.g. "distinct_keys".
+  // Other counts by name, e.g. "distinct_keys"; names have letters, digits and '_'.
   std::map<std::string, uint64_t> counts;
   std::vector<ManifestFile> files;
 
-  // The file of that prefix ("base"), or null; the first if there are several.
+  // The first file with that prefix ("base"), or null.
   const ManifestFile* FindFile(std::string_view prefix) const;
 
   bool operator==(const Manifest&) const = default;
 };
 
-// A manifest's text may have so many bytes.
+// The max size of a manifest's text.
 inline constexpr uint64_t kMaxManifestBytes = 16 << 20;
 
-// "base-000007.run" of "base", 7, "run". A prefix and an extension are lower-case letters.
+// "base-000007.run" for "base", 7, "run". Prefix and extension must be lower-case letters.
 std::string IndexFileName(std::string_view prefix, uint64_t number, std::string_view extension);
-// Takes such a name apart; false for any other name.
+// Splits such a name; false for any other name.
 bool ParseIndexFileName(std::string_view name, std::string_view* prefix, uint64_t* number,
                         std::string_view* extension);
 
-// The manifest as text: lines "key value", the last of them a checksum of all before it.
-// InvalidArgument for a name that cannot stand in a line, or beyond kMaxManifestBytes.
+// Formats the manifest as text: lines "key value", and a last line with a checksum of all lines
+// before it. InvalidArgument for a name that does not fit in a line, or for more than
+// kMaxManifestBytes.
 absl::StatusOr<std::string> FormatManifest(const Manifest& manifest);
 
-// Reads exactly what FormatManifest writes: DataLoss, naming `path` and the line, for anything
-// else; FailedPrecondition for another major version, of which an older one says that the index is
-// to be built anew. Lines with unknown keys are passed over where a newer minor version wrote them.
+// Reads exactly the output of FormatManifest. DataLoss, with `path` and the line, for anything
+// else. FailedPrecondition for another major version; for an older one, the message requires a
+// rebuild. Unknown keys are ignored if a newer minor version wrote the manifest.
 absl::StatusOr<Manifest> ParseManifest(std::string_view text, std::string_view path);
 
 }  // namespace cairn

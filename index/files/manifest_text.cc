@@ -13,7 +13,7 @@ constexpr std::string_view kChecksumKey = "checksum";
 // "checksum ", 16 digits, line end
 constexpr size_t kChecksumLineBytes = 9 + 16 + 1;
 constexpr std::string_view kHexDigits = "0123456789abcdef";
-// A message quotes no more of a line.
+// Messages quote at most this many bytes of a line.
 constexpr size_t kQuotedBytes = 100;
 
 }  // namespace
@@ -140,7 +140,7 @@ absl::Status ReadManifest(
   uint64_t major_version = 0, minor_version = 0;
   for (size_t number = 1; !body.empty(); ++number) {
     std::string_view value;
-    if (!TakeLine(&body, &value)) return DamagedLine(path, number, "it has no end");
+    if (!TakeLine(&body, &value)) return DamagedLine(path, number, "the line has no end");
     const std::string_view key = TakeWord(&value);
     if (number == 1) {
       if (key != format.key || !ParseVersion(value, &major_version, &minor_version)) {
@@ -151,7 +151,7 @@ absl::Status ReadManifest(
         return absl::FailedPreconditionError(absl::StrFormat(
             "manifest '%s' is of format version %d.%d; this build reads versions %d.x: %s", path,
             major_version, minor_version, format.major_version,
-            major_version < format.major_version ? "build the index anew"
+            major_version < format.major_version ? "rebuild the index"
                                                  : "a newer one wrote it"));
       }
       continue;
@@ -169,7 +169,7 @@ absl::Status ReadManifest(
     const absl::StatusOr<std::string> canonical = write();
     if (!canonical.ok() || *canonical != text) {
       return absl::DataLossError(
-          absl::StrFormat("manifest '%s' is damaged: its lines are not as they are written", path));
+          absl::StrFormat("manifest '%s' is damaged: its lines are not in canonical form", path));
     }
   }
   return absl::OkStatus();

@@ -19,10 +19,10 @@
 namespace cairn {
 namespace {
 
-// The largest single read or write; Linux transfers at most 2 GiB less a page at once.
+// The max size of a single read or write; Linux transfers at most 2 GiB less a page per call.
 constexpr size_t kMaxTransferBytes = size_t{1} << 30;
 
-// How often a lock is tried for whose file its holder removes meanwhile.
+// The max number of attempts at a lock whose holders remove its file.
 constexpr int kLockAttempts = 100;
 
 absl::StatusCode CodeOf(int error) {
@@ -54,7 +54,7 @@ absl::Status ErrnoStatus(int error, std::string_view doing, std::string_view pat
                                                      std::generic_category().message(error)));
 }
 
-// The result of a system call, made again while a signal interrupts it.
+// Returns the result of a system call, which it repeats if a signal interrupts it.
 template <typename Call>
 auto Uninterrupted(Call call) {
   auto result = call();
@@ -62,7 +62,7 @@ auto Uninterrupted(Call call) {
   return result;
 }
 
-// An open file's descriptor, closed at the end of its life.
+// An open file's descriptor, closed by the destructor.
 class FileDescriptor {
  public:
   explicit FileDescriptor(int fd) : fd_(fd) {}
@@ -87,14 +87,14 @@ absl::StatusOr<FileDescriptor> OpenFile(const std::string& path, int flags) {
   return FileDescriptor(fd);
 }
 
-// Opens a file whose kind is not known for reading; *size = its bytes.
+// Opens a file for reading, if it is a regular file, and sets *size to its bytes.
 absl::StatusOr<FileDescriptor> OpenRegularFile(const std::string& path, uint64_t* size) {
-  // Without O_NONBLOCK a named pipe would wait for its writer.
+  // Without O_NONBLOCK, opening a named pipe would wait for its writer.
   ASSIGN_OR_RETURN(FileDescriptor file, OpenFile(path, O_RDONLY | O_NONBLOCK));
   struct stat info;
   if (fstat(file.get(), &info) != 0) return ErrnoStatus(errno, "stat", path);
   if (!S_ISREG(info.st_mode)) {
-    return absl::FailedPreconditionError(absl::StrFormat("'%s' is no regular file", path));
+    return absl::FailedPreconditionError(absl::StrFormat("'%s' is not a regular file", path));
   }
   *size = static_cast<uint64_t>(info.st_size);
   return file;
@@ -119,7 +119,7 @@ absl::Status ReadFrom(const FileDescriptor& file, const std::string& path, uint6
     }
     if (got == 0) {
       return absl::DataLossError(absl::StrFormat(
-          "'%s' ends at offset %d, where %d more bytes were expected", path, offset, size));
+          "'%s' ends at offset %d, expected %d more bytes", path, offset, size));
     }
     to += got;
     offset += static_cast<uint64_t>(got);
@@ -144,7 +144,7 @@ class PosixReadableFile final : public ReadableFile {
   const uint64_t size_;
 };
 
-// Of a temporary file `path_` is what messages say: it has no name.
+// A temporary file has no name; `path_` is then a description for messages.
 class PosixWritableFile final : public TemporaryFile {
  public:
   PosixWritableFile(FileDescriptor file, std::string path)
@@ -186,7 +186,7 @@ class PosixWritableFile final : public TemporaryFile {
   const std::string path_;
 };
 
-// Holds a flock, which the kernel lets go of when the process ends, however it ends.
+// Holds a flock, which the kernel releases whenever the process ends.
 class PosixFileLock final : public FileLock {
  public:
   PosixFileLock(FileDescriptor file, bool made_file)
@@ -198,21 +198,22 @@ class PosixFileLock final : public FileLock {
   const bool made_file_;
 };
 
-// Who has a lock, as its file says: "pid 123".
+// The holder of a lock, from its file: "pid 123".
 std::string HolderOf(const FileDescriptor& lock) {
   char pid[32] = {};
   const ssize_t got = pread(lock.get(), pid, sizeof(pid) - 1, 0);
-  return got > 0 ? std::string(pid, strcspn(pid, "\n")) : "not known which";
+  return got > 0 ? std::string(pid, strcspn(pid, "\n")) : "unknown";
 }
 
-// Writes that into it, for messages alone: on a full disk the lock is as good without.
+// Writes the holder into the lock file, only for messages; the lock works without it if the disk is
+// full.
 void SayWhoHolds(const FileDescriptor& lock) {
   const std::string pid = absl::StrFormat("pid %d\n", getpid());
   [[maybe_unused]] const bool written =
       ftruncate(lock.get(), 0) == 0 && pwrite(lock.get(), pid.data(), pid.size(), 0) > 0;
 }
 
-// Whether a file that is open still is the one by this name.
+// Reports whether `path` is still the name of an open file.
 bool IsStillAt(const FileDescriptor& file, const std::string& path) {
   struct stat open, named;
   return fstat(file.get(), &open) == 0 && stat(path.c_str(), &named) == 0 &&
@@ -233,7 +234,7 @@ class PosixFileSystem final : public FileSystem {
     try {
       return std::make_unique<PosixWritableFile>(std::move(file), path);
     } catch (...) {
-      if (if_exists == IfExists::kFail) unlink(path.c_str());  // it was made just now
+      if (if_exists == IfExists::kFail) unlink(path.c_str());  // this call created it
       throw;
     }
   }
@@ -274,7 +275,7 @@ absl::StatusOr<std::unique_ptr<TemporaryFile>> PosixFileSystem::CreateTemporary(
   constexpr mode_t kMode = 0600;
   int fd = open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, kMode);
   if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
-    // A directory without unnamed files.
+    // The file system does not support unnamed files.
     std::string name = directory + "/temporary-XXXXXX";
     fd = mkostemp(name.data(), O_CLOEXEC);
     if (fd >= 0) unlink(name.c_str());
@@ -299,7 +300,7 @@ absl::Status PosixFileSystem::MakeDirectory(const std::string& path) {
   const int error = errno;
   struct stat info;
   if (error == EEXIST && stat(path.c_str(), &info) == 0 && !S_ISDIR(info.st_mode)) {
-    return absl::FailedPreconditionError(absl::StrFormat("'%s' is no directory", path));
+    return absl::FailedPreconditionError(absl::StrFormat("'%s' is not a directory", path));
   }
   return ErrnoStatus(error, "make directory", path);
 }
@@ -332,12 +333,12 @@ absl::StatusOr<std::unique_ptr<FileLock>> PosixFileSystem::Lock(const std::strin
       return absl::UnavailableError(
           absl::StrFormat("'%s' is held by another process (%s)", path, HolderOf(*file)));
     }
-    // The holder before may have removed the file that is locked now.
+    // The previous holder may have removed the file that is locked now.
     if (!IsStillAt(*file, path)) continue;
     SayWhoHolds(*file);
     return std::make_unique<PosixFileLock>(*std::move(file), made_file);
   }
-  return absl::UnavailableError(absl::StrFormat("'%s' is being made and removed by others", path));
+  return absl::UnavailableError(absl::StrFormat("'%s' is being created and removed by other processes", path));
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ constexpr std::string_view kExtraSectionNames[] = {
     "leaf properties", "leaves",          "cells",    "cell groups",
     "group bounds",    "leaf separators", "leaf tree"};
 
-// The longest sum of key lengths: far beyond any disk, and far from overflow.
+// The max sum of key lengths: beyond any disk, and far from overflow.
 constexpr uint64_t kMaxKeyHeapBytes = uint64_t{1} << 56;
 
 absl::Status Damaged(const SectionFile& file, RunSection section, uint64_t offset_in_section,
@@ -35,7 +35,7 @@ absl::StatusOr<absl::Span<const T>> Column(const SectionFile& file, RunSection s
   return file.Array<T>(static_cast<uint32_t>(section), count);
 }
 
-// The properties, checked as far as they tell without the columns.
+// Reads the properties, and checks everything that needs no columns.
 absl::StatusOr<RunProperties> ReadProperties(const SectionFile& file) {
   ASSIGN_OR_RETURN(auto bytes, Column<RunProperties>(file, RunSection::kProperties, 1));
   const auto id = static_cast<uint32_t>(RunSection::kProperties);
@@ -47,12 +47,12 @@ absl::StatusOr<RunProperties> ReadProperties(const SectionFile& file) {
   const bool strings = properties.key_kind == static_cast<uint32_t>(PhysicalType::kBytes);
   if (!strings && properties.key_kind != static_cast<uint32_t>(PhysicalType::kU32) &&
       properties.key_kind != static_cast<uint32_t>(PhysicalType::kU64)) {
-    return damaged(0, absl::StrFormat("%d is no kind of key", properties.key_kind));
+    return damaged(0, absl::StrFormat("%d is not a kind of key", properties.key_kind));
   }
   if (strings ? properties.offset_bytes != 4 && properties.offset_bytes != 8
               : properties.offset_bytes != 0) {
     return damaged(offsetof(RunProperties, offset_bytes),
-                   absl::StrFormat("offsets of %d bytes", properties.offset_bytes));
+                   absl::StrFormat("offsets have %d bytes", properties.offset_bytes));
   }
   if (properties.entries > kMaxEntries) {
     return damaged(
@@ -68,7 +68,7 @@ absl::StatusOr<RunProperties> ReadProperties(const SectionFile& file) {
   if (properties.rows_bound > uint64_t{kNoRow} ||
       (properties.rows_bound == 0) != (properties.entries == 0)) {
     return damaged(offsetof(RunProperties, rows_bound),
-                   absl::StrFormat("a row id of %d - 1", properties.rows_bound));
+                   absl::StrFormat("the highest row id is %d - 1", properties.rows_bound));
   }
   const uint64_t key_bytes = properties.entries * (properties.kind() == PhysicalType::kU32 ? 4 : 8);
   if (!strings && properties.key_bytes != key_bytes) {
@@ -121,7 +121,7 @@ absl::StatusOr<SortedRun> WrapColumns(const SectionFile& file, const RunProperti
   return SortedRun::Wrap(keys, row_ids, file.owner());
 }
 
-// The one pass over all entries: their order, and what the properties say of them.
+// Reads all entries once; checks their order, and that they agree with the properties.
 absl::Status CheckColumns(const SectionFile& file, const RunProperties& properties,
                           const SortedRun& run, int threads) {
   const EntryOrder order = OrderOf(run, threads);
@@ -172,7 +172,7 @@ absl::Status RunFileWriter::Begin(uint64_t entries, uint64_t key_bytes) {
     return Fail(absl::InternalError(absl::StrFormat("'%s': a second Begin", file_->path())));
   if (entries > kMaxEntries) {
     return Fail(absl::ResourceExhaustedError(absl::StrFormat(
-        "'%s': a run holds at most %d entries, not %d", file_->path(), kMaxEntries, entries)));
+        "'%s': a run has at most %d entries, found %d", file_->path(), kMaxEntries, entries)));
   }
   if (absl::Status s = AddColumns(entries, key_bytes); !s.ok()) return Fail(std::move(s));
   promised_entries_ = entries;
@@ -214,7 +214,7 @@ absl::Status RunFileWriter::CheckBatch(PhysicalType kind, size_t keys, size_t ro
   }
   if (keys > promised_entries_ - properties_.entries) {
     return Fail(
-        absl::InternalError(absl::StrFormat("'%s': entry %d of %d promised", file_->path(),
+        absl::InternalError(absl::StrFormat("'%s': expected %d entries, got %d", file_->path(),
                                             properties_.entries + keys, promised_entries_)));
   }
   return absl::OkStatus();
@@ -235,7 +235,7 @@ absl::Status RunFileWriter::CountAndCheckOrder(absl::Span<const Key> keys,
   }
   if (order.highest_row == kNoRow) {
     return Fail(
-        absl::InternalError(absl::StrFormat("'%s': %d is no row's id", file_->path(), kNoRow)));
+        absl::InternalError(absl::StrFormat("'%s': %d is not a row id", file_->path(), kNoRow)));
   }
   properties_.entries += keys.size();
   properties_.distinct_keys += order.distinct;
@@ -282,7 +282,8 @@ absl::Status RunFileWriter::Append(absl::Span<const std::string_view> keys,
 
 absl::Status RunFileWriter::AppendStrings(absl::Span<const std::string_view> keys,
                                           absl::Span<const RowId> row_ids) {
-  // The heap before the offsets: it refuses more bytes than were promised, so that offsets fit.
+  // The heap comes before the offsets: it refuses more bytes than were promised, so that offsets
+  // fit.
   for (std::string_view key : keys) {
     RETURN_IF_ERROR(keys_->Append(key.data(), key.size()));
   }
@@ -305,7 +306,7 @@ absl::Status RunFileWriter::CloseColumns() {
   if (!status_.ok()) return status_;
   if (!begun_)
     return Fail(absl::InternalError(absl::StrFormat("'%s': Finish before Begin", file_->path())));
-  // The sections see to it that neither entries nor bytes are missing.
+  // Closing a section fails if it has fewer entries or bytes than promised.
   for (SectionWriter* section : {keys_, offsets_, row_ids_}) {
     if (section == nullptr) continue;
     if (absl::Status s = section->Close(); !s.ok()) return Fail(std::move(s));
@@ -317,7 +318,7 @@ absl::StatusOr<SortedRun> RunFileWriter::ReadBack() {
   RETURN_IF_ERROR(CloseColumns());
   absl::StatusOr<FileBytes> file = file_->MapWritten();
   if (!file.ok()) return Fail(file.status());
-  uint64_t end = 0;  // of what was written
+  uint64_t end = 0;  // of the bytes written so far
   for (const SectionWriter* section : {keys_, offsets_, row_ids_}) {
     if (section == nullptr || section->size() == 0) continue;
     end = section->offset() + AlignSection(section->size());

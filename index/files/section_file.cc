@@ -14,7 +14,7 @@
 namespace cairn {
 namespace {
 
-// Below this, threads take longer to wake than one takes to hash everything.
+// Below this size, waking threads takes longer than hashing everything on one.
 constexpr uint64_t kMinParallelBytes = uint64_t{1} << 20;
 
 constexpr size_t kChecksumOffset = offsetof(FileHeader, checksum);
@@ -56,7 +56,7 @@ absl::StatusOr<SectionFile> SectionFile::FromMemory(absl::Span<const char> bytes
 
 absl::Status SectionFile::ReadHeader() {
   if (bytes_.size() < sizeof(FileHeader)) {
-    return Damaged(0, absl::StrFormat("the file has %d bytes, its header alone takes %d",
+    return Damaged(0, absl::StrFormat("the file has %d bytes, its header takes %d",
                                       bytes_.size(), sizeof(FileHeader)));
   }
   FileHeader header;
@@ -69,9 +69,10 @@ absl::Status SectionFile::ReadHeader() {
   if (header.header_bytes < sizeof(FileHeader) || header.header_bytes > kMaxHeaderBytes ||
       header.header_bytes % kSectionAlignment != 0 || header.header_bytes > bytes_.size()) {
     return Damaged(offsetof(FileHeader, header_bytes),
-                   absl::StrFormat("the header's size is %d", header.header_bytes));
+                   absl::StrFormat("the header has %d bytes", header.header_bytes));
   }
-  // The checksum before the version: what a flipped bit makes of it is damage, not another version.
+  // Verify the checksum before the version, so that a flipped bit is reported as damage, not as
+  // another version.
   const uint64_t checksum = HeaderChecksum(bytes_.first(header.header_bytes));
   if (checksum != header.checksum) {
     return Damaged(kChecksumOffset,
@@ -83,7 +84,7 @@ absl::Status SectionFile::ReadHeader() {
     return absl::FailedPreconditionError(absl::StrFormat(
         "'%s' is a %s of format version %d.%d; this build reads versions %d.x%s", path_,
         format_.name, header.major_version, header.minor_version, format_.major_version,
-        header.major_version > format_.major_version ? ": use a newer one, or rebuild the index"
+        header.major_version > format_.major_version ? ": use a newer build, or rebuild the index"
                                                      : ": rebuild the index"));
   }
   if (header.file_size != bytes_.size()) {
@@ -110,7 +111,7 @@ absl::Status SectionFile::ReadTable(const FileHeader& header) {
     const Section& section = sections_[i];
     const uint64_t record = sizeof(FileHeader) + i * sizeof(Section);
     if (Find(section.id) != &section) {
-      return Damaged(record, absl::StrFormat("a second section of id %d", section.id));
+      return Damaged(record, absl::StrFormat("section id %d occurs twice", section.id));
     }
     if (section.offset != end) {
       return Damaged(record, absl::StrFormat("section '%s' is at offset %d, expected %d",
@@ -118,19 +119,19 @@ absl::Status SectionFile::ReadTable(const FileHeader& header) {
     }
     const uint64_t rest = bytes_.size() - end;
     if (section.size > rest || AlignSection(section.size) > rest) {
-      return Damaged(record, absl::StrFormat("section '%s' has %d bytes, of which only %d follow",
+      return Damaged(record, absl::StrFormat("section '%s' has %d bytes, but only %d follow",
                                              SectionName(section.id), section.size, rest));
     }
     end += AlignSection(section.size);
     for (uint64_t at = section.offset + section.size; at < end; ++at) {
       if (bytes_[at] == 0) continue;
       return Damaged(
-          at, absl::StrFormat("expected zero behind section '%s', found %d",
+          at, absl::StrFormat("expected zero after section '%s', found %d",
                               SectionName(section.id), static_cast<unsigned char>(bytes_[at])));
     }
   }
   if (end != bytes_.size()) {
-    return Damaged(end, absl::StrFormat("%d bytes behind the last section", bytes_.size() - end));
+    return Damaged(end, absl::StrFormat("%d bytes after the last section", bytes_.size() - end));
   }
   return absl::OkStatus();
 }

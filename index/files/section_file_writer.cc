@@ -9,14 +9,14 @@
 namespace cairn {
 namespace {
 
-// So many bytes of a section are sent on their way to the disk at a time.
+// Bytes of a section per early write-back to the disk.
 constexpr uint64_t kWritebackBytes = uint64_t{8} << 20;
 
 constexpr uint32_t kHeaderBytes =
     sizeof(FileHeader) + SectionFileWriter::kMaxSections * sizeof(Section);
 static_assert(kHeaderBytes == 1024);
 
-// No file is longer, so that no sum of an offset and a promised size overflows.
+// Files are shorter than this, so that no sum of an offset and a promised size overflows.
 constexpr uint64_t kMaxFileBytes = uint64_t{1} << 62;
 
 }  // namespace
@@ -34,12 +34,12 @@ absl::Status SectionWriter::AppendSlow(const char* data, size_t size) {
   if (!status_.ok()) return status_;
   if (closed_ || size > room_) {
     return Fail(absl::InternalError(absl::StrFormat(
-        "'%s': section %d, %s, would grow by %d to more than the %d bytes promised", *path_,
+        "'%s': section %d, %s, would grow by %d to more than the promised %d bytes", *path_,
         section_.id, closed_ ? "closed" : "open", size, this->size() + room_)));
   }
   room_ -= size;
   while (size > 0) {
-    if (used_ == 0 && size >= buffer_.size()) {  // a whole block need not be copied
+    if (used_ == 0 && size >= buffer_.size()) {  // a whole block is written without a copy
       RETURN_IF_ERROR(WriteBlock(data, buffer_.size()));
       data += buffer_.size();
       size -= buffer_.size();
@@ -77,7 +77,7 @@ absl::Status SectionWriter::WriteBlock(const void* data, size_t size) {
 absl::Status SectionWriter::Close() {
   if (!status_.ok() || closed_) return status_;
   if (promised_.has_value() && size() != *promised_) {
-    return Fail(absl::InternalError(absl::StrFormat("'%s': section %d has %d bytes, %d promised",
+    return Fail(absl::InternalError(absl::StrFormat("'%s': section %d has %d bytes, expected %d",
                                                     *path_, section_.id, size(), *promised_)));
   }
   RETURN_IF_ERROR(Flush());
@@ -103,7 +103,7 @@ absl::Status SectionWriter::Fail(absl::Status status) {
 absl::StatusOr<std::unique_ptr<SectionFileWriter>> SectionFileWriter::Create(
     const std::string& path, const FileFormat& format, FileSystem* files) {
   if (format.magic.size() != sizeof(FileHeader::magic)) {
-    return absl::InternalError(absl::StrFormat("the magic of a %s has no 8 bytes", format.name));
+    return absl::InternalError(absl::StrFormat("the magic of a %s does not have 8 bytes", format.name));
   }
   ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, files->Create(path, IfExists::kFail));
   try {
@@ -149,7 +149,7 @@ absl::StatusOr<SectionWriter*> SectionFileWriter::Add(uint32_t id, std::optional
   }
   for (const auto& section : sections_) {
     if (section->section_.id == id) {
-      return absl::InternalError(absl::StrFormat("'%s': a second section of id %d", path_, id));
+      return absl::InternalError(absl::StrFormat("'%s': section id %d occurs twice", path_, id));
     }
   }
   if (size.value_or(0) > kMaxFileBytes - end_) {

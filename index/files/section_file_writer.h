@@ -19,18 +19,18 @@
 
 namespace cairn {
 
-// Fills one section of a file from its beginning to its end. Belongs to a SectionFileWriter; used
-// by one thread at a time, but any number of sections may be filled side by side.
+// Fills one section of a file from its beginning to its end. Belongs to a SectionFileWriter. Used
+// by one thread at a time, but several sections may be filled in parallel.
 //
-// Bytes go through a buffer of at most kBlockBytes; blocks are written as they fill up, and sent on
-// their way to the disk, so that the sync at the end finds little left to do. After an
+// Bytes go through a buffer of at most kBlockBytes. Full blocks are written and their write-back
+// started, so that the sync at the end is short. After an error, every further call with bytes
+// returns that error.
 // error nothing more is taken: every further call with bytes in it returns that error.
 class SectionWriter {
  public:
   static constexpr size_t kBlockBytes = size_t{1} << 20;
 
-  // Internal where it would outgrow the size that was promised; ResourceExhausted where the disk is
-  // full.
+  // Internal if the section would exceed the promised size; ResourceExhausted if the disk is full.
   absl::Status Append(const void* data, size_t size) {
     if (size <= buffer_.size() - used_ && size <= room_) {
       CopyBytes({static_cast<const char*>(data), size}, buffer_.data() + used_);
@@ -46,12 +46,12 @@ class SectionWriter {
     return Append(values.data(), values.size() * sizeof(T));
   }
 
-  // Where it starts in the file.
+  // Its offset in the file.
   uint64_t offset() const { return section_.offset; }
   // Bytes appended so far.
   uint64_t size() const { return written_ + used_; }
 
-  // Ends the section: writes what the buffer holds. Internal where fewer bytes came than promised.
+  // Ends the section and writes the buffer. Internal if it has fewer bytes than promised.
   absl::Status Close();
 
  private:
@@ -67,27 +67,27 @@ class SectionWriter {
   WritableFile* file_;
   const std::string* path_;
   Section section_;
-  std::optional<uint64_t> promised_;  // the section's final size, where it was known
+  std::optional<uint64_t> promised_;  // the section's final size, if it was known
   AlignedBuffer<char> buffer_;
   size_t used_ = 0;       // bytes in buffer_
-  uint64_t room_;         // bytes that may still be appended; 0 once it is closed or has failed
-  uint64_t written_ = 0;  // bytes that left the buffer
-  uint64_t started_ = 0;  // bytes that are on their way to the disk
+  uint64_t room_;  // bytes that may still be appended; 0 after Close or an error
+  uint64_t written_ = 0;  // bytes written from the buffer
+  uint64_t started_ = 0;  // bytes whose write-back has started
   StreamingChecksum checksum_;
   absl::Status status_;
   bool closed_ = false;
 };
 
 // Writes a section file under a new name in a file system, which must outlive it. Add sections,
-// fill and close each, Finish. Unless Finish has succeeded, the destructor removes the file. Its
-// own methods are called by one thread at a time, which may go on adding sections while others fill
+// fill and close each, then call Finish. If Finish has not succeeded, the destructor removes the
+// file. One thread at a time calls its own methods; it may add sections while other threads fill
 // theirs.
 class SectionFileWriter {
  public:
-  // How many sections the table of a file has room for.
+  // The max number of sections in a file's table.
   static constexpr uint32_t kMaxSections = 30;
 
-  // AlreadyExists where the name is taken, NotFound where its directory is missing.
+  // AlreadyExists if `path` exists; NotFound if its directory is missing.
   static absl::StatusOr<std::unique_ptr<SectionFileWriter>> Create(
       const std::string& path, const FileFormat& format, FileSystem* files = FileSystem::Posix());
 
@@ -95,23 +95,23 @@ class SectionFileWriter {
   SectionFileWriter& operator=(const SectionFileWriter&) = delete;
   ~SectionFileWriter();
 
-  // Starts the next section, which will have exactly `size` bytes. The result lives as long as
-  // this. Internal for an id that is in use, beyond kMaxSections, or while a section of unknown
-  // size is open.
+  // Starts the next section, which will have exactly `size` bytes. The result lives as long as this
+  // object. Internal for an id in use, more than kMaxSections, or while a section of unknown size
+  // is open.
   absl::StatusOr<SectionWriter*> AddSection(uint32_t id, uint64_t size);
-  // Likewise for a section that ends where Close finds it.
+  // As AddSection, for a section whose size is known when it is closed.
   absl::StatusOr<SectionWriter*> AddSectionOfUnknownSize(uint32_t id);
 
-  // The file as far as it is written: the sections that are closed, at their offsets; what else
-  // there is, the header too, may be anything. Errors as FileSystem::Map's.
+  // Maps the file as written so far: closed sections are at their offsets, and all other bytes,
+  // including the header, are unspecified. Errors: those of FileSystem::Map.
   absl::StatusOr<FileBytes> MapWritten() const;
 
-  // Once every section is closed: writes the header and waits for the disk. The name in the
-  // directory is made durable by IndexDirectory::Publish.
+  // Called when every section is closed: writes the header and syncs the file.
+  // IndexDirectory::Publish makes the name in the directory durable.
   absl::Status Finish();
 
   const std::string& path() const { return path_; }
-  // After Finish, what a manifest records of the file.
+  // After Finish: the values that a manifest records for the file.
   uint64_t size() const { return end_; }
   uint64_t header_checksum() const { return header_checksum_; }
 
@@ -126,8 +126,8 @@ class SectionFileWriter {
   FileSystem* const files_;
   const std::unique_ptr<WritableFile> file_;
   std::vector<std::unique_ptr<SectionWriter>> sections_;
-  uint64_t end_;                      // where the next section starts
-  SectionWriter* growing_ = nullptr;  // the section behind which end_ is not known yet
+  uint64_t end_;  // the offset of the next section
+  SectionWriter* growing_ = nullptr;  // the section whose end, and so end_, is not known yet
   uint64_t header_checksum_ = 0;
   bool finished_ = false;
 };
