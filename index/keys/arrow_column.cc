@@ -212,7 +212,7 @@ absl::Status ArrowColumn::CheckOffsets(const ArrowArray& array) const {
   for (size_t i = 0; !ascend && i <= size_; ++i) {
     const Offset next = At<Offset>(i);
     if (next < last) {
-      return Invalid("expected offsets that ascend from 0, found %d behind %d at element %d", next,
+      return Invalid("expected offsets that ascend from 0, found %d after %d at element %d", next,
                      last, i);
     }
     last = next;

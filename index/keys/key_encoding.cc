@@ -161,23 +161,22 @@ absl::Status TakePart(const PartLayout& layout, std::string_view* bytes, DataVal
   const size_t width = FixedWidth(layout.type);
   if (layout.nulls != NullPolicy::kSkip) {
     if (bytes->empty()) {
-      return absl::DataLossError("expected a byte that says null or not, found the key's end");
+      return absl::DataLossError("expected a byte for null or not, found the key's end");
     }
     const char mark = bytes->front();
     bytes->remove_prefix(1);
     if (mark == NullMark(layout.nulls)) {
       const size_t padding = layout.packed ? width : 0;
       if (ReadBigEndian(bytes->substr(0, padding)) != 0) {
-        return absl::DataLossError("expected zeros behind a null, found other bytes");
+        return absl::DataLossError("expected zeros after a null, found other bytes");
       }
       bytes->remove_prefix(padding);
       *value = std::monostate();
       return absl::OkStatus();
     }
     if (mark != ValueMark(layout.nulls)) {
-      return absl::DataLossError(
-          absl::StrFormat("expected a byte 0 or 1 that says null or not, found %d",
-                          static_cast<unsigned char>(mark)));
+      return absl::DataLossError(absl::StrFormat("expected a byte 0 or 1 for null or not, found %d",
+                                                 static_cast<unsigned char>(mark)));
     }
   }
   if (width != 0) {

@@ -59,7 +59,7 @@ bool TextScanner::TakeString(size_t max, std::string* value, std::string_view ex
       } else if (next == 'x' && ReadHexEscape(text_.substr(at_ + 1), &c)) {
         at_ += 3;
       } else {
-        return Expected(at_ - 1, "\\', \\\\ or \\xHH behind a backslash");
+        return Expected(at_ - 1, "\\', \\\\ or \\xHH after a backslash");
       }
     }
     value->push_back(c);

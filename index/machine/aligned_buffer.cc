@@ -18,7 +18,7 @@ void* AllocateLines(size_t bytes, size_t alignment) {
   const size_t rounded = bytes == 0 ? alignment : (bytes + alignment - 1) / alignment * alignment;
   void* p = std::aligned_alloc(alignment, rounded);
   if (p == nullptr) throw std::bad_alloc();
-  if (huge) madvise(p, rounded, MADV_HUGEPAGE);  // a wish: small pages serve as well, only slower
+  if (huge) madvise(p, rounded, MADV_HUGEPAGE);  // only a hint: small pages also work, but slower
   const size_t last_line = bytes / kCacheLineBytes * kCacheLineBytes;
   if (last_line < rounded) std::memset(static_cast<char*>(p) + last_line, 0, kCacheLineBytes);
   return p;

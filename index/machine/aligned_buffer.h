@@ -11,13 +11,12 @@
 
 namespace cairn {
 
-// The size of a cache line, which every column of keys and row ids is aligned and padded to.
+// The size of a cache line; all columns of keys and row ids are aligned and padded to it.
 inline constexpr size_t kCacheLineBytes = 64;
 
-// A fixed-size array of trivial elements that starts on a cache line, or as T is aligned, is padded
-// to whole lines, and asks for 2 MB pages (madvise) once it is larger than one. Contents are
-// uninitialised, the padding zero. Movable; not thread-safe. Throws std::bad_alloc like any
-// container.
+// A fixed-size array of trivial elements. It is aligned to a cache line, or to T if that is more,
+// and padded to whole lines. An array of more than 2 MB requests huge pages (madvise). Contents are
+// uninitialized, and the padding is zero. Movable; not thread-safe. Throws std::bad_alloc.
 template <typename T>
 class AlignedBuffer {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -33,7 +32,7 @@ class AlignedBuffer {
   const T& operator[](size_t i) const { return data()[i]; }
   T* begin() { return data(); }
   T* end() { return data() + size_; }
-  // Bytes of this that are in huge pages (HugePageBytes).
+  // The number of its bytes that are in huge pages (HugePageBytes).
   uint64_t huge_page_bytes() const { return HugePageBytes(data(), size_ * sizeof(T)); }
   absl::Span<T> span() { return {data(), size_}; }
   absl::Span<const T> span() const { return {data(), size_}; }
@@ -46,8 +45,8 @@ class AlignedBuffer {
   size_t size_ = 0;
 };
 
-// The allocation behind AlignedBuffer: `bytes` rounded up to whole multiples of `alignment`, at
-// least one, the line in which they end being zeroed. `alignment` is at least a cache line.
+// Allocates memory for an AlignedBuffer: `bytes` rounded up to a multiple of `alignment`, at least
+// one. The last cache line is zeroed. `alignment` is at least a cache line.
 void* AllocateLines(size_t bytes, size_t alignment);
 void FreeLines(void* p);
 

@@ -9,7 +9,7 @@
 namespace cairn {
 namespace {
 
-// The number after a word at the beginning of a line of a file; 0 if there is none.
+// The number after a word at the beginning of a line of a file; 0 if no line has it.
 uint64_t NumberAfter(const char* path, const std::string& word) {
   std::ifstream file(path);
   for (std::string first, rest; file >> first; std::getline(file, rest)) {
@@ -23,7 +23,7 @@ uint64_t NumberAfter(const char* path, const std::string& word) {
 
 uint64_t AvailableMemoryBytes() {
   const uint64_t all = Topology::Get().memory_bytes();
-  // Without these files all of it is taken for available.
+  // If these files are missing, all memory counts as available.
   const uint64_t kilobytes = NumberAfter("/proc/meminfo", "MemAvailable:");
   const uint64_t taken = NumberAfter("/sys/fs/cgroup/memory.stat", "anon");
   const uint64_t in_group = all - std::min(all, taken);

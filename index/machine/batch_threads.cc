@@ -31,14 +31,14 @@ void HappensAfter([[maybe_unused]] void* event) {
 #endif
 }
 
-// A child that is forked has no workers, but oneTBB's state as it was: with locks that they held,
-// and in the arena's slots those that were at work. Nothing ever changes that.
-std::atomic<bool> has_workers{false};   // or is about to
-std::atomic<bool> lost_workers{false};  // had some in a process that this one was forked from
+// A forked child has no workers, but a copy of oneTBB's state: locks that the workers held, and
+// arena slots of those that were running. Nothing ever resets that state.
+std::atomic<bool> has_workers{false};   // or is about to start them
+std::atomic<bool> lost_workers{false};  // a process from which this one was forked had some
 [[maybe_unused]] const int registered =
     pthread_atfork(nullptr, nullptr, [] { lost_workers.store(has_workers.load()); });
 
-// Binds workers while they are in the arena.
+// Binds workers to processors while they are in the arena.
 class Placement final : public tbb::task_scheduler_observer {
  public:
   explicit Placement(tbb::task_arena& arena) : tbb::task_scheduler_observer(arena) {
@@ -63,11 +63,12 @@ struct Arena {
 void RunOnBatchThreads(size_t parts, absl::FunctionRef<void(size_t)> body) {
   if (lost_workers.load()) return ParallelFor(Topology::Get().cores(), parts, body);
   if (!has_workers.load(std::memory_order_relaxed)) has_workers.store(true);
-  static Arena& arena = *new Arena;  // oneTBB may be gone before static objects are
+  static Arena& arena = *new Arena;  // oneTBB may be destroyed before static objects are
   char started = 0, done = 0;
   HappensBefore(&started);
   arena.arena.execute([&] {
-    // A thread that waits for these parts takes up none of another call, which may take longer.
+    // While a thread waits for these parts, it must not start parts of another call, which may take
+    // longer.
     tbb::this_task_arena::isolate([&] {
       tbb::parallel_for(
           tbb::blocked_range<size_t>(0, parts, 1),

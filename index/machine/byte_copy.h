@@ -7,8 +7,8 @@
 
 namespace cairn {
 
-// Copies `from` to `to` and returns where the copy ends, without a call for up to 32 bytes, as most
-// keys have: two words that may overlap, or four.
+// Copies `from` to `to` and returns the end of the copy. Copies of up to 32 bytes, as most keys
+// have, need no call: they use two words that may overlap, or four.
 inline char* CopyBytes(std::string_view from, char* to) {
   const auto copy = [&](auto word, size_t at) {
     std::memcpy(&word, from.data() + at, sizeof word);

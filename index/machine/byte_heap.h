@@ -8,17 +8,17 @@
 
 namespace cairn {
 
-// Byte strings that never move. One thread appends; any number of others may at the same time read
-// strings that they were told of.
+// Byte strings that never move. One thread appends. Other threads may concurrently read strings
+// that the appending thread has passed to them.
 class ByteHeap {
  public:
   // Copies the bytes; the copy lives as long as the heap. Throws std::bad_alloc.
   std::string_view Append(std::string_view bytes);
-  // Removes `first`, which Append returned, and all that was appended since, and frees what only
-  // these took.
+  // Removes `first`, which must be a result of Append, and everything appended after it. Frees
+  // memory that only these strings use.
   void Truncate(const char* first);
 
-  // Bytes that it takes, used or not.
+  // Bytes allocated, used or not.
   uint64_t memory_bytes() const { return memory_bytes_; }
 
  private:
@@ -29,7 +29,7 @@ class ByteHeap {
 
   std::vector<Chunk> chunks_;
   char* at_ = nullptr;
-  size_t left_ = 0;  // bytes from at_ on
+  size_t left_ = 0;  // unused bytes from at_ on
   uint64_t memory_bytes_ = 0;
 };
 

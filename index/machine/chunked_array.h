@@ -9,13 +9,13 @@
 
 namespace cairn {
 
-// Elements that never move, up to 2^32 - 1 of them. One thread appends; any number of others may at
-// the same time read elements that they were told of.
+// Up to 2^32 - 1 elements that never move. One thread appends. Other threads may concurrently read
+// elements that the appending thread has published to them.
 template <typename T>
 class ChunkedArray {
  public:
   uint32_t size() const { return size_; }
-  // Bytes that it takes, used or not.
+  // Bytes allocated, used or not.
   uint64_t memory_bytes() const { return memory_bytes_; }
 
   const T& operator[](uint32_t i) const {
@@ -23,7 +23,7 @@ class ChunkedArray {
     return chunks_[chunk][i - FirstOf(chunk)];
   }
 
-  // Makes room for one more. Throws std::bad_alloc.
+  // Makes room for one more element. Throws std::bad_alloc.
   void MakeRoom() {
     const size_t chunk = ChunkOf(size_);
     if (chunks_[chunk] != nullptr) return;
@@ -31,13 +31,14 @@ class ChunkedArray {
     chunks_[chunk] = std::make_unique_for_overwrite<T[]>(elements);
     memory_bytes_ += elements * sizeof(T);
   }
-  // Requires MakeRoom since the last one.
+  // Requires a call of MakeRoom after the last Append.
   void Append(const T& element) {
     const size_t chunk = ChunkOf(size_);
     chunks_[chunk][size_ - FirstOf(chunk)] = element;
     ++size_;
   }
-  // Removes the elements from `size` on, which nobody reads, and frees what only they took.
+  // Removes the elements from `size` on, and frees memory that only these use. No thread may read
+  // them any more.
   void Truncate(uint32_t size) {
     size_ = size;
     for (size_t chunk = ChunkOf(size) + 1; chunk < chunks_.size(); ++chunk) {
@@ -48,7 +49,7 @@ class ChunkedArray {
   }
 
  private:
-  // Chunks double: chunk c > 0 has the elements from kFirstChunk << (c - 1) on.
+  // Chunk sizes double: chunk c > 0 starts with element kFirstChunk << (c - 1).
   static constexpr int kLog2FirstChunk = 8;
 
   static size_t ChunkOf(uint32_t i) {

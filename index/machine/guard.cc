@@ -14,11 +14,11 @@ absl::Status Describe(std::string_view doing) {
     throw;
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError(absl::StrFormat("out of memory while %s", doing));
-  } catch (const std::length_error&) {  // of a container; more than memory could ever hold
+  } catch (const std::length_error&) {  // of a container: more than any memory could hold
     return absl::ResourceExhaustedError(absl::StrFormat("out of memory while %s", doing));
   } catch (const std::system_error& e) {
     return absl::UnavailableError(absl::StrFormat("while %s: %s", doing, e.what()));
-  } catch (const std::exception& e) {  // of an extractor or file system that is not ours
+  } catch (const std::exception& e) {  // of a caller's extractor or file system
     return absl::InternalError(absl::StrFormat("while %s: %s", doing, e.what()));
   } catch (...) {
     return absl::InternalError(absl::StrFormat("while %s: an exception of unknown type", doing));
@@ -30,7 +30,7 @@ absl::Status Describe(std::string_view doing) {
 absl::Status StatusOfException(std::string_view doing) noexcept {
   try {
     return Describe(doing);
-  } catch (...) {  // no memory for the message; a Status of a code alone takes none
+  } catch (...) {  // no memory for the message; a Status without one allocates nothing
     return absl::Status(absl::StatusCode::kResourceExhausted, "");
   }
 }

@@ -9,14 +9,14 @@
 
 namespace cairn {
 
-// The error that stands for the exception being handled: ResourceExhausted for what an allocation
-// throws, Unavailable where the system has no more threads or such, Internal for any other. Called
-// in a catch block. Where there is no memory for the message, there is none.
+// Converts the exception that is being handled to an error. Called in a catch block.
+// ResourceExhausted: an allocation failed; Unavailable: the system is out of threads or similar
+// resources; Internal: any other exception. If there is no memory for the message, it is empty.
 absl::Status StatusOfException(std::string_view doing) noexcept;
 
-// Returns what `function` returns, a Status or a StatusOr, and an error in place of an exception
-// that it throws. Every public function that may allocate stands behind one, as the exceptions of
-// this library's callers are theirs: they may be built without.
+// Returns the result of `function`, a Status or a StatusOr. If it throws an exception, returns an
+// error instead. Every public function that may allocate is wrapped in it, since callers may be
+// built without exceptions.
 //
 //   absl::Status Find(...) { return Guarded("finding keys", [&] { return DoFind(...); }); }
 template <typename Function>

@@ -5,9 +5,9 @@
 
 namespace cairn {
 
-// How many of the bytes [memory, memory + bytes) the kernel keeps in huge pages, as far as
-// /proc/self/smaps tells: AlignedBuffer asks for them, and the kernel gives what it has. 0 where
-// that file cannot be read. Takes milliseconds: for statistics.
+// The number of the bytes [memory, memory + bytes) that are in huge pages, according to
+// /proc/self/smaps; 0 if that file cannot be read. AlignedBuffer requests huge pages, and the
+// kernel grants them if it has any. Takes milliseconds: only for statistics.
 uint64_t HugePageBytes(const void* memory, size_t bytes);
 
 }  // namespace cairn

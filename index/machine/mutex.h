@@ -10,20 +10,20 @@ namespace cairn {
 
 class MutexLock;
 
-// std::mutex, as Clang's thread-safety analysis knows it: members that are ABSL_GUARDED_BY one, and
-// functions with ABSL_EXCLUSIVE_LOCKS_REQUIRED, are checked when Clang compiles
-// (tools/check-locks). absl::Mutex is annotated, too, but ThreadSanitizer does not see into a
-// library that was built without it.
+// std::mutex with annotations for Clang's thread-safety analysis. It checks members that are
+// ABSL_GUARDED_BY a mutex, and functions with ABSL_EXCLUSIVE_LOCKS_REQUIRED (tools/check-locks).
+// absl::Mutex is also annotated, but ThreadSanitizer cannot see into a library that was built
+// without it.
 class ABSL_LOCKABLE Mutex {
  public:
   Mutex() = default;
   Mutex(const Mutex&) = delete;
   Mutex& operator=(const Mutex&) = delete;
 
-  // To be followed by a MutexLock that adopts.
+  // If true, construct a MutexLock that adopts the lock.
   bool TryLock() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) { return mutex_.try_lock(); }
 
-  // Tells the analysis what it cannot see: that this thread has locked it. Does nothing.
+  // Asserts to the analysis that this thread has locked the mutex. Does nothing at run time.
   void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK() {}
 
  private:
@@ -31,7 +31,7 @@ class ABSL_LOCKABLE Mutex {
   std::mutex mutex_;
 };
 
-// Holds a mutex from its construction to the end of its life, but between Unlock and Lock.
+// Holds a mutex for its lifetime, except between Unlock and Lock.
 class ABSL_SCOPED_LOCKABLE MutexLock {
  public:
   explicit MutexLock(Mutex* mutex) ABSL_EXCLUSIVE_LOCK_FUNCTION(mutex) : lock_(mutex->mutex_) {}
@@ -49,12 +49,12 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   std::unique_lock<std::mutex> lock_;
 };
 
-// std::condition_variable. To be waited for in a loop that looks at the condition, where the
-// analysis sees that the mutex is held, as it does not in a lambda.
+// std::condition_variable. Wait in a loop that checks the condition: the analysis sees there that
+// the mutex is held, which it does not in a lambda.
 class CondVar {
  public:
   void Wait(MutexLock* lock) { changed_.wait(lock->lock_); }
-  // False where the time has come.
+  // Returns false if the deadline has passed.
   template <typename Clock, typename Duration>
   bool WaitUntil(MutexLock* lock, const std::chrono::time_point<Clock, Duration>& time) {
     return changed_.wait_until(lock->lock_, time) == std::cv_status::no_timeout;

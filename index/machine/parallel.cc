@@ -32,7 +32,7 @@ void ParallelFor(int threads, size_t items, const std::function<void(size_t)>& b
   try {
     while (others.size() < workers - 1) others.emplace_back(work);
   } catch (...) {
-    // The system has no more threads, or no memory for one: those there are do all the work.
+    // The system has no more threads, or no memory for one; the threads that exist do all the work.
   }
   work();
   for (std::thread& other : others) other.join();

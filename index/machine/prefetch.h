@@ -6,17 +6,17 @@
 
 namespace cairn {
 
-// Asks the caches for the line at `p`, which need not be valid.
+// Prefetches the cache line at `p`, which need not be a valid address.
 //
-// GCC 12 takes a function that does nothing but __builtin_prefetch for one without an effect, and
-// drops calls of it. The empty statement is an effect that costs nothing.
+// GCC 12 treats a function that only calls __builtin_prefetch as free of effects, and removes calls
+// of it. The empty asm statement is an effect without cost.
 inline void Prefetch(const void* p) {
   __builtin_prefetch(p);
   asm volatile("");
 }
 
-// Asks for the lines of the first `bytes`, at least one, at most 256 bytes; the processor goes on
-// by itself.
+// Prefetches the cache lines of the first `bytes` bytes, at least one and at most 256. The
+// processor prefetches later ones by itself.
 inline void PrefetchBytes(const void* p, size_t bytes) {
   constexpr size_t kLine = 64, kMax = 256;
   const auto* const begin = static_cast<const char*>(p);

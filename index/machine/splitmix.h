@@ -11,7 +11,7 @@ inline uint64_t MixBits(uint64_t z) {
   return z ^ (z >> 31);
 }
 
-// The next random number of splitmix64: the same on each machine.
+// The next random number of splitmix64; the same sequence on every machine.
 inline uint64_t NextRandom(uint64_t* state) {
   return MixBits(*state += 0x9E3779B97F4A7C15);
 }

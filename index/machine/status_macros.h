@@ -16,9 +16,9 @@
     }                                                            \
   } while (false)
 
-// Evaluates the expression, a StatusOr, once. Returns its status if that is an error; else moves
-// its value into `lhs`, a declaration or something to assign to. Takes several statements, so it
-// needs a block. A type with a comma in it is written `auto`.
+// Evaluates the expression, a StatusOr, once. If it is an error, returns its status. Otherwise
+// moves its value into `lhs`, a declaration or an assignable expression. Expands to several
+// statements, so it needs a block. Write `auto` for a type that contains a comma.
 //
 //   ASSIGN_OR_RETURN(const RunFile file, OpenRunFile(path));
 //   ASSIGN_OR_RETURN(file_, files->Create(path));

@@ -6,8 +6,8 @@
 
 namespace cairn {
 
-// A caller's wish to stop a long operation, seen by all of its threads. Once seen it stays, also if
-// the caller takes it back. Thread-safe.
+// A caller's request to stop a long operation, for all of its threads. Once seen it remains set,
+// even if the caller resets it. Thread-safe.
 class StopFlag {
  public:
   // `cancelled` may be null.
@@ -26,8 +26,8 @@ class StopFlag {
   std::atomic<bool> stopped_{false};
 };
 
-// Returns Cancelled if `cancelled`, which may be null, is set. For queries of one thread, which
-// look at it once for a block of work.
+// Returns Cancelled if `cancelled`, which may be null, is set. For queries on one thread, which
+// check it once per block of work.
 inline absl::Status CheckNotCancelled(const std::atomic<bool>* cancelled) {
   if (cancelled == nullptr || !cancelled->load(std::memory_order_relaxed)) return absl::OkStatus();
   return absl::CancelledError("the query was cancelled");

@@ -22,17 +22,17 @@ using CpuSet = std::unique_ptr<hwloc_bitmap_s, FreeCpuSet>;
 uint64_t MemoryBytes() {
   const uint64_t machine =
       static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  // "max", or a file that is not there, leaves the limit at the machine's.
+  // "max", or a missing file, means that there is no limit other than the machine's memory.
   uint64_t limit = 0;
   std::ifstream cgroup("/sys/fs/cgroup/memory.max");
   if (cgroup >> limit && limit > 0) return std::min(machine, limit);
   return machine;
 }
 
-// Not destroyed: threads may go on behind static objects.
+// Never destroyed, since threads may outlive static objects.
 std::atomic<const Topology*> read_topology{nullptr};
-// Reading it takes milliseconds. A thread that forks holds this, too, so that no child waits for a
-// thread which it does not have.
+// Reading the topology takes milliseconds. fork() also takes this mutex, so that no child waits for
+// a thread that it does not have.
 constinit std::mutex reading;
 [[maybe_unused]] const int registered =
     pthread_atfork([] { reading.lock(); }, [] { reading.unlock(); }, [] { reading.unlock(); });
@@ -56,7 +56,7 @@ Topology::Topology() : memory_bytes_(MemoryBytes()) {
     topology_.reset();
     return;
   }
-  // Only what this process is bound to counts, so that `taskset` and cgroups are honoured.
+  // Only processors that this process is bound to count, so `taskset` and cgroups are respected.
   const CpuSet bound(hwloc_bitmap_alloc());
   if (bound != nullptr && hwloc_get_cpubind(topology, bound.get(), HWLOC_CPUBIND_PROCESS) == 0 &&
       hwloc_bitmap_iszero(bound.get()) == 0) {

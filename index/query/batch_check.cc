@@ -25,12 +25,12 @@ absl::Status CheckBound(Bound bound, End end, PhysicalType kind, size_t range) {
       }
       if (kind != PhysicalType::kBytes) {
         return absl::InvalidArgumentError(absl::StrFormat(
-            "range %d: a prefix needs keys of bytes, not %s", range, PhysicalTypeName(kind)));
+            "range %d: a prefix requires keys of bytes, not %s", range, PhysicalTypeName(kind)));
       }
       return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrFormat("range %d: %d is no %s bound", range, static_cast<int>(bound), EndName(end)));
+  return absl::InvalidArgumentError(absl::StrFormat("range %d: %d is not a %s bound", range,
+                                                    static_cast<int>(bound), EndName(end)));
 }
 
 absl::Status CheckBounds(const RangeBatch& ranges, End end) {
@@ -52,7 +52,7 @@ absl::Status CheckBounds(const RangeBatch& ranges, End end) {
   return absl::OkStatus();
 }
 
-// The keys are of the kind, or there are none.
+// Checks that there are no keys, or that they are of the kind.
 absl::Status CheckKind(PhysicalType kind, const KeyBatch& keys) {
   if (keys.empty() || keys.kind() == kind) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrFormat("a batch of %s keys for an index of %s keys",

@@ -8,17 +8,18 @@
 
 namespace cairn {
 
-// Each is InvalidArgument, saying what does not fit, if it is not OK.
+// Checks of a batch. Errors: InvalidArgument, with the mismatch.
 
-// Whether an output of `outputs` elements, called `name` in the message, fits a batch of `queries`.
+// Checks that an output of `outputs` elements, which messages call `name`, fits a batch of
+// `queries`.
 absl::Status CheckOutput(size_t queries, size_t outputs, std::string_view name);
 
-// Whether a run of `kind` can answer the batch's keys, which are of the run's kind or none, or its
-// ranges: as many lower as upper keys, all of that kind, a bound a range or none, and every bound
-// one that its end and the kind allow.
+// Checks that a run of `kind` can answer the batch's keys or ranges. Keys must be of the run's
+// kind. There must be the same number of lower and upper keys, all of that kind, and one bound per
+// range or none. Each bound must be one that its end and the kind allow.
 absl::Status CheckQueries(PhysicalType kind, const Batch& batch);
 
-// CheckQueries, and whether the operation's answers fit. query_of is not looked at.
+// CheckQueries, and checks that the answers of the operation fit. Does not check query_of.
 absl::Status CheckBatch(PhysicalType kind, const Batch& batch);
 
 }  // namespace cairn

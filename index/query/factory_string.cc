@@ -31,13 +31,13 @@ absl::StatusOr<FactoryString> FactoryString::Parse(std::string_view text) {
     const std::string_view option = next();
     const size_t equals = option.find('=');
     if (option.empty() || equals == 0 || equals + 1 == option.size()) {
-      return parsed.Bad(absl::StrFormat("'%s' is no option; expected name or name=value", option));
+      return parsed.Bad(
+          absl::StrFormat("'%s' is not an option; expected name or name=value", option));
     }
     const std::string_view name = option.substr(0, equals);
     const bool has_value = equals != std::string_view::npos;
     for (const Option& other : parsed.options) {
-      if (other.name == name)
-        return parsed.Bad(absl::StrFormat("option '%s' is there twice", name));
+      if (other.name == name) return parsed.Bad(absl::StrFormat("option '%s' occurs twice", name));
     }
     parsed.options.push_back(
         {name, has_value ? option.substr(equals + 1) : std::string_view(), has_value});
@@ -63,8 +63,8 @@ absl::StatusOr<int> FactoryString::TakeNumber(std::string_view name, int least, 
       number <= most) {
     return number;
   }
-  return Bad(
-      absl::StrFormat("%s is a whole number from %d to %d, not '%s'", name, least, most, *text));
+  return Bad(absl::StrFormat("%s: expected a whole number from %d to %d, found '%s'", name, least,
+                             most, *text));
 }
 
 absl::StatusOr<bool> FactoryString::TakeFlag(std::string_view name) {

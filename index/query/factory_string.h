@@ -10,12 +10,12 @@
 
 namespace cairn {
 
-// What names an ordered index, in its parts: "cpu:fast,page=4k" is a device, a structure, and
+// A parsed factory string of an ordered index: "cpu:fast,page=4k" is a device, a structure, and
 // options, each a name with or without a value. The parts are views of the text, which must outlive
-// this. Whoever builds the structure takes the options that it knows, then calls CheckAllTaken.
+// this. A builder of a structure takes the options that it supports, then calls CheckAllTaken.
 struct FactoryString {
   std::string_view text;
-  std::string_view device;  // "cpu" for "auto", which is "cpu:auto"
+  std::string_view device;  // "cpu" for "auto", which means "cpu:auto"
   std::string_view structure;
   struct Option {
     std::string_view name, value;
@@ -24,19 +24,19 @@ struct FactoryString {
   };
   std::vector<Option> options;
 
-  // InvalidArgument, quoting the text, where it is not of that form.
+  // InvalidArgument, with the text, if it does not have that form.
   static absl::StatusOr<FactoryString> Parse(std::string_view text);
 
-  // The value of an option, which counts as known from here on; none where it is not there.
+  // Returns the value of an option and marks it as taken; nothing if it is missing.
   std::optional<std::string_view> Take(std::string_view name);
-  // The value of an option that is a whole number from `least` to `most`, or `otherwise` where it
-  // is not there.
+  // Returns the value of an option that must be a whole number from `least` to `most`, or
+  // `otherwise` if it is missing.
   absl::StatusOr<int> TakeNumber(std::string_view name, int least, int most, int otherwise);
-  // Whether an option without a value is there, which counts as known from here on.
+  // Whether there is an option of this name, which must have no value. Marks it as taken.
   absl::StatusOr<bool> TakeFlag(std::string_view name);
-  // InvalidArgument if there is an option that nothing took.
+  // InvalidArgument if an option was not taken.
   absl::Status CheckAllTaken() const;
-  // InvalidArgument, quoting the text.
+  // InvalidArgument, with the text.
   absl::Status Bad(std::string_view what) const;
 };
 

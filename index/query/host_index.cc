@@ -13,7 +13,7 @@ namespace {
 
 constexpr auto kEverywhere = [](size_t) { return true; };
 
-// Answers of a run without entries.
+// Answers for a run without entries.
 absl::Status AnswerNothing(PhysicalType kind, const Batch& batch) {
   const uint32_t value = batch.operation == Operation::kFindFirst ? kNoRow : 0;
   std::fill(batch.values.begin(), batch.values.end(), value);
@@ -29,7 +29,7 @@ absl::Status AnswerNothing(PhysicalType kind, const Batch& batch) {
 }  // namespace
 
 // Calls emit(i, position, found) for every key: its lower bound, and whether the entry there has
-// it.
+// that key.
 template <typename Emit>
 void HostIndex::ForEachFirst(KeyBatch keys, Emit emit) const {
   Position buffer[kQueryChunk];
@@ -60,8 +60,8 @@ void HostIndex::Contains(KeyBatch keys, bool* found) const {
   ForEachFirst(keys, [&](size_t i, Position, bool there) { found[i] = there; });
 }
 
-// Calls take(first, begin, end) for some ranges, or keys, of the batch after the other: those from
-// `first` on lie at [begin[i], end[i]).
+// Calls take(first, begin, end) for successive groups of ranges or keys of the batch: the positions
+// of query first + i are [begin[i], end[i]).
 template <typename Take>
 absl::Status HostIndex::ForEachRange(const Batch& batch, Take take) const {
   const size_t size = batch.size();

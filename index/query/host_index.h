@@ -4,9 +4,9 @@
 
 namespace cairn {
 
-// An OrderedIndex in memory of the host, which its structure searches on the calling thread. A
-// structure gives LowerBound; all else follows from it and from the run, and a structure overrides
-// what it finds faster.
+// An OrderedIndex in host memory that searches on the calling thread. A structure implements
+// LowerBound; all other operations follow from it and the run. A structure overrides those that it
+// answers faster.
 class HostIndex : public OrderedIndex {
  public:
   absl::Status Execute(const Batch& batch) const override;
@@ -14,13 +14,13 @@ class HostIndex : public OrderedIndex {
  protected:
   using OrderedIndex::OrderedIndex;
 
-  // Operation::kFind of a checked batch, of a run with entries. ResourceExhausted, or
-  // std::bad_alloc, where memory does not suffice.
+  // Answers Operation::kFind for a checked batch over a run with entries. If memory runs out:
+  // ResourceExhausted or std::bad_alloc.
   virtual absl::Status Find(const Batch& batch) const;
 
  private:
-  // Each writes an answer for each of the keys, which are of the run's kind; the run has entries.
-  // May throw std::bad_alloc.
+  // Each writes one answer per key. The keys are of the run's kind, and the run has entries. May
+  // throw std::bad_alloc.
   //
   // positions[i] = the number of entries whose key is less than keys[i].
   virtual void LowerBound(KeyBatch keys, Position* positions) const = 0;

@@ -9,7 +9,7 @@
 namespace cairn {
 namespace {
 
-// Runs `append`, which grows a FindResult, and turns what an allocation throws into a Status.
+// Runs `append`, which grows a FindResult, and converts exceptions of allocations to a Status.
 template <typename Append>
 absl::Status Growing(Append append) {
   return Guarded("growing a result", [&] {
@@ -18,7 +18,7 @@ absl::Status Growing(Append append) {
   });
 }
 
-// Empties *matches for a batch of `queries`, but for its rows.
+// Empties *matches for a batch of `queries`, except its rows.
 absl::Status BeginOffsets(PhysicalType kind, size_t queries, FindResult* matches) {
   matches->keys.Clear(kind);
   matches->cursors.clear();

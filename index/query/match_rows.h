@@ -8,27 +8,27 @@
 #include "cairn/sorted_run.h"
 #include "cairn/types.h"
 
-// How a FindResult is filled from ranges of positions. Ranges `first` to first + begin.size() of a
-// batch are [begin[i], end[i]); of each, options.limit entries count, from the end that
-// options.order starts at. ResourceExhausted where memory does not suffice.
+// Fills a FindResult from ranges of positions. Range first + i of a batch has the positions
+// [begin[i], end[i]). At most options.limit entries of each count, from the end at which
+// options.order starts. ResourceExhausted if memory runs out.
 namespace cairn {
 
-// Empties *matches, which keeps its capacity, for a batch of `queries`.
+// Empties *matches for a batch of `queries`; it keeps its capacity.
 absl::Status BeginMatches(PhysicalType kind, size_t queries, FindResult* matches);
 
-// Sets the ranges' offsets and makes room for their rows. Requires the offset of range `first`.
+// Sets the ranges' offsets and makes room for their rows. The offset of range `first` must be set.
 absl::Status AllocateRows(const QueryOptions& options, size_t first,
                           absl::Span<const Position> begin, absl::Span<const Position> end,
                           FindResult* matches);
 
-// Both for the whole batch: what *matches holds of rows stays where they fit, to be written over,
-// so that a warm call does not clear memory that it is about to fill.
+// BeginMatches and AllocateRows for a whole batch. Old rows of *matches stay if they fit, and are
+// overwritten later, so that a warm call does not first clear memory.
 absl::Status PlanMatches(PhysicalType kind, const QueryOptions& options,
                          absl::Span<const Position> begin, absl::Span<const Position> end,
                          FindResult* matches);
 
-// Writes the ranges' rows to where AllocateRows made room; different ranges by different threads,
-// if need be.
+// Writes the ranges' rows to the memory from AllocateRows. Several threads may write different
+// ranges.
 void CopyRows(const SortedRun& run, const QueryOptions& options, size_t first,
               absl::Span<const Position> begin, absl::Span<const Position> end,
               FindResult* matches);
@@ -38,7 +38,7 @@ absl::Status AppendKeys(const SortedRun& run, const QueryOptions& options,
                         absl::Span<const Position> begin, absl::Span<const Position> end,
                         FindResult* matches);
 
-// All three, for the next ranges of a batch.
+// All three steps for the next ranges of a batch.
 absl::Status AppendRows(const SortedRun& run, const QueryOptions& options, size_t first,
                         absl::Span<const Position> begin, absl::Span<const Position> end,
                         FindResult* matches);

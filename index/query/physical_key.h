@@ -11,7 +11,7 @@
 
 namespace cairn {
 
-// The C++ type of keys of one kind, as a value: uint32_t, uint64_t or std::string_view.
+// The C++ value type of keys of one kind: uint32_t, uint64_t or std::string_view.
 template <typename Key>
 struct PhysicalKey {
   using type = Key;
@@ -34,7 +34,7 @@ auto WithPhysicalKey(PhysicalType kind, Body body) {
 template <typename Key>
 inline constexpr PhysicalType kKindOf = PhysicalTypeOf<Key>::value;
 
-// A view of keys of this type; requires that they be of its kind.
+// A view of keys as this type; requires that they be of its kind.
 template <typename Key>
 auto ColumnOf(const SortedRun& run) {
   if constexpr (std::is_same_v<Key, uint32_t>) {
@@ -66,7 +66,7 @@ void AppendKey(Key key, EncodedKeys* keys) {
   }
 }
 
-// Appends all keys of a batch; requires that they be of the column's kind.
+// Appends all keys of a batch, which must be of the column's kind.
 inline void AppendBatch(const KeyBatch& keys, EncodedKeys* column) {
   WithPhysicalKey(keys.kind(), [&](auto type) {
     using Key = typename decltype(type)::type;

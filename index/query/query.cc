@@ -7,7 +7,8 @@
 namespace cairn {
 namespace {
 
-// An empty span stays one: what all have in common, or nobody asked for.
+// An empty span stays empty: it means the default for all queries, or an answer that is not
+// requested.
 template <typename T>
 absl::Span<T> SliceOf(absl::Span<T> all, size_t first, size_t count) {
   return all.empty() ? all : all.subspan(first, count);
@@ -73,7 +74,7 @@ void EncodedKeys::Clear(PhysicalType kind) {
 }
 
 void EncodedKeys::AppendBytes(std::string_view key) {
-  // Room for its end first, so that a key is appended whole or not at all.
+  // Reserves room for its end first, so that a key is appended whole or not at all.
   if (ends_.size() == ends_.capacity()) ends_.reserve(std::max<size_t>(16, 2 * ends_.size()));
   heap_.append(key);
   ends_.push_back(heap_.size());

@@ -11,7 +11,7 @@
 namespace cairn {
 namespace {
 
-// Appends any key, to where none is read.
+// Appends an arbitrary key for a bound that is never read.
 void AppendPlaceholder(EncodedKeys* keys) {
   WithPhysicalKey(keys->kind(),
                   [&](auto type) { AppendKey(typename decltype(type)::type(), keys); });
@@ -22,15 +22,15 @@ absl::Status InPlace(std::string_view place, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrFormat("%s: %s", place, status.message()));
 }
 
-// An end that has no parts would be open.
+// An end without parts would be open.
 absl::Status CheckHasParts(const KeyCodec& codec, const KeyEnd& end) {
   if (!end.parts.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrFormat("expected 1 to %d values of leading parts, found 0", codec.parts().size()));
 }
 
-// Appends the key of an end. Returns the bound of the range there: kOpen for an end after all
-// keys.
+// Appends the key of an end. Returns the bound of the range there, which is kOpen for an end after
+// all keys.
 absl::StatusOr<Bound> AppendEnd(const KeyCodec& codec, const KeyEnd& end, bool is_lower,
                                 EncodedKeys* keys) {
   if (end.parts.empty()) {
@@ -95,7 +95,7 @@ absl::Status RangeColumn::AppendBetween(const KeyCodec& codec, const KeyEnd& low
     return InPlace("upper end", to.status());
   }
   if (lower.after && *from == Bound::kOpen) {
-    // No key is after these: the range is empty.
+    // There is no key after these parts, so the range is empty.
     lower_.Truncate(before);
     upper_.Truncate(before);
     AppendPlaceholder(&lower_);
@@ -122,10 +122,11 @@ absl::Status CheckPrefix(const KeyCodec& codec, absl::Span<const DataValue> part
       !std::holds_alternative<std::string_view>(parts.back())) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrFormat(
-      "expected fewer than the key's %d parts, as parts are compared whole; give BytePrefix for "
-      "keys whose last part begins so, or the key itself",
-      codec.parts().size()));
+  return absl::InvalidArgumentError(
+      absl::StrFormat("expected fewer than the key's %d parts, as parts are compared as a whole; "
+                      "use BytePrefix for "
+                      "keys whose last part begins so, or the key itself",
+                      codec.parts().size()));
 }
 
 absl::Status RangesOf(const KeyQuery& query, const KeyCodec& codec, RangeColumn* ranges) {
@@ -138,9 +139,8 @@ absl::Status RangesOf(const KeyQuery& query, const KeyCodec& codec, RangeColumn*
         if (s.ok()) continue;
         if (keys[i].parts().size() == 1 && codec.parts().size() > 1) {
           s = absl::Status(
-              s.code(),
-              absl::StrFormat("%s; a key of several parts has braces of its own: {{a, b}}",
-                              s.message()));
+              s.code(), absl::StrFormat("%s; a key of several parts needs its own braces: {{a, b}}",
+                                        s.message()));
         }
         return InPlace(absl::StrFormat("key %d of %d", i + 1, keys.size()), s);
       }

@@ -15,16 +15,17 @@
 
 namespace cairn {
 
-// One end of a range of logical keys: the first key that begins with `parts`, or the first one
-// after all of these. Without parts there is no such end.
+// One end of a range of logical keys: before the first key that begins with `parts`, or after the
+// last one. Without parts there is no such end.
 struct KeyEnd {
   absl::Span<const DataValue> parts = {};
   bool after = false;
 };
 
-// A batch of ranges that owns its keys, bounds and cursors, or a batch of keys: appending the one
-// to the other is not allowed. Reusable: Clear() keeps the capacity. Not thread-safe. Throws
-// std::bad_alloc; the queries that it had before are then intact, and parts of others may follow.
+// A batch of ranges that owns its keys, bounds and cursors, or a batch of keys; one cannot be
+// appended to the other. Reusable: Clear() keeps the capacity. Not thread-safe. Throws
+// std::bad_alloc. Then the queries that it had before are intact, and may be followed by incomplete
+// ones.
 class RangeColumn {
  public:
   explicit RangeColumn(PhysicalType kind = PhysicalType::kU32) : lower_(kind), upper_(kind) {}
@@ -42,19 +43,19 @@ class RangeColumn {
   // Appends ranges, with their cursors.
   void AppendRanges(const RangeBatch& ranges);
 
-  // Appends the key that has these parts. Errors: those of KeyCodec::Append.
+  // Appends the key with these parts. Errors: those of KeyCodec::Append.
   absl::Status AppendKey(const KeyCodec& codec, absl::Span<const DataValue> parts) {
     return codec.Append(parts, &lower_);
   }
-  // Appends the range of all keys whose leading parts are these; if `last_is_prefix`, the last of
-  // them may go on. Errors: those of KeyCodec::AppendPrefixRange.
+  // Appends the range of all keys with these leading parts; if `last_is_prefix`, the last one is a
+  // prefix of the key's part. Errors: those of KeyCodec::AppendPrefixRange.
   absl::Status AppendPrefix(const KeyCodec& codec, absl::Span<const DataValue> parts,
                             bool last_is_prefix);
-  // Appends the range from one end to, and without, another. It is empty if the ends have crossed.
-  // Errors: those of KeyCodec::Append, after "lower end" or "upper end".
+  // Appends the range between two ends, which is empty if they are crossed. Errors: those of
+  // KeyCodec::Append, after "lower end" or "upper end".
   absl::Status AppendBetween(const KeyCodec& codec, const KeyEnd& lower, const KeyEnd& upper);
 
-  // Sets the cursor that the only query goes on after.
+  // Sets the cursor after which the only query continues.
   void GoOnAfter(std::string cursor) {
     after_.clear();
     after_.push_back(std::move(cursor));
@@ -66,18 +67,18 @@ class RangeColumn {
 
  private:
   EncodedKeys lower_;
-  EncodedKeys upper_;  // of ranges only, and so are the bounds
+  EncodedKeys upper_;  // only of ranges, as are the bounds
   std::vector<Bound> lower_bounds_;
   std::vector<Bound> upper_bounds_;
-  std::vector<std::string> after_;  // empty while no query has a cursor
+  std::vector<std::string> after_;  // empty if no query has a cursor
 };
 
-// Checks that KeyQuery::Prefix of these parts is not one of whole keys whose last part is text,
-// which is more likely to be meant as the beginning of a text. Errors: InvalidArgument.
+// Rejects KeyQuery::Prefix of all parts of a key whose last part is text; the caller more likely
+// means a prefix of that text. Errors: InvalidArgument.
 absl::Status CheckPrefix(const KeyCodec& codec, absl::Span<const DataValue> parts);
 
-// Sets `ranges` to the physical ranges of a query. Errors: InvalidArgument, naming the key, prefix
-// or end that the codec refuses. Throws std::bad_alloc.
+// Sets `ranges` to the physical ranges of a query. Errors: InvalidArgument, with the key, prefix or
+// end that the codec rejects. Throws std::bad_alloc.
 absl::Status RangesOf(const KeyQuery& query, const KeyCodec& codec, RangeColumn* ranges);
 
 }  // namespace cairn

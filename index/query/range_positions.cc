@@ -11,11 +11,12 @@
 namespace cairn {
 namespace {
 
-// Where the successors of a chunk's prefixes are built. Longer ones are galloped over instead.
+// The size of the buffer for the successors of a chunk's prefixes. Longer ones are found by
+// galloping.
 constexpr size_t kSuccessorBytes = 4096;
 
-// The chunk's upper keys with every prefix replaced by its successor: the least string above all
-// that start with it.
+// A chunk's upper keys, with every prefix replaced by its successor: the lowest string that is
+// greater than all strings with that prefix.
 class Successors {
  public:
   // Requires at most kQueryChunk keys.
@@ -46,7 +47,7 @@ class Successors {
     return absl::MakeConstSpan(keys_, count);
   }
 
-  // Turns the lower bounds of the made keys into the ends of their ranges.
+  // Turns the lower bounds of these keys into the ends of their ranges.
   void Finish(const RangeBatch& ranges, size_t first, const SortedRun& run,
               absl::Span<Position> ends) const {
     for (size_t i = 0; i < ends.size(); ++i) {
@@ -66,7 +67,7 @@ class Successors {
   char bytes_[kSuccessorBytes];
 };
 
-// Which bounds one end of a chunk's ranges has.
+// The kinds of bounds that one end of a chunk's ranges has.
 struct BoundsPresent {
   bool inclusive = false, exclusive = false, open = false, prefix = false;
 
@@ -110,7 +111,7 @@ void RangePositions(const SortedRun& run,
     lower_bound(lower_keys, begin.data());
   }
 
-  // Ranges of one key each need one search: their ends are found from their beginnings.
+  // Ranges of one key each need one search: their ends are found from their begins.
   const bool one_key = SameKeys(lower_keys, upper_keys) && !upper.prefix;
   if (upper.prefix) {
     Successors successors;
@@ -135,7 +136,7 @@ void RangePositions(const SortedRun& run,
   for (size_t i = 0; i < count; ++i) {
     if (lower.open && lower_bound_of(i) == Bound::kOpen) begin[i] = 0;
     if (upper.open && upper_bound_of(i) == Bound::kOpen) end[i] = static_cast<Position>(run.size());
-    end[i] = std::max(begin[i], end[i]);  // crossed ends hold nothing
+    end[i] = std::max(begin[i], end[i]);  // crossed ends contain nothing
   }
 }
 

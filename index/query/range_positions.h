@@ -10,9 +10,9 @@
 
 namespace cairn {
 
-// Sets the positions [begin[i], end[i]) of range `first` + i, for as many ranges as the spans hold,
-// at most kQueryChunk, with the lower bounds that `lower_bound` finds in the run. Requires that
-// CheckBatch have passed.
+// Sets the positions [begin[i], end[i]) of range first + i for each element of the spans, at most
+// kQueryChunk. `lower_bound` finds lower bounds in the run. Requires that CheckBatch have
+// succeeded.
 void RangePositions(const SortedRun& run,
                     absl::FunctionRef<void(KeyBatch keys, Position* positions)> lower_bound,
                     const RangeBatch& ranges, size_t first, absl::Span<Position> begin,

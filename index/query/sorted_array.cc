@@ -8,11 +8,12 @@
 namespace cairn {
 namespace {
 
-// Searches in step.
+// The number of searches that advance together.
 constexpr size_t kGroup = 32;
 
-// A search's state is the first position that may be the answer; all have `length` left. Every step
-// takes the upper half of what is left where the last key of the lower half is less than the query.
+// The state of a search is the first position that may be the answer; all searches have `length`
+// positions left. A step continues in the upper half if the last key of the lower half is less than
+// the query.
 template <typename Key>
 void SearchGroup(absl::Span<const Key> keys, absl::Span<const Key> queries, Position* positions) {
   const Key* base[kGroup];
@@ -23,7 +24,7 @@ void SearchGroup(absl::Span<const Key> keys, absl::Span<const Key> queries, Posi
     length -= half;
     const size_t next = length / 2 - (length > 1);
     for (size_t j = 0; j < queries.size(); ++j) {
-      // A mask, since compilers make a branch of a conditional.
+      // A mask, since compilers turn a conditional into a branch.
       const size_t less = base[j][half - 1] < queries[j];
       base[j] += half & (0 - less);
       Prefetch(base[j] + next);
@@ -35,7 +36,7 @@ void SearchGroup(absl::Span<const Key> keys, absl::Span<const Key> queries, Posi
   }
 }
 
-// Likewise; a key is two prefetches away, its offsets and then its bytes.
+// As above, for byte strings: a key takes two prefetches, of its offsets and then of its bytes.
 void SearchGroup(const BytesColumn& keys, absl::Span<const std::string_view> queries,
                  Position* positions) {
   const StringColumn column{keys};

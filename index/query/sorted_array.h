@@ -7,9 +7,9 @@
 
 namespace cairn {
 
-// Binary search over the run itself ("cpu:sorted_array"): no memory beyond the run, no build, every
-// kind of key. The searches of a group of queries advance in step, without branches, and prefetch
-// what they compare next, so that their cache misses overlap.
+// Binary search in the run itself ("cpu:sorted_array"), for every kind of key, without additional
+// memory or a build. The searches of a group of queries advance together, without branches, and
+// prefetch the keys that they compare next, so that their cache misses overlap.
 class SortedArray : public HostIndex {
  public:
   explicit SortedArray(SortedRun run) : HostIndex(std::move(run)) {}

@@ -11,7 +11,7 @@
 namespace cairn {
 namespace {
 
-// Bytes that one task copies.
+// Bytes per task of a copy.
 constexpr size_t kCopyGrain = size_t{4} << 20;
 
 template <typename T>

@@ -4,9 +4,9 @@
 
 namespace cairn {
 
-// A copy of a run in memory of its own, which is of huge pages where the kernel gives them; a
-// mapped file is of pages of 4 KB, and a random read of a large one waits for the page table
-// besides. On up to `threads` threads. Throws std::bad_alloc.
+// Copies a run into separate memory, on up to `threads` threads. The copy uses huge pages if the
+// kernel has any. A mapped file has pages of 4 KB, so random reads of a large one also wait for the
+// page table. Throws std::bad_alloc.
 SortedRun CopyRun(const SortedRun& run, int threads);
 
 }  // namespace cairn

@@ -10,7 +10,7 @@
 namespace cairn {
 namespace {
 
-// Entries that one task looks at.
+// Entries per task.
 constexpr size_t kGrain = size_t{1} << 18;
 
 EntryOrder OrderOfRange(const SortedRun& run, size_t first, size_t last) {

@@ -10,15 +10,15 @@
 #include "cairn/sorted_run.h"
 #include "cairn/types.h"
 
-// Whether entries are in the order that a run promises, (key, row id) strictly ascending, and what
-// else one pass over them tells.
+// Checks that entries have the order that a run promises: strictly ascending (key, row id). The
+// same pass computes some statistics.
 namespace cairn {
 
 // Statistics of adjacent entries of a run.
 struct EntryOrder {
-  bool ascends = true;    // every entry follows the one before it
-  uint64_t distinct = 0;  // entries whose key is above the one before; the first one counts
-  RowId highest_row = 0;  // of all
+  bool ascends = true;    // every entry is greater than the one before it
+  uint64_t distinct = 0;  // the number of distinct keys, if `ascends`
+  RowId highest_row = 0;  // among all entries
 
   void Join(const EntryOrder& other) {
     ascends &= other.ascends;
@@ -27,8 +27,8 @@ struct EntryOrder {
   }
 };
 
-// Entries [first, last) of a column, each beside the one before it; entry 0 has none. `keys[i]` is
-// key i, an integer or a std::string_view. Requires first < last.
+// Compares each of the entries [first, last) of a column with the entry before it, if there is one.
+// `keys[i]` is key i, an integer or a std::string_view. Requires first < last.
 template <typename Keys>
 EntryOrder OrderOf(const Keys& keys, absl::Span<const RowId> row_ids, size_t first, size_t last) {
   using Key = std::decay_t<decltype(keys[0])>;
@@ -39,7 +39,7 @@ EntryOrder OrderOf(const Keys& keys, absl::Span<const RowId> row_ids, size_t fir
     first = 1;
   }
   if constexpr (std::is_integral_v<Key>) {
-    // Without a branch, so that numbers go through vector registers.
+    // Without branches, so that numbers are compared by vector instructions.
     for (size_t i = first; i < last; ++i) {
       const bool above = keys[i - 1] < keys[i];
       const bool same = keys[i - 1] == keys[i];
@@ -61,14 +61,15 @@ EntryOrder OrderOf(const Keys& keys, absl::Span<const RowId> row_ids, size_t fir
   return order;
 }
 
-// That of a whole run, on up to `threads` threads. Requires that the offsets of keys of bytes
-// ascend. Throws std::bad_alloc.
+// Checks a whole run, on up to `threads` threads. If the keys are bytes, their offsets must ascend.
+// Throws std::bad_alloc.
 EntryOrder OrderOf(const SortedRun& run, int threads);
 
-// The first entry that does not follow the one before it; none where all do.
+// The first entry that is not greater than the one before it; nothing if there is none.
 std::optional<size_t> FirstOutOfOrder(const SortedRun& run);
 
-// The first offset that is below the one before it, on up to `threads` threads. Throws
+// The first offset that is lower than the one before it, on up to `threads` threads. Throws
+// std::bad_alloc.
 // std::bad_alloc.
 template <typename Offset>
 std::optional<size_t> FirstDescent(absl::Span<const Offset> offsets, int threads);

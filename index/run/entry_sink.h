@@ -9,16 +9,17 @@
 
 namespace cairn {
 
-// Takes the entries of one run as a sort or a merge yields them. Used by one thread at a time.
+// Takes the entries of one run from a sort or a merge. Used by one thread at a time.
 class EntrySink {
  public:
   virtual ~EntrySink() = default;
 
-  // First, once: how many entries will come and, for keys of bytes, the sum of their lengths.
+  // Called once, first, with the number of entries and, for keys of bytes, the sum of their
+  // lengths.
   virtual absl::Status Begin(uint64_t entries, uint64_t key_bytes) = 0;
 
-  // Then any number of batches of one kind, strictly ascending by (key, row id) within and across
-  // batches.
+  // Then called for any number of batches of one kind, strictly ascending by (key, row id) within
+  // and across batches.
   virtual absl::Status Append(absl::Span<const uint32_t> keys, absl::Span<const RowId> row_ids) = 0;
   virtual absl::Status Append(absl::Span<const uint64_t> keys, absl::Span<const RowId> row_ids) = 0;
   virtual absl::Status Append(absl::Span<const std::string_view> keys,

@@ -6,8 +6,8 @@
 
 namespace cairn {
 
-// The first position in [first, last) that does not satisfy `holds`, else `last`, by halving. Those
-// that hold come first.
+// The first position in [first, last) that does not satisfy `holds`, or `last` if all do, by binary
+// search. Positions that satisfy it must come first.
 template <typename Position, typename Holds>
 Position PartitionPoint(Position first, Position last, Holds holds) {
   while (first < last) {
@@ -21,9 +21,9 @@ Position PartitionPoint(Position first, Position last, Holds holds) {
   return first;
 }
 
-// The first position in [first, last) whose entry does not satisfy `holds`, else `last`. Entries
-// that hold come first. Doubling steps, then halving: 2 log2(d) probes for an answer d entries
-// away, so short runs of duplicates cost a probe or two.
+// The first position in [first, last) whose entry does not satisfy `holds`, or `last` if all do.
+// Entries that satisfy it must come first. The search doubles its steps, then halves them: 2
+// log2(d) probes for an answer d entries away, so short runs of duplicates cost a probe or two.
 template <typename Holds>
 size_t Gallop(size_t first, size_t last, Holds holds) {
   size_t step = 1;
@@ -31,7 +31,8 @@ size_t Gallop(size_t first, size_t last, Holds holds) {
     first = std::min(first + step, last);
     step *= 2;
   }
-  // The answer is at most `step` - 1 entries on: the entry that ends the stride does not hold.
+  // The answer is at most `step` - 1 entries ahead: the entry that ends the stride does not satisfy
+  // it.
   if (first < last) last = std::min(first + step, last) - 1;
   return PartitionPoint(first, last, holds);
 }

@@ -12,11 +12,12 @@
 
 namespace cairn {
 
-// Queries that are taken together: one search finds all their positions, then what lies there is
-// prefetched, then read. Few enough that it is still in the L1 or L2 cache by then.
+// The number of queries in a chunk. One search finds all their positions, then the entries there
+// are prefetched, then read. A chunk is small enough that its data is still in the L1 or L2 cache
+// by then.
 inline constexpr size_t kQueryChunk = 256;
 
-// Key columns of one run, all with the same few members, so that each operation is written once.
+// Key columns of one run. They have the same few members, so that each operation is written once.
 template <typename Key>
 struct FixedWidthColumn {
   absl::Span<const Key> keys;
@@ -66,7 +67,7 @@ auto WithColumn(const SortedRun& run, Body body) {
   return body(StringColumn{run.bytes()});
 }
 
-// Asks the cache for the keys at `positions`, where there is one.
+// Prefetches the keys at `positions`, if there is a key.
 template <typename Column>
 void PrefetchKeys(const Column& column, size_t entries, absl::Span<const Position> positions) {
   for (Position p : positions) {
@@ -83,7 +84,7 @@ inline void PrefetchRows(absl::Span<const RowId> row_ids, absl::Span<const Posit
   for (Position p : positions) Prefetch(row_ids.data() + p);
 }
 
-// Moves position i, where(i) given, from before the entries of query i to behind them.
+// If where(i), moves position i from the first entry of query i to after its last.
 template <typename Column, typename Where>
 void SkipEqual(const Column& column, size_t entries, KeyBatch queries,
                absl::Span<Position> positions, Where where) {

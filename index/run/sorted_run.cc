@@ -16,15 +16,15 @@
 namespace cairn {
 namespace {
 
-// Checks sizes before anything is copied.
+// Checks sizes before any copy.
 absl::Status CheckSizes(size_t keys, size_t row_ids) {
   if (keys != row_ids) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("a run needs one row id a key: %d keys, %d row ids", keys, row_ids));
+        absl::StrFormat("expected one row id per key: %d keys, %d row ids", keys, row_ids));
   }
   if (keys > kMaxEntries) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("a run holds at most %d entries, not %d", kMaxEntries, keys));
+        absl::StrFormat("a run has at most %d entries, found %d", kMaxEntries, keys));
   }
   return absl::OkStatus();
 }
@@ -121,9 +121,9 @@ absl::Status SortedRun::CheckOrder() const {
     return absl::InvalidArgumentError(
         absl::StrFormat("entries %d and %d are not in key order", i - 1, i));
   }
-  return absl::InvalidArgumentError(
-      absl::StrFormat("entries %d and %d have one key, but their row ids %d and %d do not ascend",
-                      i - 1, i, row_ids_[i - 1], row_ids_[i]));
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "entries %d and %d have the same key, but their row ids %d and %d do not ascend", i - 1, i,
+      row_ids_[i - 1], row_ids_[i]));
 }
 
 uint64_t SortedRun::memory_bytes() const {

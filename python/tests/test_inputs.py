@@ -282,7 +282,7 @@ def test_arrow_arrays_that_break_the_rules(table: Table) -> None:
             table.open(name).find(broken(values, **changes))
     offsets = pa.py_buffer(np.array([0, 5, 2], np.int32))
     descending = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"abcdef")])
-    with pytest.raises(cairn.InvalidArgument, match="found 2 behind 5 at element 2"):
+    with pytest.raises(cairn.InvalidArgument, match="found 2 after 5 at element 2"):
         table.open("text").find(descending)
     with pytest.raises(cairn.InvalidArgument):
         table.open("text").find(type("No", (), {"__arrow_c_array__": lambda self, requested_schema=None: ()})())

@@ -191,9 +191,9 @@ BOOST_AUTO_TEST_CASE(says_where_and_what_was_expected) {
   Refuses("value.json('/a~2'):text", 0, "expected 0 or 1 after every '~'");
   Refuses("value.json('/a~'):text", 0, "expected 0 or 1 after every '~'");
   Refuses("value.json('/a):text", 20, "expected a single quote at the end");
-  Refuses("column('a\\n'):text", 9, "behind a backslash");
-  Refuses("column('a\\xg0'):text", 9, "behind a backslash");
-  Refuses("column('a\\", 9, "behind a backslash");
+  Refuses("column('a\\n'):text", 9, "after a backslash");
+  Refuses("column('a\\xg0'):text", 9, "after a backslash");
+  Refuses("column('a\\", 9, "after a backslash");
   Refuses("column('a':text", 10, "expected ')'");
   Refuses("custom(''):text", 0, "expected the name of an extractor");
   Refuses("value:u8,", 9, "expected a source");

@@ -326,7 +326,7 @@ BOOST_AUTO_TEST_CASE(bytes_that_are_no_encoding_are_data_loss) {
   refuses(Codec({T::kF32}), uint32_t{0xFFC00001}, "an encoded f32");
   refuses(Codec({T::kF32}), uint32_t{0}, "an encoded f32");
   refuses(Codec({T::kF64}), UINT64_MAX, "an encoded f64");
-  refuses(Codec({T::kU8}, NullPolicy::kFirst), uint32_t{1}, "zeros behind a null");
+  refuses(Codec({T::kU8}, NullPolicy::kFirst), uint32_t{1}, "zeros after a null");
   refuses(Codec({T::kU8}, NullPolicy::kFirst), uint32_t{0x200}, "found 2");
   refuses(Codec({T::kText, T::kU8}), "abc"sv, "part 1 (text)");
   refuses(Codec({T::kText, T::kU8}), "abc\0"sv, "00 00 at its end");

@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(prefixes_are_of_whole_parts_and_byte_prefixes_of_text) {
             [](const Parts& key) { return std::get<uint64_t>(key[0]) == 18; });
   CheckRefused(KeyQuery::BytePrefix(18), number, "a prefix of text or bytes");
   const KeyCodec text = Codec({DataType::kText});
-  CheckRefused(KeyQuery::Prefix("Lis"), text, "give BytePrefix");
+  CheckRefused(KeyQuery::Prefix("Lis"), text, "use BytePrefix");
   CheckRefused(KeyQuery::Prefix(LogicalKey({})), text, "found 0");
   CheckRefused(KeyQuery::AtMost(LogicalKey({})), text, "upper end: expected 1");
   CheckRefused(KeyQuery::GreaterThan({"a", "b"}), text, "lower end");
