@@ -17,29 +17,30 @@ namespace {
 using Curve = CostCurves::Curve;
 using Kind = Ladder::Kind;
 
-// A trial has so many times the queries of the one before, or fewer, if those fit into the budget.
+// A trial has this many times the queries of the previous one, or fewer if only those fit into the
+// budget.
 constexpr size_t kGrowth = 8;
-// The largest trials: beyond these, keys to ask for would cost more than the trials.
+// The largest trials. Drawing the keys of larger ones would cost more than the trials.
 constexpr size_t kMaxOnCpu = size_t{1} << 18;
 constexpr size_t kMaxOnGpu = size_t{1} << 20;
-// The largest sorted batches, and those of which a slice is tried.
+// The largest sorted batches, and the largest that are estimated from a slice.
 constexpr size_t kMaxAscending = 512;
 constexpr size_t kMaxSliced = size_t{1} << 24;
-// Sorted queries that are closer than this many to an entry share all that they can.
+// Sorted queries that are at least this dense per entry share all the work that they can.
 constexpr size_t kDensest = 16;
-// Ranges of a trial of rows, at first and at most.
+// Minimum and maximum number of ranges in a trial of rows.
 constexpr size_t kMinRanges = 64;
 constexpr size_t kMaxRanges = 512;
 
-// At another time all trials are made again, with one batch at least, and the shorter time counts:
-// most of what disturbs them lasts for some milliseconds. So the first trials have this share of
-// the budget.
+// Later all trials are repeated once, with at least one batch, and the shorter time counts: most
+// disturbances last for a few milliseconds. So the first trials have this share of the budget.
 constexpr double kFirstShare = 2.0 / 3;
-// Trials end when disturbances have stretched them beyond so many budgets.
+// Trials end if disturbances stretch them to more than this many budgets.
 constexpr double kMaxBudgets = 8;
-// A batch that tells what a query takes beside others.
+// A batch that shows the time of a query among others.
 constexpr size_t kFewQueries = 256;
-// What waking threads takes is tried with this many, or with as many as the machine has.
+// The cost of waking threads is measured with up to this many threads, or with as many as the
+// machine has if that is more.
 constexpr int kMaxThreadsTried = 64;
 
 class Calibrator {
@@ -73,14 +74,14 @@ class Calibrator {
 
  private:
   void AddLadders(size_t i);
-  // Adds trials of what spreading a batch over threads does to its time, which all routes of the
-  // CPU have in common, and makes them.
+  // Adds and runs trials that measure how spreading a batch over threads changes its time. All
+  // routes of the CPU share the result.
   void TryFanOut();
   void Climb(bool on_gpu, absl::Duration budget);
-  // Makes all trials again. Stops early where that takes very long.
+  // Repeats all trials. Stops early if that takes very long.
   void Repeat(bool on_gpu, absl::Duration budget);
 
-  // Whether the ladder is of a route of that device which has not failed.
+  // Returns whether the ladder is of a route of that device, and the route has not failed.
   bool IsUsed(const Ladder& ladder, bool on_gpu) const {
     return routes_[ladder.route]->on_gpu() == on_gpu && statuses_[ladder.route].ok();
   }
@@ -88,7 +89,7 @@ class Calibrator {
   const Ladder* SlicesOf(size_t route) const;
   CostCurves Fit(size_t route) const;
   CostCurves::Knots Fitted(const Ladder& ladder) const;
-  // Of what the busiest thread does.
+  // For the queries of the busiest thread.
   CostCurves::Knots FittedOfOneThread(const Ladder& ladder) const;
   FanOut FittedFanOut() const;
 
@@ -97,14 +98,15 @@ class Calibrator {
   const CalibrationOptions& options_;
   CalibrationTrials trials_;
   std::vector<Ladder> ladders_;
-  std::vector<absl::Status> statuses_;  // one a route
+  std::vector<absl::Status> statuses_;  // one per route
 };
 
 void Calibrator::AddLadders(size_t i) {
   const Route& route = *routes_[i];
   const bool on_cpu = !route.on_gpu();
   const Parallelism parallelism{on_cpu ? options_.threads : 1};
-  // Batches of more than one part are told from those of one and what waking threads takes.
+  // Times of batches with more parts are computed from those of one part and the cost of waking
+  // threads.
   const size_t one_part = parallelism.threads > 1 ? parallelism.min_slice : kMaxOnCpu;
   const size_t largest = on_cpu ? one_part : kMaxOnGpu;
   const auto takes = [&](Operation operation) {
@@ -133,7 +135,7 @@ const Ladder* Calibrator::Find(size_t route, Kind kind) const {
   return nullptr;
 }
 
-// Slices are put to an index, so that routes over the same one share them.
+// Slices are run on an index, so routes over the same index share them.
 const Ladder* Calibrator::SlicesOf(size_t route) const {
   for (const Ladder& ladder : ladders_) {
     if (ladder.kind == Kind::kSlices && &routes_[ladder.route]->index() == &routes_[route]->index())
@@ -155,8 +157,8 @@ void Calibrator::TryFanOut() {
   const size_t most = 2 * parallelism.min_slice * static_cast<size_t>(threads);
   const auto i = static_cast<size_t>(route - routes_.begin());
   double spent = 0;
-  // Where queries take so long that a thread's part of a batch is beyond all budgets, what waking
-  // threads takes is nothing beside them.
+  // If queries are so slow that a thread's part of a batch exceeds all budgets, the cost of waking
+  // threads is negligible.
   Ladder few{Kind::kPoint, i, kFewQueries, kFewQueries, parallelism};
   const auto trial = trials_.Try(&few, kFewQueries, 1, 0, &spent);
   statuses_[i] = trial.status();
@@ -184,8 +186,8 @@ FanOut Calibrator::FittedFanOut() const {
   return {};
 }
 
-// Always makes the trial that takes the least, so that all kinds of trials come as far as there is
-// time for all, and the cheap ones further.
+// Always runs the cheapest next trial. So all kinds of trials get as far as the time allows for
+// all, and the cheap ones further.
 void Calibrator::Climb(bool on_gpu, absl::Duration budget) {
   const double budget_ns = absl::ToDoubleNanoseconds(budget) * kFirstShare;
   const int64_t start = options_.now_ns();
@@ -258,8 +260,8 @@ CostCurves::Knots Calibrator::FittedOfOneThread(const Ladder& ladder) const {
                   ladder.parallelism);
 }
 
-// What a scan's trial took beyond Find's, by the rows that it found beyond. Where that is no more,
-// so many entries have one key that Find's time is that of its rows.
+// Returns the additional time of a scan's trial over Find's, per additional row. If the scan found
+// no additional rows, keys have enough entries for Find's time to be that of its rows.
 double RowCost(const CostCurves& curves, const Ladder& rows) {
   const CostTrial& scan = rows.trials.back();
   const auto ranges = static_cast<double>(scan.queries);

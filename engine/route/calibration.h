@@ -14,22 +14,22 @@
 namespace cairn {
 
 struct CalibrationOptions {
-  // What trials on the CPU's routes may take, and on those of GPUs. Keys are drawn from the run
-  // besides, which takes a millisecond or two, threads are woken for a dozen batches, and each
-  // route answers one key before it is timed.
+  // Maximum time of trials on the routes of the CPU and of GPUs. In addition, drawing keys from the
+  // run takes a millisecond or two, threads are woken for a dozen batches, and each route answers
+  // one key before it is timed.
   absl::Duration cpu_budget = absl::Milliseconds(8);
   absl::Duration gpu_budget = absl::Milliseconds(12);
-  // The threads that a route of the CPU spreads a large batch over.
+  // Number of threads over which a route of the CPU spreads a large batch.
   int threads = 1;
-  // Nanoseconds from any moment on, never going back; null: the steady clock.
+  // A clock in nanoseconds from any epoch that never goes back; null: the steady clock.
   std::function<int64_t()> now_ns;
 };
 
-// Makes trials on each of the routes, which are over `run`, with keys that are in it, and fits cost
-// curves to their times: one result a route, in their order; the error of its trial where a route
-// fails. ResourceExhausted where there is no memory for trials.
+// Runs trials on each of the routes, which are over `run`, with keys of the run, and fits cost
+// curves to their times. Returns one result per route, in order; for a route that fails, the error
+// of its trial. ResourceExhausted: no memory for trials.
 //
-// Not to be called while other batches are answered, which would slow the trials down.
+// Do not run other batches concurrently: they would slow the trials down.
 absl::StatusOr<std::vector<absl::StatusOr<CostCurves>>> Calibrate(
     absl::Span<const Route* const> routes, const SortedRun& run,
     const CalibrationOptions& options = {});

@@ -24,10 +24,10 @@ namespace {
 constexpr std::string_view kFileName = "CALIBRATION";
 constexpr std::string_view kFirstKey = "cairn-calibration";
 constexpr uint64_t kVersion = 2;
-// By CostCurves::Curve.
+// Indexed by CostCurves::Curve.
 constexpr std::string_view kCurveNames[CostCurves::kCurves] = {"point", "sorted_point", "find",
                                                                "count"};
-// Times are stored with so many digits, which is more than trials can tell.
+// Number of stored digits of times, which is more than the precision of trials.
 constexpr int kDigits = 6;
 
 bool IsPrintable(char c) {
@@ -65,7 +65,7 @@ bool TakeAmount(std::string_view* text, double* amount) {
   return error == std::errc() && stop == end && IsAmount(*amount);
 }
 
-// Reads lines "key value" one after the other.
+// Reads consecutive lines of the form "key value".
 class LineReader {
  public:
   explicit LineReader(std::string_view text) : text_(text) {}
@@ -73,7 +73,7 @@ class LineReader {
   bool done() const { return text_.empty(); }
   size_t line() const { return line_; }
 
-  // Takes the next line if it has that key.
+  // Takes the next line if it has this key.
   bool Take(std::string_view key, std::string_view* value) {
     const std::string_view line = text_.substr(0, text_.find('\n'));
     if (line.size() == text_.size() || line.size() <= key.size() ||
@@ -88,7 +88,7 @@ class LineReader {
 
  private:
   std::string_view text_;
-  size_t line_ = 1;  // that comes next
+  size_t line_ = 1;  // number of the next line
 };
 
 bool ReadRoute(std::string_view rows, LineReader* lines, CostCurves* curves) {
@@ -119,7 +119,7 @@ bool ReadRecord(LineReader* lines, CalibrationRecord* record) {
   return true;
 }
 
-// The processor's name as Linux gives it.
+// Returns the processor's name as Linux reports it.
 std::string ProcessorName() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
@@ -137,9 +137,10 @@ absl::StatusOr<std::vector<CalibrationRecord>> ReadRecords(FileSystem* files,
   return ParseCalibration(text, path);
 }
 
-// Not synced: after a loss of power the file may be damaged, and is then as good as none.
+// Not synced: after a power failure the file may be damaged, which is the same as no file.
 absl::Status WriteAndRename(FileSystem* files, const std::string& text, const std::string& path) {
-  // A name of this call's own. An index's writer removes it if this process dies meanwhile.
+  // A name unique to this call. If this process dies before the rename, an index's writer removes
+  // the file.
   static std::atomic<uint64_t> calls{0};
   const std::string new_path = absl::StrFormat("%s.%d.%d.tmp", path, getpid(), calls.fetch_add(1));
   absl::Status written;
@@ -179,25 +180,26 @@ std::string StructureDescription(absl::Span<const Route* const> routes, uint64_t
 
 absl::StatusOr<std::string> FormatCalibration(absl::Span<const CalibrationRecord> records) {
   if (records.size() > kMaxCalibrationRecords) {
-    return absl::InvalidArgumentError(absl::StrFormat("%d calibrations; a file holds %d",
-                                                      records.size(), kMaxCalibrationRecords));
+    return absl::InvalidArgumentError(absl::StrFormat("expected at most %d calibrations, got %d",
+                                                      kMaxCalibrationRecords, records.size()));
   }
   std::string text = absl::StrFormat("%s %d\n", kFirstKey, kVersion);
   for (const auto& [key, routes] : records) {
     if (!StandsInLine(key.machine) || !StandsInLine(key.structure)) {
       return absl::InvalidArgumentError(
-          absl::StrFormat("a description of %d and one of %d bytes do not stand on lines",
+          absl::StrFormat("expected descriptions of one printable line, got %d and %d bytes",
                           key.machine.size(), key.structure.size()));
     }
     if (routes.size() > kMaxCalibratedRoutes) {
-      return absl::InvalidArgumentError(absl::StrFormat("%d routes; a calibration is of at most %d",
-                                                        routes.size(), kMaxCalibratedRoutes));
+      return absl::InvalidArgumentError(absl::StrFormat("expected at most %d routes, got %d",
+                                                        kMaxCalibratedRoutes, routes.size()));
     }
     absl::StrAppendFormat(&text, "machine %s\nversion %d\nstructure %s\n", key.machine, key.version,
                           key.structure);
     for (const CostCurves& curves : routes) {
       if (!AreCurves(curves)) {
-        return absl::InvalidArgumentError("the times of a route fall, or are no times");
+        return absl::InvalidArgumentError(
+            "expected times of a route that are finite and do not decrease");
       }
       absl::StrAppendFormat(&text, "rows %.*g %.*g\n", kDigits, curves.rows_per_query, kDigits,
                             curves.ns_per_row);
@@ -211,8 +213,8 @@ absl::StatusOr<std::string> FormatCalibration(absl::Span<const CalibrationRecord
   }
   AppendChecksumLine(&text);
   if (text.size() > kMaxCalibrationBytes) {
-    return absl::InvalidArgumentError(absl::StrFormat("calibrations of %d bytes, of at most %d",
-                                                      text.size(), kMaxCalibrationBytes));
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "expected calibrations of at most %d bytes, got %d", kMaxCalibrationBytes, text.size()));
   }
   return text;
 }
@@ -224,7 +226,7 @@ absl::StatusOr<std::vector<CalibrationRecord>> ParseCalibration(std::string_view
   LineReader lines(body);
   const auto damaged = [&](std::string_view what) {
     return absl::DataLossError(
-        absl::StrFormat("calibration '%s' is damaged in line %d: %s", path, lines.line(), what));
+        absl::StrFormat("calibration '%s': line %d is damaged: %s", path, lines.line(), what));
   };
   std::string_view value;
   uint64_t version = 0;
@@ -233,20 +235,20 @@ absl::StatusOr<std::vector<CalibrationRecord>> ParseCalibration(std::string_view
   }
   if (version != kVersion) {
     return absl::FailedPreconditionError(
-        absl::StrFormat("calibration '%s' is of format version %d; this build reads version %d",
-                        path, version, kVersion));
+        absl::StrFormat("calibration '%s': format version %d; this build reads version %d", path,
+                        version, kVersion));
   }
   std::vector<CalibrationRecord> records;
   while (!lines.done()) {
     if (records.size() == kMaxCalibrationRecords) return damaged("too many calibrations");
     if (!ReadRecord(&lines, &records.emplace_back())) {
-      return damaged("it, or the one before, is not as it is written");
+      return damaged("this line or the previous one is not in canonical form");
     }
   }
   const absl::StatusOr<std::string> canonical = FormatCalibration(records);
   if (!canonical.ok() || *canonical != text) {
-    return absl::DataLossError(absl::StrFormat(
-        "calibration '%s' is damaged: its lines are not as they are written", path));
+    return absl::DataLossError(
+        absl::StrFormat("calibration '%s' is damaged: its lines are not in canonical form", path));
   }
   return records;
 }
@@ -259,8 +261,9 @@ absl::StatusOr<std::vector<CostCurves>> LoadCalibration(const std::string& direc
   for (CalibrationRecord& record : records) {
     if (record.key == key) return std::move(record.routes);
   }
-  return absl::NotFoundError(absl::StrFormat("calibration '%s' has none of version %d on %s for %s",
-                                             path, key.version, key.machine, key.structure));
+  return absl::NotFoundError(
+      absl::StrFormat("calibration '%s': no entry for version %d on %s for %s", path, key.version,
+                      key.machine, key.structure));
 }
 
 absl::Status StoreCalibration(const std::string& directory, const CalibrationRecord& record,

@@ -10,13 +10,13 @@
 
 namespace cairn {
 
-// Trials of one kind on one route, of growing batches.
+// Trials of one kind on one route, with growing batches.
 struct Ladder {
-  // The part of a large sorted batch that is tried in its place.
+  // Maximum size of the slice that is tried in place of a large sorted batch.
   static constexpr size_t kSlice = 512;
   static constexpr size_t kSlicedGrowth = 4;
-  // A trial is of batches of one size until they have taken this long together, and two at least:
-  // the first after other batches finds scratch memory cold, or has to make it.
+  // A trial repeats batches of one size for at least this total time, and at least kMinRepeats
+  // times: the first one after other batches has cold scratch memory or allocates it.
   static constexpr double kTrialNanoseconds = 30e3;
   static constexpr size_t kMinRepeats = 2;
 
@@ -25,20 +25,20 @@ struct Ladder {
     kSortedPoint,
     kFind,
     kCount,
-    kRows,    // Scan of ranges with more rows than Find finds
-    kSlices,  // slices of large sorted batches, put to the route's index; times are of whole
+    kRows,    // Scan of ranges that have more rows than Find's keys
+    kSlices,  // slices of large sorted batches, on the route's index; times are those of whole
               // batches
-    kFanOut,  // kPoint's on one thread, on two, on all, and on all with twice the queries
+    kFanOut,  // kPoint on one thread, on two, on all, and on all with twice the queries
   };
 
   Kind kind;
-  size_t route;  // its place among the routes
-  size_t first;  // queries of the first trial
-  size_t most;   // queries of the largest
+  size_t route;  // index of the route
+  size_t first;  // number of queries of the first trial
+  size_t most;   // number of queries of the largest trial
   Parallelism parallelism;
   std::vector<CostTrial> trials = {};
-  double last_ns = 0;  // that the last trial took
-  size_t queries = 0;  // of all trials and repeats, and rows that they found
+  double last_ns = 0;  // time of the last trial
+  size_t queries = 0;  // of all trials and repeats, and number of rows that they found
   size_t rows = 0;
 
   size_t NextSize(size_t growth) const {
@@ -47,9 +47,9 @@ struct Ladder {
     return trials.empty() ? first : std::min(trials.back().queries * growth, most);
   }
   bool done() const { return !trials.empty() && trials.back().queries >= most; }
-  // Of that size, the queries that are asked.
+  // Returns the number of queries to run for a batch of that size.
   size_t Asked(size_t size) const { return kind == Kind::kSlices ? std::min(size, kSlice) : size; }
-  // What the next trial will take; 0 where nothing is known.
+  // Returns the predicted time of the next trial; 0 if unknown.
   double NextCost(size_t growth) const {
     if (trials.empty()) return 0;
     const double more = QueriesOfOneThread(Asked(NextSize(growth)), parallelism) /

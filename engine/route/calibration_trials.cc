@@ -10,13 +10,13 @@ namespace {
 
 using Kind = Ladder::Kind;
 
-// Batches of a trial, at most.
+// Maximum number of batches per trial.
 constexpr size_t kMaxRepeats = 15;
-// A batch that takes so many times what it was expected to is asked again, so often at most.
+// A batch that takes this many times its expected time is repeated, at most kMaxDoubts times.
 constexpr double kDoubtful = 2;
 constexpr size_t kMaxDoubts = 3;
 
-// The order of results that a route gives.
+// Returns the order of results that a route supports.
 ResultOrder OrderOf(const Route& route) {
   return route.Takes(Operation::kFindFirst, ResultOrder::kCaller) ? ResultOrder::kCaller
                                                                   : ResultOrder::kKey;
@@ -42,7 +42,7 @@ bool CalibrationTrials::Takes(const Route& route, Operation operation) {
 
 absl::StatusOr<CostTrial> CalibrationTrials::Try(Ladder* ladder, size_t size, size_t least,
                                                  double expected, double* spent) {
-  if (ladder->trials.empty()) {  // what is called for the first time allocates
+  if (ladder->trials.empty()) {  // the first call allocates
     RETURN_IF_ERROR(Time(ladder, size).status());
   }
   const double most = kDoubtful * std::max(expected, Ladder::kTrialNanoseconds);

@@ -18,30 +18,30 @@
 
 namespace cairn {
 
-// Makes one trial after another on routes over one run, and times them. What it is given must
-// outlive it. Not thread-safe. Throws std::bad_alloc.
+// Runs and times trials on routes over one run. The constructor's arguments must outlive it. Not
+// thread-safe. Throws std::bad_alloc.
 class CalibrationTrials {
  public:
   CalibrationTrials(absl::Span<const Route* const> routes, const SortedRun& run,
                     const std::function<int64_t()>& now_ns);
 
-  // Whether a trial can ask the route for the operation.
+  // Returns whether a trial can run the operation on the route.
   static bool Takes(const Route& route, Operation operation);
 
-  // Makes a trial of at least so many batches of that size, of which one is expected to take at
-  // most so many nanoseconds. To *spent is added what the repeats typically take.
+  // Runs a trial of at least `least` batches of `size` queries. `expected` is the expected maximum
+  // time of one batch in nanoseconds. Adds the typical time of all repeats to *spent.
   absl::StatusOr<CostTrial> Try(Ladder* ladder, size_t size, size_t least, double expected,
                                 double* spent);
 
  private:
-  // The nanoseconds that one batch takes.
+  // Returns the time of one batch in nanoseconds.
   absl::StatusOr<double> Time(Ladder* ladder, size_t size);
   absl::Status Ask(const Route& route, Ladder::Kind kind, KeyBatch keys, const RangeBatch& ranges);
 
   const absl::Span<const Route* const> routes_;
   const std::function<int64_t()>& now_ns_;
   QuerySample sample_;
-  double clock_ns_;  // that reading the clock takes
+  double clock_ns_;  // time of reading the clock
 
   // Results.
   std::vector<RowId> row_ids_;

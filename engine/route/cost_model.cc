@@ -9,22 +9,22 @@
 namespace cairn {
 namespace {
 
-// Batches of fewer queries do not fill the searches' pipelines: 64 is where FAST (section 7) finds
-// full throughput, and where PointLookup does.
+// Batches of fewer queries do not fill the searches' pipelines. FAST (section 7) and PointLookup
+// reach full throughput at 64.
 constexpr size_t kManyQueries = 64;
 
-// An observation's weight is its time in milliseconds, within these bounds: some sixteen batches,
-// or a millisecond of small ones, are believed.
+// The weight of an observation is its time in milliseconds, within these bounds. So a drift is
+// accepted after about 16 large batches, or a millisecond of small ones.
 constexpr double kFullWeightNanoseconds = 1e6;
 constexpr double kMinWeight = 1.0 / 1024;
 constexpr double kMaxWeight = 1.0 / 16;
-// An observation that is further off, by this factor, counts as if it were not.
+// A larger error counts as an error by this factor.
 constexpr double kMaxError = 2;
-// No route is believed to have become faster or slower than this.
+// Maximum factor by which a route is believed to have become faster or slower.
 constexpr double kMaxFactor = 64;
 
-// Of batches below this time one in so many is looked at, for what threads share costs them more
-// than the rest of the routing.
+// Only one in kSampleOneIn batches below this time is observed. The counters that threads share
+// would cost small batches more than the rest of the routing.
 constexpr double kSampledNanoseconds = 4000;
 constexpr uint32_t kSampleOneIn = 16;
 
@@ -40,7 +40,7 @@ DeviceDrift::Class ClassOf(size_t queries) {
   return queries < kManyQueries ? DeviceDrift::kFewQueries : DeviceDrift::kManyQueries;
 }
 
-// Statistics: an update that is lost between threads does no harm.
+// These are statistics, so an update that is lost between threads does no harm.
 template <typename T>
 T Get(const std::atomic<T>& value) {
   return value.load(std::memory_order_relaxed);
@@ -111,7 +111,7 @@ void CostModel::Observe(const BatchShape& shape, double nanoseconds) {
   Set(&device.busy_ns, Get(device.busy_ns) + predicted);
   const double share = std::min(Get(route.busy_ns) / Get(device.busy_ns), 1.0);
 
-  // About the logarithm of what the prediction is off by.
+  // Approximates the logarithm of the prediction's error.
   const double ratio = std::clamp(nanoseconds / predicted, 1 / kMaxError, kMaxError);
   const double error = 2 * (ratio - 1) / (ratio + 1);
   const double step =

@@ -10,55 +10,55 @@
 
 namespace cairn {
 
-// What a batch asks of a route, as far as its time depends on it.
+// The properties of a batch that its time on a route depends on.
 struct BatchShape {
   Operation operation = Operation::kFindFirst;
   size_t queries = 0;
-  double rows = 0;      // that the batch is expected to find; Find and Scan
+  double rows = 0;      // expected number of rows; for Find and Scan
   bool sorted = false;  // the keys ascend
 };
 
-// The time of batches on one route, in nanoseconds, as trials found it
-// (engine/route/calibration.h). Plain data; what is stored beside an index.
+// The time of batches on one route, in nanoseconds, as measured by trials
+// (engine/route/calibration.h). Plain data; stored with an index.
 //
-// A curve holds the time of a batch of 2^k queries for every k; between two of these, time is
-// linear in the number of queries, which is exact for a fixed cost and a cost a query.
+// A curve has the time of a batch of 2^k queries for every k. Between two of these, time is linear
+// in the number of queries, which is exact for a fixed cost plus a cost per query.
 struct CostCurves {
   enum Curve : uint8_t {
     kPoint,        // FindFirst and Contains
-    kSortedPoint,  // of keys that ascend
-    kFind,         // and Scan of as many rows as Find's trials found
+    kSortedPoint,  // the same for ascending keys
+    kFind,         // Find, and Scan with the number of rows of Find's trials
     kCount,
   };
   static constexpr size_t kCurves = 4;
   static constexpr size_t kKnots = 33;  // batches of up to 2^32 queries
   using Knots = std::array<double, kKnots>;
 
-  // The curve that such a batch is on.
+  // Returns the curve for such a batch.
   static Curve Of(Operation operation, bool sorted);
 
-  // Positive, never falling from one knot to the next; all 0 where the route does not take such
-  // batches.
+  // Positive, and never decreasing from one knot to the next. All 0 if the route does not support
+  // such batches.
   std::array<Knots, kCurves> ns = {};
-  double rows_per_query = 1;  // that Find's trials found
-  double ns_per_row = 0;      // of each row that a batch finds beyond these
+  double rows_per_query = 1;  // rows per query in Find's trials
+  double ns_per_row = 0;      // cost of each row of a batch beyond these
 
   bool has(Curve curve) const { return ns[curve][0] > 0; }
-  // The time on a curve, one query at least.
+  // Returns the time on a curve; for fewer than one query, that of one.
   static double At(const Knots& knots, double queries);
-  // The time of a batch of this shape, without drift; infinite where there is no curve for it.
+  // Returns the time of a batch of this shape, without drift; infinite if there is no curve for it.
   double Time(const BatchShape& shape) const;
 
   bool operator==(const CostCurves&) const = default;
 };
 
-// How much slower than its trials a device is at the moment, as the batches on all of its routes
-// tell: other work on the machine, or another clock frequency. Shared by the cost models of one
-// device, so that what slows all of its routes changes nothing between them. Thread-safe.
+// How much slower than in its trials a device is at the moment, estimated from the batches on all
+// of its routes. Causes are other work on the machine, or another clock frequency. The cost models
+// of one device share it, so that a slowdown of all routes does not change their ranking.
+// Thread-safe.
 //
-// Batches of few queries, which wait for memory one query at a time, and large ones, which do not,
-// drift apart where the caller's own work drives the index out of the caches. So each class has a
-// drift of its own.
+// Small batches wait for memory one query at a time, and large ones do not. So the two drift apart
+// if the caller's own work evicts the index from the caches, and each class has its own drift.
 class DeviceDrift {
  public:
   enum Class : uint8_t { kFewQueries, kManyQueries };
@@ -68,24 +68,25 @@ class DeviceDrift {
   friend class CostModel;
   struct PerClass {
     std::atomic<double> factor{1};
-    std::atomic<double> busy_ns{0};  // that batches took, all told
+    std::atomic<double> busy_ns{0};  // total time of batches
   };
   std::array<PerClass, kClasses> classes_;
 };
 
-// The time that a route takes for a batch: what trials found, corrected by what is observed
-// afterwards.
+// Predicts the time that a route takes for a batch: the trials' time, corrected by later
+// observations.
 //
-// An observation moves the correction towards itself by a share that grows with the batch's time,
-// and never far, so that a batch that was interrupted does little. Of this correction the device
-// bears the share that this route has in the device's time, and the route the rest: a device's only
-// busy route cannot tell its own drift from the device's, a seldom one can.
+// An observation moves the correction towards itself by a share that grows with the batch's time.
+// The share is bounded, so a batch that was interrupted has little effect. The device takes the
+// part of the correction that corresponds to this route's share of the device's time; the route
+// takes the rest. So if only one route of a device is busy, its drift counts as the device's; a
+// rarely used route has its own drift.
 //
-// Thread-safe: every method may be called from any number of threads.
+// Thread-safe.
 class CostModel {
  public:
-  // A drift of 1.5, either way, that lasts for so many batches and so much time calls for new
-  // trials.
+  // New trials are due if a drift by this factor, either way, lasts for this many batches and this
+  // much time.
   static constexpr double kMaxDrift = 1.5;
   static constexpr uint64_t kBatchesBeforeTrials = 64;
   static constexpr double kNanosecondsBeforeTrials = 10e6;
@@ -94,21 +95,22 @@ class CostModel {
 
   const CostCurves& curves() const { return curves_; }
 
-  // The nanoseconds that a batch of this shape takes; infinite where the route has no curve for it.
+  // Returns the predicted time of such a batch in nanoseconds; infinite if the route has no curve
+  // for it.
   double Predict(const BatchShape& shape) const;
-  // Takes note of the nanoseconds that one took.
+  // Records the measured time of a batch in nanoseconds.
   void Observe(const BatchShape& shape, double nanoseconds);
 
-  // What Predict multiplies the trials' time with, for such a batch.
+  // Returns the factor by which Predict multiplies the trials' time of such a batch.
   double drift(size_t queries) const;
-  // Whether trials should be made again, of all routes of the device. Where that has been done
-  // `times` times already, and so did not help for long, four times as many batches and as much
-  // time are waited for with each.
+  // Returns whether the trials of all routes of the device should be repeated. `times` is the
+  // number of earlier repetitions. Each one quadruples the number of batches and the time to wait
+  // for, since it did not help for long.
   bool CallsForTrials(int times) const;
 
  private:
   struct PerClass {
-    std::atomic<double> factor{1};  // beside the device's
+    std::atomic<double> factor{1};  // in addition to the device's
     std::atomic<double> busy_ns{0};
     // Since the drift was last within kMaxDrift.
     std::atomic<uint64_t> drifted_batches{0};

@@ -8,11 +8,11 @@
 namespace cairn {
 namespace {
 
-// A query costs this share of the mean behind the last trial, if not more: disturbed trials may
-// find no growth at all, but there is no work without a cost.
+// Minimum marginal cost of a query after the last trial, as a share of the mean. Disturbed trials
+// may show no growth at all, but work always has a cost.
 constexpr double kMinMarginal = 1.0 / 16;
 
-// A trial where its curve's time is linear.
+// A trial, in coordinates in which its curve is linear.
 struct Point {
   double queries;  // of the busiest thread
   double ns;
@@ -22,13 +22,13 @@ double OnLine(const Point& a, const Point& b, double queries) {
   return a.ns + (b.ns - a.ns) * (queries - a.queries) / (b.queries - a.queries);
 }
 
-// Whether slices tell what the search of the largest trial took.
+// Returns whether slices show the search time of the largest trial.
 bool AreSliced(const SortedTrials& sorted) {
   return !sorted.slices.empty() && !sorted.trials.empty() &&
          sorted.trials.back().queries >= sorted.slices.front().queries;
 }
 
-// What a sorted query's search costs in a batch of any size.
+// The search cost of a sorted query in a batch of any size.
 class Searches {
  public:
   Searches(const SortedTrials& sorted, const Parallelism& parallelism)
@@ -71,7 +71,7 @@ FanOut FitFanOut(absl::Span<const CostTrial> trials, const Parallelism& parallel
   fan_out.max_parts = SliceCount(all.queries, parallelism);
   fan_out.slowdown = std::clamp((trials.back().ns - all.ns) / part_ns, 1.0,
                                 static_cast<double>(fan_out.max_parts));
-  // What is beyond the work was spent on waking.
+  // The time beyond the work was spent on waking threads.
   const auto beyond_work = [&](const CostTrial& trial) {
     return std::max(trial.ns - fan_out.Time(trial.queries, part_ns, parallelism), 0.0);
   };
@@ -82,7 +82,7 @@ FanOut FitFanOut(absl::Span<const CostTrial> trials, const Parallelism& parallel
 }
 
 CostCurves::Knots FitCurve(absl::Span<const CostTrial> trials, const Parallelism& parallelism) {
-  std::vector<std::pair<size_t, Point>> points;  // by the logarithm of their sizes
+  std::vector<std::pair<size_t, Point>> points;  // with the base-2 logarithm of the trial's queries
   for (const CostTrial& trial : trials) {
     const size_t k = std::bit_width(trial.queries) - 1;
     points.push_back({k, {QueriesOfOneThread(trial.queries, parallelism), trial.ns}});
@@ -139,7 +139,7 @@ std::vector<CostTrial> Extend(const SortedTrials& sorted, double sort_cost,
     const double search = searches.Cost(slice.queries);
     const double query =
         search + beyond_search + sort_cost * (std::log2(of_thread) / tried_log - 1);
-    // Disturbed trials may find less than no time beyond the search.
+    // Disturbed trials may show a negative time beyond the search.
     trials.push_back({slice.queries, of_thread * std::max(query, search / 2)});
   }
   return trials;

@@ -13,10 +13,10 @@ namespace {
 
 using Curves = std::vector<CostCurves>;
 
-// The newest scan's part in what the next one is expected to find.
+// The weight of the newest scan in the expected rows of the next one.
 constexpr double kWeightOfLastScan = 0.25;
 
-// New trials; no curves for a route that fails in them.
+// Runs new trials. A route that fails has no curves.
 Curves MakeTrials(absl::Span<const Route* const> routes, const SortedRun& run, int threads,
                   bool* all_went_well) {
   CalibrationOptions options;
@@ -70,7 +70,7 @@ absl::Status IndexRouter::Execute(const Batch& batch) const {
     rows_per_range_.store(per_range + (found - per_range) * kWeightOfLastScan,
                           std::memory_order_relaxed);
   }
-  // Trials take milliseconds, which a caller who is in a hurry is spared.
+  // Trials take milliseconds, so a batch with a latency target does not run them.
   if (router_.TrialsAreDue() && batch.options.latency_target == absl::InfiniteDuration() &&
       !calibrating_.test_and_set()) {
     router_.SetCosts(MakeCosts(Calibration::kTrials));
@@ -79,8 +79,8 @@ absl::Status IndexRouter::Execute(const Batch& batch) const {
   return status;
 }
 
-// One model a route, in their order; what new trials found is stored. A route that fails in its
-// trials predicts infinite times.
+// Returns one model per route, in order, and stores results of new trials. A route whose trials
+// fail predicts infinite times.
 std::vector<std::unique_ptr<CostModel>> IndexRouter::MakeCosts(Calibration calibration) const {
   const std::vector<const Route*> routes = router_.routes();
   const std::string& directory = options_.directory;
@@ -100,7 +100,7 @@ std::vector<std::unique_ptr<CostModel>> IndexRouter::MakeCosts(Calibration calib
   } else {
     bool all_went_well = false;
     record.routes = MakeTrials(routes, run_, options_.threads, &all_went_well);
-    // If it cannot be written, the next Open makes trials again.
+    // If the write fails, the next Open runs the trials again.
     if (all_went_well && options_.calibration == Calibration::kStore && !directory.empty()) {
       StoreCalibration(directory, record, options_.files).IgnoreError();
     }

@@ -16,7 +16,7 @@
 namespace cairn {
 namespace {
 
-// A device's memory, or 0 where there is no such device.
+// Returns a device's memory, or 0 if there is no such device.
 uint64_t MemoryOf(int ordinal) {
   const absl::StatusOr<std::vector<Device>> devices = ListDevices();
   for (size_t i = 0; devices.ok() && i < devices->size(); ++i) {
@@ -25,7 +25,7 @@ uint64_t MemoryOf(int ordinal) {
   return 0;
 }
 
-// A share of a budget; 0, which is none, stays what it is.
+// Returns a share of a budget. 0, which means no budget, stays 0.
 uint64_t Share(uint64_t budget, uint64_t parts) {
   return budget == 0 ? 0 : budget / parts + 1;
 }
@@ -48,17 +48,16 @@ absl::Status CheckDevices(const OpenOptions& options) {
   for (const int device : devices) {
     if (device >= 0) continue;
     return absl::InvalidArgumentError(
-        absl::StrFormat("devices: expected CUDA ordinals, from 0 on, found %d", device));
+        absl::StrFormat("devices: expected CUDA ordinals of 0 or more, found %d", device));
   }
   for (const std::string& name : options.ordered_indexes) {
     absl::StatusOr<FactoryString> factory = FactoryString::Parse(name);
     if (factory.ok() && factory->Take("device").has_value()) {
-      return factory->Bad("device= does not go together with a list of devices");
+      return factory->Bad("expected no device= together with a list of devices");
     }
   }
   if (AsksForGpu(options)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      "devices: GPUs are listed, but no ordered index is to be on a GPU");
+  return absl::InvalidArgumentError("devices: GPUs are listed, but no ordered index is for a GPU");
 }
 
 OpenOptions OptionsOfShard(const OpenOptions& options, size_t shard, size_t shards) {
@@ -70,7 +69,7 @@ OpenOptions OptionsOfShard(const OpenOptions& options, size_t shard, size_t shar
 
   const std::vector<int> devices = options.devices.empty() ? std::vector<int>{0} : options.devices;
   const int device = devices[shard % devices.size()];
-  uint64_t beside = 0;  // shards on that device, itself too
+  uint64_t beside = 0;  // shards on that device, including this one
   for (size_t place = 0; place < devices.size() && place < shards; ++place) {
     if (devices[place] == device) beside += (shards - place - 1) / devices.size() + 1;
   }

@@ -5,15 +5,15 @@
 
 namespace cairn {
 
-// Whether ordered indexes on a GPU are asked for.
+// Returns whether the options request ordered indexes on a GPU.
 bool AsksForGpu(const OpenOptions& options);
 
-// InvalidArgument where OpenOptions::devices are none that an index is opened on. Whether such
-// devices are there is not asked.
+// InvalidArgument: an index cannot be opened on OpenOptions::devices. Does not check whether these
+// devices exist.
 absl::Status CheckDevices(const OpenOptions& options);
 
-// What one of `shards` shards is opened with: its device, and a share of what those that are on it,
-// and those of all the host, may take together.
+// Returns the options for opening one of `shards` shards: its device, and its share of the memory
+// budgets of the device and the host.
 OpenOptions OptionsOfShard(const OpenOptions& options, size_t shard, size_t shards);
 
 }  // namespace cairn

@@ -36,7 +36,7 @@ absl::StatusOr<PageBlocking> TakePage(FactoryString* factory) {
   if (page == "none") return PageBlocking::kNone;
   if (page == "4k") return PageBlocking::k4K;
   if (page == "2m") return PageBlocking::k2M;
-  return factory->Bad(absl::StrFormat("page is none, 4k or 2m, not '%s'", page));
+  return factory->Bad(absl::StrFormat("expected page=none, 4k or 2m, got '%s'", page));
 }
 
 absl::StatusOr<PackedIndexOptions> TakePackedOptions(FactoryString* factory) {
@@ -49,12 +49,13 @@ absl::StatusOr<PackedIndexOptions> TakePackedOptions(FactoryString* factory) {
   } else if (directory == "tree") {
     options.directory = LeafDirectory::kTree;
   } else if (directory != "auto") {
-    return factory->Bad(absl::StrFormat("directory is auto, cells or tree, not '%s'", directory));
+    return factory->Bad(
+        absl::StrFormat("expected directory=auto, cells or tree, got '%s'", directory));
   }
   const std::string_view bits = factory->Take("bits").value_or("auto");
   options.bits = bits == "16" ? 16 : bits == "32" ? 32 : bits == "64" ? 64 : 0;
   if (options.bits == 0 && bits != "auto") {
-    return factory->Bad(absl::StrFormat("bits is auto, 16, 32 or 64, not '%s'", bits));
+    return factory->Bad(absl::StrFormat("expected bits=auto, 16, 32 or 64, got '%s'", bits));
   }
   return options;
 }
@@ -62,7 +63,7 @@ absl::StatusOr<PackedIndexOptions> TakePackedOptions(FactoryString* factory) {
 absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeCompressed(FactoryString factory, SortedRun run) {
   ASSIGN_OR_RETURN(const std::optional<SimdLevel> simd, TakeSimd(&factory));
   if (factory.Take("page").has_value()) {
-    return factory.Bad("page and compressed do not go together");
+    return factory.Bad("expected only one of page and compressed");
   }
   RETURN_IF_ERROR(factory.CheckAllTaken());
   return MakeCompressedTree(std::move(run), simd);
@@ -108,8 +109,8 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOnCpu(FactoryString factory, S
     return StringSearch::Build(std::move(run), simd);
   }
   return factory.Bad(
-      absl::StrFormat("there is no structure cpu:%s; there are cpu:auto, cpu:fast, "
-                      "cpu:packed, cpu:partial_key, cpu:sorted_array and cpu:strings",
+      absl::StrFormat("unknown structure cpu:%s; expected cpu:auto, cpu:fast, "
+                      "cpu:packed, cpu:partial_key, cpu:sorted_array or cpu:strings",
                       factory.structure));
 }
 
@@ -121,8 +122,7 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> Make(std::string_view text, Sorted
     return gpu::MakeGpuIndex(std::move(factory), std::move(run), devices);
   }
   if (factory.device == "cpu") return MakeOnCpu(std::move(factory), std::move(run), leaves);
-  return factory.Bad(
-      absl::StrFormat("there is no device '%s'; there are cpu and gpu", factory.device));
+  return factory.Bad(absl::StrFormat("unknown device '%s'; expected cpu or gpu", factory.device));
 }
 
 }  // namespace

@@ -11,18 +11,19 @@
 
 namespace cairn {
 
-// Below this many entries a tree over the run stays in the first caches and answers as fast as
-// packed leaves do, for a fraction of their memory (PointLookup, n:10 to n:16): cpu:auto takes it.
+// Below this number of entries, a tree over the run stays in the first caches. It answers as fast
+// as packed leaves, for a fraction of their memory (PointLookup, n:10 to n:16). So cpu:auto uses
+// it.
 inline constexpr size_t kMinPackedEntries = size_t{1} << 14;
 
-// Leaves that are stored beside a run, and where they are to be searched.
+// Leaves that are stored with a run, and the memory in which they are searched.
 struct UsableLeaves {
   StoredLeaves stored;
   LeafMemory memory = LeafMemory::kMapped;
 };
 
-// MakeOrderedIndex over a run beside which `leaves` are stored: they are used where the structure
-// would make the same. Null: there are none. One of a GPU is made on each of `devices` (CUDA
+// MakeOrderedIndex over a run with stored `leaves`, which are used if the structure would make the
+// same leaves. Null: there are none. An index of a GPU is made on each of `devices` (CUDA
 // ordinals), if any.
 absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOrderedIndex(std::string_view factory,
                                                                SortedRun run,

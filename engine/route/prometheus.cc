@@ -38,28 +38,28 @@ std::string RouteLabels(const NamedStats& named, const RouteStats& route) {
   return absl::StrCat(IndexLabels(named), ",", Label("route", route.route));
 }
 
-// An index of an open database.
+// An index of an IndexedDB.
 struct LiveSample {
   IndexInfo info;
   std::string labels;
-  std::optional<IndexStats> stats;  // of one that has been built
+  std::optional<IndexStats> stats;  // present once the index is built
 };
 
 class Page {
  public:
   explicit Page(absl::Span<const NamedStats> indexes) : indexes_(indexes) {}
 
-  // What a metric is; its samples follow.
+  // Begins a metric. Its samples follow.
   void Metric(const char* name, const char* type, const char* help) {
     name_ = name;
     absl::StrAppend(&text_, "# HELP ", name, " ", help, "\n# TYPE ", name, " ", type, "\n");
   }
-  // A sample, under the metric's name and a suffix.
+  // Adds a sample of the metric. `suffix` follows the metric's name.
   void Sample(const char* suffix, const std::string& labels, double value) {
     absl::StrAppendFormat(&text_, "%s%s{%s} %.17g\n", name_, suffix, labels, value);
   }
 
-  // `value` is of IndexStats, and returns a number.
+  // `value` is a member of IndexStats, or a function of it that returns a number.
   template <typename Value>
   void Gauge(const char* name, const char* help, const Value& value) {
     Metric(name, "gauge", help);
@@ -67,7 +67,7 @@ class Page {
       Sample("", IndexLabels(named), static_cast<double>(std::invoke(value, *named.stats)));
     }
   }
-  // The same for indexes of open databases; `value` is of IndexInfo.
+  // The same for live indexes; `value` is a member or function of IndexInfo.
   template <typename Value>
   void Live(const char* name, const char* type, const char* help,
             absl::Span<const LiveSample> samples, const Value& value) {
@@ -95,7 +95,7 @@ class Page {
   std::string text_;
 };
 
-// Buckets are cumulative, and their limits in seconds.
+// Buckets are cumulative, with limits in seconds.
 void Page::ResponseTimes() {
   Metric("cairn_response_seconds", "histogram", "Response times of batches.");
   for (const NamedStats& named : indexes_) {
@@ -172,10 +172,10 @@ void AddStates(absl::Span<const LiveSample> samples, Page* page) {
     }
   }
   page->Live("cairn_index_lag_sequences", "gauge",
-             "Sequence numbers of the database that the index has still to apply.", samples,
+             "Sequence numbers of the database that the index has not applied yet.", samples,
              &IndexInfo::sequence_lag);
   page->Live("cairn_index_lag_seconds", "gauge",
-             "Time since a ready index last had everything; 0 in other states.", samples,
+             "Time since a ready index last had zero lag; 0 in other states.", samples,
              [](const IndexInfo& info) { return absl::ToDoubleSeconds(info.time_lag); });
   page->Live("cairn_index_build_progress_ratio", "gauge",
              "Share of a build that is done, 0 to 1; 0 if there is none.", samples,
@@ -213,7 +213,7 @@ void AddBacklog(absl::Span<const IndexedDB* const> databases, Page* page) {
       [](const BacklogStats& stats) { return static_cast<double>(stats.waits); });
   add("cairn_backlog_wait_seconds_total", "Time that writes waited for indexes.",
       [](const BacklogStats& stats) { return absl::ToDoubleSeconds(stats.wait_time); });
-  add("cairn_backlog_refusals_total", "Writes with no_slowdown that indexes refused.",
+  add("cairn_backlog_refusals_total", "Writes with no_slowdown that indexes rejected.",
       [](const BacklogStats& stats) { return static_cast<double>(stats.refusals); });
 }
 

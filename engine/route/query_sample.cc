@@ -12,11 +12,12 @@ namespace {
 
 constexpr int64_t kMaxNanoseconds = 4'000'000;
 constexpr size_t kMaxBytes = size_t{8} << 20;
-// Keys whose memory is asked for before it is read, and between looks at the clock: fewer where
-// they are long.
+// Number of keys that are prefetched together, and between reads of the clock. It is smaller for
+// long keys.
 constexpr size_t kBlock = 32;
 
-// Appends keys of a run, or as often the least of all where it has none.
+// Appends the run's keys at `positions`. If the run is empty, appends one zero key or empty
+// string per position.
 void AppendKeys(const SortedRun& run, absl::Span<const Position> positions, EncodedKeys* to) {
   if (!run.empty()) {
     return WithColumn(run, [&](const auto& column) {
@@ -121,11 +122,12 @@ RangeBatch QuerySample::NextRanges(size_t count) {
 
 KeyBatch QuerySample::NextAscending(size_t count, size_t of) {
   const size_t entries = std::max<size_t>(run_.size(), 1);
-  const size_t window = of <= count ? entries : entries * count / of;  // that the batch falls into
+  const size_t window = of <= count ? entries : entries * count / of;  // positions that the batch
+                                                                       // falls into
   const size_t first = Below(entries - window + 1);
   std::vector<Position> positions(count);
   for (size_t i = 0; i < count; ++i) {
-    // One in each of `count` parts of the window.
+    // Draws one position in each of `count` parts of the window.
     const size_t begin = window * i / count;
     const size_t end = window * (i + 1) / count;
     positions[i] = static_cast<Position>(

@@ -20,21 +20,21 @@
 namespace cairn {
 namespace {
 
-// A structure that `auto` may take, and bytes that it takes for a key at most: the worst of
-// PointLookup's and Strings' counters bytes_per_key, rounded up.
+// A structure that `auto` may choose, and its maximum bytes per key: the worst of the counters
+// bytes_per_key of PointLookup and Strings, rounded up.
 struct Choice {
   const char* factory;
   double bytes_per_u32;
   double bytes_per_u64;
   double bytes_per_string;
-  // It takes a copy of all strings besides, and several times as long to make as what is next: only
-  // for those who have said how much memory there is for it.
+  // The structure also copies all strings, and takes several times as long to make as the next one.
+  // It is used only if the options set a memory budget.
   bool is_lavish;
 };
 
 constexpr char kWithHash[] = "cpu:partial_key,hash";
 
-// The fastest first, down to one that needs nothing but the run.
+// The fastest first. The last one needs only the run.
 constexpr Choice kOnCpu[] = {
     {kWithHash, -1, -1, 30, true},        {"cpu:auto", 12, 16, 10, false},
     {"cpu:fast", 0.4, 1.3, -1, false},    {"cpu:strings", -1, -1, 1, false},
@@ -42,7 +42,8 @@ constexpr Choice kOnCpu[] = {
 };
 constexpr char kOnGpu[] = "gpu:auto";
 
-// Bytes, or a negative number where the structure does not take the run's kind of keys.
+// Returns the maximum bytes, or a negative number if the structure does not support the run's kind
+// of keys.
 double MostBytes(const Choice& choice, const SortedRun& run) {
   const double per_key = run.kind() == PhysicalType::kU32   ? choice.bytes_per_u32
                          : run.kind() == PhysicalType::kU64 ? choice.bytes_per_u64
@@ -54,7 +55,7 @@ double MostBytes(const Choice& choice, const SortedRun& run) {
   return bytes + static_cast<double>(keys.offset(keys.size()) - keys.offset(0));
 }
 
-// Whether a GPU could not take a structure for a reason that leaves it to the CPU.
+// Returns whether a GPU failed to make a structure for a reason for which the CPU is used instead.
 bool IsReasonForCpu(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsResourceExhausted(status) ||
          absl::IsUnimplemented(status);
@@ -64,8 +65,8 @@ bool IsOnGpu(std::string_view factory) {
   return absl::StartsWith(absl::string_view(factory.data(), factory.size()), "gpu:");
 }
 
-// The device and structure of a factory string, or of a description: what stands before its first
-// option, and before the devices that it is on.
+// Returns the device and structure of a factory string or a description: the text before its first
+// option and before its devices.
 std::string RouteName(std::string_view factory) {
   return std::string(factory.substr(0, factory.find_first_of(", ")));
 }
@@ -92,7 +93,7 @@ class ResidentIndexMaker {
     if (made_.indexes.empty()) {
       RETURN_IF_ERROR(MakeWithinBudget());
     }
-    // What a GPU cannot answer, once it is lost, the files can.
+    // The files can answer if a GPU is lost.
     const bool all_on_gpu = std::all_of(made_.indexes.begin(), made_.indexes.end(),
                                         [](const ResidentIndex& index) { return index.on_gpu; });
     if (all_on_gpu) {
@@ -120,14 +121,14 @@ class ResidentIndexMaker {
     return factories;
   }
 
-  // cpu:auto, or what comes next to it within the budget.
+  // Makes cpu:auto, or the next structure that fits within the budget.
   absl::Status MakeWithinBudget() {
     const uint64_t budget =
         options_.host_memory_budget != 0 ? options_.host_memory_budget : AvailableMemoryBytes() / 2;
     for (const Choice& choice : kOnCpu) {
       if (choice.is_lavish && options_.host_memory_budget == 0) continue;
       const double bytes = MostBytes(choice, run_);
-      // Stored leaves take no memory.
+      // Mapped leaves take no memory.
       const bool mapped = leaves_.has_value() && leaves_->memory == LeafMemory::kMapped;
       if (bytes < 0 || (bytes > static_cast<double>(budget) && !mapped)) continue;
       return MakeNamed(choice.factory);
@@ -143,14 +144,14 @@ class ResidentIndexMaker {
                      MakeOrderedIndex(factory, run_, leaves_.has_value() ? &*leaves_ : nullptr,
                                       options_.devices));
     std::string name = RouteName(absl::EndsWith(factory, ":auto") ? index->description() : factory);
-    // Variants of one structure are told apart by all that was said of them.
+    // Variants of one structure are distinguished by the whole factory string.
     for (const ResidentIndex& other : made_.indexes) {
       if (other.name == name) name = factory;
     }
     for (const ResidentIndex& other : made_.indexes) {
       if (other.name == name) {
         return absl::InvalidArgumentError(
-            absl::StrFormat("ordered index '%s' is named twice", factory));
+            absl::StrFormat("ordered index '%s' is listed twice", factory));
       }
     }
     made_.indexes.push_back({std::move(name), std::move(index), IsOnGpu(factory)});
@@ -171,8 +172,8 @@ class ResidentIndexMaker {
                                                                  : device.memory_bytes / 2;
       if (copies == 0 || bytes.resident <= budget / copies) continue;
       return absl::ResourceExhaustedError(absl::StrFormat(
-          "%s may take %d bytes for %d entries%s, beyond the budget of %d bytes of %s", kOnGpu,
-          copies * bytes.resident, run_.size(),
+          "%s may take %d bytes for %d entries%s, which exceeds the budget of %d bytes of %s",
+          kOnGpu, copies * bytes.resident, run_.size(),
           copies == 1 ? "" : absl::StrFormat(" in %d copies", copies), budget, device.name));
     }
     return absl::OkStatus();

@@ -14,35 +14,35 @@
 
 namespace cairn {
 
-// An ordered index that is kept in memory, and where.
+// An ordered index in memory, with its device.
 struct ResidentIndex {
-  std::string name;  // what routes over it are called: device and structure, "cpu:packed"
+  std::string name;  // of routes over it: device and structure, such as "cpu:packed"
   std::unique_ptr<OrderedIndex> index;
   bool on_gpu = false;
 };
 
-// All of them over one run, one of them at least on the CPU.
+// Ordered indexes over one run. At least one is on the CPU.
 struct ResidentIndexes {
   std::vector<ResidentIndex> indexes;
-  std::string fallback;  // why none is on a GPU, although one was asked for
+  std::string fallback;  // why none is on a GPU, if one was requested
 };
 
-// Makes the ordered indexes that `options` name, or leave to choose within the memory budgets, over
-// `run`; those of a GPU on each of the devices that are listed (engine/route/open_devices.h
-// checks the list), as one. Where leaves of cpu:packed are stored beside it, they are taken, which
-// costs no memory but with OpenOptions::load_into_memory. Errors as MakeOrderedIndex's;
-// InvalidArgument for one that is named twice.
+// Makes the ordered indexes over `run` that `options` list, or chooses them within the memory
+// budgets. An index of a GPU is made on each of the listed devices, as one index
+// (engine/route/open_devices.h checks the list). If `leaves` of cpu:packed are stored with the run,
+// they are used. That takes no memory, unless OpenOptions::load_into_memory is set. Errors: those
+// of MakeOrderedIndex; InvalidArgument: an index is listed twice.
 absl::StatusOr<ResidentIndexes> MakeResidentIndexes(
     const OpenOptions& options, const SortedRun& run,
     const std::optional<StoredLeaves>& leaves = std::nullopt);
 
-// The leaves that are stored in a run file, if there are any. DataLoss where they are damaged:
-// with VerifyLevel::kFull, also where they are not those that the run gives.
+// Returns the leaves that are stored in a run file, if any. DataLoss: they are damaged, or, with
+// VerifyLevel::kFull, differ from the leaves that the run produces.
 absl::StatusOr<std::optional<StoredLeaves>> LeavesOf(const RunFile& file,
                                                      const OpenOptions& options);
 
-// Whether leaves are those that the file's entries give, whose order is checked. DataLoss. Throws
-// std::bad_alloc.
+// Checks that the leaves are those that the file's entries produce, and that the entries are in
+// order. DataLoss: they are not. Throws std::bad_alloc.
 absl::Status CheckLeaves(const RunFile& file, const StoredLeaves& leaves, int threads);
 
 }  // namespace cairn

@@ -22,11 +22,12 @@ class Route {
   bool on_gpu() const { return on_gpu_; }
   Strategy strategy() const { return strategy_; }
 
-  // Whether the route answers such batches: an unbuffered one all whose results are in the caller's
-  // order, others those of points, and a sort-based one these in key order too.
+  // Returns whether the route supports such batches. An unbuffered route supports all operations in
+  // the caller's order. Other routes support only point operations; a sort-based route supports
+  // these in key order, too.
   bool Takes(Operation operation, ResultOrder order) const;
 
-  // Answers a batch that it takes; errors as the index's and the strategy's
+  // Answers a batch that it supports. Errors: those of the index and the strategy
   // (cpu_fast/batch/strategy.h).
   absl::Status Execute(const Batch& batch) const;
 
@@ -35,8 +36,8 @@ class Route {
   const OrderedIndex* index_;
   bool on_gpu_;
   Strategy strategy_;
-  Parallelism parallelism_;                       // of large batches
-  std::shared_ptr<StrategyScratchPool> scratch_;  // of copies, too
+  Parallelism parallelism_;                       // for large batches
+  std::shared_ptr<StrategyScratchPool> scratch_;  // shared by copies of the route
 };
 
 }  // namespace cairn

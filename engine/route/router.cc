@@ -16,24 +16,24 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr int64_t kForGood = std::numeric_limits<int64_t>::max();
-// How long a GPU that ran out of memory is left alone: at first, and at most.
+// How long a GPU that ran out of memory is not used: the first and the longest pause.
 constexpr int64_t kFirstPause = 100'000'000;
 constexpr int64_t kLongestPause = 60'000'000'000;
-// A batch is large enough if a larger one would gain no more than a tenth.
+// A batch is large enough if a larger one would gain at most 10%.
 constexpr double kShareOfBest = 0.9;
 constexpr size_t kLargestBatch = size_t{1} << 24;
-// Fewer queries than this have no neighbours to share cache lines with, so that gathering them has
-// nothing to gain; nor do trials tell differences of nanoseconds reliably.
+// Fewer queries than this have no neighbors to share cache lines with, so gathering them gains
+// nothing. Trials also cannot measure differences of nanoseconds reliably.
 constexpr size_t kMinGathered = 64;
-// Of batches that are smaller still, one in so many is timed: reading a clock makes the processor
-// wait for all that it has begun, which takes it longer than the rest of the routing
-// (Routing/…/batch:1).
+// For smaller batches, one in kTimedOneIn is timed. Reading a clock makes the processor wait for
+// all instructions in flight, which takes longer than the rest of the routing (Routing/…/batch:1).
 constexpr size_t kMinTimed = 64;
 constexpr uint32_t kTimedOneIn = 16;
-// After a batch of so many nanoseconds it is looked whether its route calls for new trials.
+// Minimum time of a batch, in nanoseconds, after which the router checks whether its route needs
+// new trials.
 constexpr int64_t kWorthALook = 10'000;
 
-// Whether a batch failed for a reason that lies with the device, not with what was asked.
+// Returns whether a batch failed because of the device, not because of the request.
 bool IsDeviceFailure(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsResourceExhausted(status) ||
          absl::IsInternal(status);
@@ -57,7 +57,7 @@ uint64_t BytesOf(const KeyBatch& keys) {
   return bytes;
 }
 
-// Of a batch that is answered: its keys and answers.
+// Returns the bytes of a batch's keys and answers.
 uint64_t BytesOf(const Batch& batch) {
   uint64_t bytes = BytesOf(batch.keys) + BytesOf(batch.ranges.lower) + BytesOf(batch.ranges.upper) +
                    batch.values.size() * sizeof(uint32_t) + batch.ends.size() * sizeof(Position) +
@@ -140,7 +140,7 @@ absl::StatusOr<size_t> Router::Named(const Batch& batch) const {
     names.push_back(route.name());
   }
   return absl::InvalidArgumentError(
-      absl::StrFormat("there is no route '%s' for %s in this order of results; there are %s",
+      absl::StrFormat("no route '%s' for %s in this order of results; expected one of %s",
                       std::string(batch.options.route), std::string(OperationName(batch.operation)),
                       absl::StrJoin(names, ", ")));
 }
@@ -164,8 +164,9 @@ absl::StatusOr<size_t> Router::Choose(const Batch& batch, const BatchShape& shap
   }
   const size_t best = Best(shape, batch.options.result_order, 0, gpu_is_out);
   if (best != kNoRoute) return best;
-  return absl::InvalidArgumentError(absl::StrFormat("results of %s come in the caller's order only",
-                                                    std::string(OperationName(batch.operation))));
+  return absl::InvalidArgumentError(
+      absl::StrFormat("results of %s are available only in the caller's order",
+                      std::string(OperationName(batch.operation))));
 }
 
 absl::Status Router::Execute(const Batch& batch, double rows) const {
@@ -228,7 +229,7 @@ void Router::FillExplain(const Batch& batch, const BatchShape& shape, size_t cho
       candidate.note = "has no cost model";
     } else {
       candidate.predicted = Nanoseconds(Predict(i, shape));
-      if (route.on_gpu() && gpu_is_out) candidate.note = "the GPU has failed before";
+      if (route.on_gpu() && gpu_is_out) candidate.note = "the GPU failed earlier";
     }
     explain.candidates.push_back(std::move(candidate));
   }
@@ -238,9 +239,9 @@ void Router::FillExplain(const Batch& batch, const BatchShape& shape, size_t cho
   explain.route = routes_[chosen].name();
   explain.index = routes_[chosen].index().description();
   if (explain.route == options.route) {
-    explain.reason = "it was asked for";
+    explain.reason = "the query options select it";
   } else if (!options.route.empty()) {
-    explain.reason = absl::StrFormat("the GPU of %s has failed before", std::string(options.route));
+    explain.reason = absl::StrFormat("the GPU of %s failed earlier", std::string(options.route));
   } else if (costs()[chosen] == nullptr) {
     explain.reason = "there are no cost models";
   } else if (explain.predicted > options.latency_target) {
@@ -252,7 +253,7 @@ void Router::FillExplain(const Batch& batch, const BatchShape& shape, size_t cho
 }
 
 absl::Duration Router::PredictedTime(Operation operation, size_t queries) const {
-  // Of a Find each query is taken to find what the trials' queries found.
+  // Each query of a Find is assumed to find the mean number of rows of the trials.
   const BatchShape shape{operation, queries, 0, false};
   const size_t best = Best(shape, ResultOrder::kCaller, 0, GpuIsOut(clock_()));
   const double time = Predict(best, shape);

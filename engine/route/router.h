@@ -21,8 +21,8 @@
 
 namespace cairn {
 
-// The counters behind RouteStats. Thread-safe: threads count on stripes of their own, as far as
-// these go, so that they do not wait for one another's cache lines.
+// The counters of RouteStats. Thread-safe. Up to kStripes threads count on stripes of their own, so
+// that they do not wait for each other's cache lines.
 class RouteCounters {
  public:
   void CountBatch(size_t queries, uint64_t bytes) {
@@ -31,7 +31,7 @@ class RouteCounters {
     Add(&stripe.queries, queries);
     Add(&stripe.bytes, bytes);
   }
-  // Counts the response time of one batch, which stands for `batches` of them.
+  // Counts the response time of one batch that represents `batches` batches.
   void CountTime(int64_t nanoseconds, uint64_t batches) {
     Stripe& stripe = OfThisThread();
     Add(&stripe.busy_ns, static_cast<uint64_t>(nanoseconds) * batches);
@@ -78,38 +78,39 @@ class RouteCounters {
   std::array<Stripe, kStripes> stripes_;
 };
 
-// Chooses for each batch the route that is predicted to answer it first. For one batch that is also
-// the route of highest throughput, so a limit of its response time (QueryOptions) never changes the
-// choice: Explain tells whether the prediction keeps it. How large a batch may grow before it comes
-// here is the Batcher's to decide. After Kim et al., FAST (SIGMOD 2010), section 7.
+// Chooses for each batch the route with the lowest predicted time. For a single batch that is also
+// the route of highest throughput. So a latency target (QueryOptions) never changes the choice;
+// Explain reports whether it is predicted to be met. The Batcher decides how large a batch may grow
+// before it comes here. After Kim et al., FAST (SIGMOD 2010), section 7.
 //
-// A batch that fails on a GPU, for want of memory or because the device is lost, is answered by the
-// next best route of the CPU, from the beginning: answers are written over, never mixed. The device
-// is then left alone, for good if it is lost, else for a time that doubles with each failure.
+// If a batch fails on a GPU, because memory runs out or the device is lost, the next best route of
+// the CPU answers it from the start. Its answers overwrite those of the GPU, and are never mixed
+// with them. The device is then not used: never again if it is lost, otherwise for a pause that
+// doubles with each failure.
 //
 // Thread-safe.
 class Router {
  public:
-  using Clock = std::function<int64_t()>;  // nanoseconds, from any moment on; never goes back
+  using Clock = std::function<int64_t()>;  // nanoseconds from any epoch; never goes back
 
-  // Requires one route at least and 64 at most, one of them on the CPU and unbuffered. Until there
-  // are cost models the first route that takes a batch answers it.
+  // Requires 1 to 64 routes, one of them unbuffered and on the CPU. Until there are cost models,
+  // the first route that supports a batch answers it.
   explicit Router(std::vector<Route> routes, Clock clock = SteadyNanoseconds);
 
-  // Gives the routes, in their order, cost models of new trials; null for a route without one,
-  // which is taken only by name or if no other is left. Thread-safe; batches under way finish with
-  // what they began with.
+  // Sets the cost models of the routes, in order, from new trials. A route with a null model is
+  // used only by name, or if no other route is left. Thread-safe; running batches finish with the
+  // old models.
   void SetCosts(std::vector<std::unique_ptr<CostModel>> costs);
-  // Whether routes have become so much faster or slower that trials should be made again. Takes a
-  // nanosecond: to be asked after each batch.
+  // Returns whether routes have become so much faster or slower that trials should be repeated.
+  // Takes a nanosecond, so it can be called after each batch.
   bool TrialsAreDue() const { return trials_are_due_.load(std::memory_order_relaxed); }
 
-  // Answers a batch by the best route, and by others where that fails on a GPU. `rows` is what the
-  // batch is expected to find; Find and Scan. InvalidArgument where options.route names no route
-  // that takes such a batch; else errors are the route's.
+  // Answers a batch on the best route, and on others if that fails on a GPU. `rows` is the expected
+  // number of rows; for Find and Scan. InvalidArgument: options.route does not name a route that
+  // supports such a batch. Otherwise the errors are the route's.
   absl::Status Execute(const Batch& batch, double rows = 0) const;
 
-  // SecondaryIndex's methods of these names.
+  // Implement the methods of SecondaryIndex with these names.
   absl::Duration PredictedTime(Operation operation, size_t queries) const;
   size_t BestBatch(Operation operation) const;
 
@@ -119,10 +120,11 @@ class Router {
   static int64_t SteadyNanoseconds();
 
  private:
-  using Costs = std::vector<std::unique_ptr<CostModel>>;  // one a route
+  using Costs = std::vector<std::unique_ptr<CostModel>>;  // one per route
   static constexpr size_t kNoRoute = SIZE_MAX;
 
-  // The best of the routes that are not in the set `tried` (bits) and are not on a GPU if `cpu`.
+  // Returns the best of the routes that are not in the set `tried` (bits) and, if `cpu`, not on a
+  // GPU.
   size_t Best(const BatchShape& shape, ResultOrder order, uint64_t tried, bool cpu) const;
   absl::StatusOr<size_t> Named(const Batch& batch) const;
   absl::StatusOr<size_t> Choose(const Batch& batch, const BatchShape& shape, bool gpu_is_out) const;
@@ -130,7 +132,7 @@ class Router {
   double Predict(size_t route, const BatchShape& shape) const;
   void Observe(size_t route, const BatchShape& shape, int64_t nanoseconds) const;
   bool GpuHasFailed() const { return gpu_out_until_.load(std::memory_order_relaxed) != INT64_MIN; }
-  // Whether GPUs are left alone at the moment.
+  // Returns whether GPUs are currently not used.
   bool GpuIsOut(int64_t now) const { return now < gpu_out_until_.load(std::memory_order_relaxed); }
   void LeaveGpuAlone(const absl::Status& status, int64_t now) const;
   void FillExplain(const Batch& batch, const BatchShape& shape, size_t chosen,
@@ -138,16 +140,17 @@ class Router {
 
   const std::vector<Route> routes_;
   const Clock clock_;
-  std::unique_ptr<RouteCounters[]> counters_;  // one a route
+  std::unique_ptr<RouteCounters[]> counters_;  // one per route
 
-  std::atomic<const Costs*> costs_;  // the last of all_costs_, which batches may still use
+  std::atomic<const Costs*> costs_;  // the last of all_costs_; running batches may still use
+                                     // earlier ones
   Mutex mutex_;
   std::vector<std::unique_ptr<const Costs>> all_costs_ ABSL_GUARDED_BY(mutex_);
-  std::atomic<int> trials_{0};  // how many times they were made
+  std::atomic<int> trials_{0};  // number of repetitions
   mutable std::atomic<bool> trials_are_due_{false};
 
   mutable std::atomic<int64_t> gpu_out_until_{INT64_MIN};
-  mutable std::atomic<int64_t> gpu_out_for_{0};  // nanoseconds, the last time
+  mutable std::atomic<int64_t> gpu_out_for_{0};  // the last pause in nanoseconds
 };
 
 }  // namespace cairn

@@ -180,7 +180,7 @@ BOOST_AUTO_TEST_CASE(batches_are_counted_on_the_route_that_explain_names) {
     batch.explain = &explain;
     RequireOk(index->Execute(batch));
     BOOST_TEST(explain.route == stats.route);
-    BOOST_TEST(explain.reason == "it was asked for");
+    BOOST_TEST(explain.reason == "the query options select it");
     BOOST_TEST(explain.queries == 100u);
     BOOST_TEST((explain.measured > absl::ZeroDuration()));
     BOOST_TEST((explain.predicted > absl::ZeroDuration()));

@@ -59,13 +59,13 @@ BOOST_AUTO_TEST_CASE(a_list_that_no_index_is_opened_on_is_refused_by_name) {
     const char* message;
   };
   const std::vector<Case> cases = {
-      {On(SearchDevice::kGpu, {0, -1}), "devices: expected CUDA ordinals, from 0 on, found -1"},
+      {On(SearchDevice::kGpu, {0, -1}), "devices: expected CUDA ordinals of 0 or more, found -1"},
       {On(SearchDevice::kAuto, std::vector<int>(kMaxGroupMembers + 1)),
        "devices: expected at most 64, found 65"},
       {On(SearchDevice::kCpu, {0}), "devices: GPUs are listed, but no ordered index"},
       {On(SearchDevice::kGpu, {0}, {"cpu:fast", "auto"}), "devices: GPUs are listed"},
       {On(SearchDevice::kAuto, {0, 0}, {"cpu:auto", "gpu:packed,device=0"}),
-       "'gpu:packed,device=0': device= does not go together with a list of devices"},
+       "'gpu:packed,device=0': expected no device= together with a list of devices"},
   };
   const Indexes indexes;
   for (const Case& refused : cases) {

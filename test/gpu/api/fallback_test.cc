@@ -78,7 +78,7 @@ BOOST_FIXTURE_TEST_CASE(a_batch_that_fails_on_the_device_is_answered_by_the_cpu,
   // Later batches are routed away, and the device is not touched.
   BOOST_TEST(absl::StartsWith(Ask(500000, &explain), "cpu:packed"));
   BOOST_TEST(explain.failures.empty());
-  BOOST_TEST(absl::StrContains(explain.reason, "failed before"));
+  BOOST_TEST(absl::StrContains(explain.reason, "failed earlier"));
   for (const RouteStats& stats : router->router().Stats()) {
     BOOST_TEST(stats.failures == (stats.route == "gpu:packed" ? 1u : 0u));
   }

@@ -169,7 +169,7 @@ BOOST_AUTO_TEST_CASE(text_beyond_the_budget_stays_on_the_cpu) {
   options.device = SearchDevice::kAuto;
   options.device_memory_budget = 1 << 20;
   const ResidentIndexes resident = RequireOk(MakeResidentIndexes(options, Data().run()));
-  BOOST_TEST(absl::StrContains(resident.fallback, "beyond the budget"), resident.fallback);
+  BOOST_TEST(absl::StrContains(resident.fallback, "exceeds the budget"), resident.fallback);
   BOOST_TEST(resident.indexes.size() == 1u);
 }
 
