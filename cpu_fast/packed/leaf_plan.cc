@@ -8,7 +8,7 @@
 namespace cairn {
 namespace {
 
-// How many times as many leaves a directory of cells is worth.
+// A directory of cells is used if it needs at most this factor of leaves.
 constexpr double kCellsWorth = 1.45;
 
 template <typename Key>

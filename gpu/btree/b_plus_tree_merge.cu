@@ -70,7 +70,7 @@ absl::StatusOr<MergedRun<Key>> MergeRuns(DeviceRun<Key> old, DeviceRun<Key> adde
   const size_t size = old.size() + added.size();
   ASSIGN_OR_RETURN(DeviceRun<Key> merged, AllocateRun<Key>(size, stream));
   if (size == 0) return MergedRun<Key>{std::move(merged), 0};
-  // Of equal entries, those of the first run come first.
+  // If entries are equal, those of the first run come first.
   RETURN_IF_ERROR(CallWithScratch(
       [&](void* scratch, size_t& bytes) {
         return cub::DeviceMerge::MergeKeys(

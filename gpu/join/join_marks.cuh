@@ -16,7 +16,7 @@ constexpr uint32_t RightRoom(uint32_t tile) {
   return (tile + tile / 4 + 128) / 32 * 32;
 }
 
-// What a tile's marks determine about its pairs.
+// How much a tile's marks determine about its pairs.
 enum class MarksKnown : uint32_t {
   // An entry has several matches, or the possible matches were not all compared together.
   kTooLittle,

@@ -26,9 +26,9 @@ template <typename Key>
 struct KaryDirectoryView;
 
 // 32 separators in 32 bytes, each mapped to one of 1,536 numbers. With 48 separators and 512
-// numbers, the directory would be a third smaller, but four times as many separators would be in
-// doubt: PointLookup of 2^27 queries at n = 2^28 takes 4.76 ms, not 4.55, for 32-bit keys, and 5.84
-// ms, not 5.80, for 64-bit keys.
+// numbers, the directory would be a third smaller, but the number of separators in doubt would be
+// four times larger: PointLookup of 2^27 queries at n = 2^28 takes 4.76 ms, not 4.55, for 32-bit
+// keys, and 5.84 ms, not 5.80, for 64-bit keys.
 using KaryDirectoryNode = KaryNode<32, 4>;
 using KaryDirectoryLayout = KaryLayout<KaryDirectoryNode::kFanOut>;
 
@@ -37,7 +37,7 @@ template <typename Key>
 struct KaryDirectoryLevels {
   KaryDirectoryLayout layout;
   const Key* top = nullptr;  // [layout.top_slots()], see layout.TopEntry
-  // By level, and for separators also the top: nodes[0] and separators[0] are the lowest.
+  // The arrays of each level, the lowest first; separators also have the top.
   const KaryDirectoryNode* nodes[KaryDirectoryLayout::kMaxLevels] = {};
   const Key* separators[KaryDirectoryLayout::kMaxLevels + 1] = {};
 };

@@ -35,7 +35,8 @@ class ResidentBlocks {
   absl::StatusOr<unsigned> Count(const void* kernel, int threads, size_t shared_bytes);
 
  private:
-  // By device: the bytes in the upper half, the blocks in the lower half; 0 if not queried yet.
+  // One element per device: the bytes in the upper half, the blocks in the lower half; 0 if not
+  // queried yet.
   std::array<std::atomic<uint64_t>, 64> known_{};
 };
 

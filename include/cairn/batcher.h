@@ -187,8 +187,8 @@ class Batcher {
   Future<bool> Contains(const Key& key, BatcherTime deadline = kNoDeadline);
   // Returns all rows of the key.
   Future<std::vector<RowId>> Find(const Key& key, BatcherTime deadline = kNoDeadline);
-  // Counts or scans one range; InvalidArgument for any other number of ranges. Of the options,
-  // `order`, `limit` and `with_keys` are used; InvalidArgument if `columns` is not empty.
+  // Counts or scans one range; InvalidArgument for any other number of ranges. Scan uses only
+  // `order`, `limit` and `with_keys` of `options`; InvalidArgument if `columns` is not empty.
   Future<uint64_t> Count(const RangeBatch& range, BatcherTime deadline = kNoDeadline);
   Future<Entries> Scan(const RangeBatch& range, const QueryOptions& options = {},
                        BatcherTime deadline = kNoDeadline);

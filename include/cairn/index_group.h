@@ -172,8 +172,8 @@ class IndexGroup {
   // Returns the largest row id of any shard plus 1.
   virtual RowId end_row() const = 0;
 
-  // Returns the number of rows for which `where` is true. Of `options`, only `strategy` and
-  // `cancelled` are used. If `plan` is not null, sets *plan. Errors: Cancelled; InvalidArgument,
+  // Returns the number of rows for which `where` is true. Uses only `strategy` and `cancelled` of
+  // `options`. If `plan` is not null, sets *plan. Errors: Cancelled; InvalidArgument,
   // naming the index and the expected value, for an unknown index and for a key of the wrong type
   // or number of parts. InvalidArgument for a condition that an index cannot decide
   // (docs/queries.md): IS NULL in an index with nulls=skip, unless another index restricts the

@@ -200,9 +200,9 @@ struct BacklogStats {
 // indexes, by a background thread. A query first waits for the changes that are not applied yet, or
 // applies them itself.
 //
-// Writes wait for indexes in three cases: if the indexes are more than
-// IndexedDBOptions::max_backlog behind; if the column family has a unique index, because such
-// writes are checked before they commit; and, briefly, if the write cannot be followed.
+// Writes wait for indexes in three cases: if the lag of the indexes exceeds
+// IndexedDBOptions::max_backlog; if the column family has a unique index, because such writes are
+// checked before they commit; and, briefly, if the write cannot be followed.
 //
 // Unique indexes (IndexSpec::unique):
 // - The constraint holds from the first moment at which the index is ready until it is dropped,

@@ -64,11 +64,11 @@ class KeyCodec {
 
   // Parses a human-readable key and appends it. Parts are separated by commas; numbers are decimal.
   // In text and bytes, \xHH is any byte, so \x2c is a comma in a composite key; \N is null. Errors:
-  // InvalidArgument, naming the part and what was expected.
+  // InvalidArgument, naming the part and the expected value.
   absl::Status Parse(std::string_view text, EncodedKeys* keys) const;
-  // Parses a prefix of a key and appends its range as AppendPrefixRange does: leading parts, of
-  // which the last may be a prefix of text or bytes. In a composite key, a trailing comma makes the
-  // last part complete: "de" matches "de…,…", "de," matches only "de,…".
+  // Parses a prefix of a key and appends its range as AppendPrefixRange does. A prefix consists of
+  // leading parts; the last one may be a prefix of text or bytes. In a composite key, a trailing
+  // comma makes the last part complete: "de" matches "de…,…", "de," matches only "de,…".
   absl::Status ParsePrefix(std::string_view text, EncodedKeys* lower, EncodedKeys* upper,
                            bool* upper_open) const;
 

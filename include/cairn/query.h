@@ -389,8 +389,8 @@ struct Explain {
   std::vector<std::string> failures;  // of routes tried before: name and error
 };
 
-// Counters of one route since its index was opened. Of batches with fewer than 64 queries, one in
-// 16 is timed, and its time counts 16 times.
+// Counters of one route since its index was opened. One in 16 batches with fewer than 64 queries is
+// timed, and its time counts 16 times.
 struct RouteStats {
   // Bucket b counts batches that took less than 2^b microseconds and belong to no lower bucket. The
   // last bucket also counts all slower batches.

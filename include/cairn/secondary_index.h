@@ -268,8 +268,8 @@ class SecondaryIndex : public BatchIndex {
                              const QueryOptions& options, FetchResult* rows) const = 0;
 
   // Reads the index from disk again and verifies it: checksums of all files, the order of the
-  // entries, row ids, and the search structures against the entries. The search structures are
-  // built a second time and need their memory twice meanwhile. Errors: DataLoss with the first
+  // entries, row ids, and the search structures against the entries. This builds the search
+  // structures a second time, so it needs their memory twice. Errors: DataLoss with the first
   // fault.
   virtual absl::Status Verify() const = 0;
   // Verifies the index against the database: every key of every row must be in the index, and every

@@ -100,7 +100,7 @@ absl::StatusOr<BuildReport> BuildShard(const std::string& plan, uint32_t shard,
 // Publishes the shards of a split plan as the next generation of the index in `directory`,
 // atomically. `directory` must contain them under names of ShardDirectoryName; of several attempts
 // at a shard, any complete one is used. All shards are read and verified first. Afterwards removes
-// all shard and segment directories that are not in use, including those of attempts, none of which
+// all shard and segment directories that are not in use, including those of attempts. No attempt
 // may still be running. Errors: FailedPrecondition, naming the shard, if it is missing, of another
 // plan, or corrupt. On error nothing is published.
 absl::Status PublishShards(const std::string& plan, const std::string& directory,

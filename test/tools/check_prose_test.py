@@ -65,6 +65,13 @@ class CheckProseTest(unittest.TestCase):
         self.assertEqual(found("a.h", "// Returns the entries of\n// which there are two.\n"), [(1, "of which")])
         self.assertEqual(found("a.h", "// One sentence of\nint which;\n"), [])
 
+    def test_tables_and_trailing_comments_are_separate_texts(self):
+        words = "word " * 20
+        self.assertEqual(found("a.h", f"int a;  // {words}\nint b;  // {words}\n"), [])
+        self.assertEqual(found("a.h", f"// Sections:\n//   keys   {words}\n//   rows   {words}\n"), [])
+        self.assertEqual(found("a.h", f"// - {words}\n//   {words}\n"), [(1, "long sentence")])
+        self.assertEqual(found("a.h", "int a;  // made anew\n"), [(1, "archaic")])
+
     def test_messages(self):
         self.assertEqual(found("a.cc", 'Error("the file is mended by hand");\n'), [(1, "archaic")])
 
@@ -87,7 +94,7 @@ class CheckProseTest(unittest.TestCase):
         self.assertIn("tools/packages checks", result.stderr)
 
     def test_good_prose(self):
-        self.assertEqual(found("a.cc", "// Returns the rows of each key, as many as the limit allows: as many as there are.\n"), [])
+        self.assertEqual(found("a.cc", "// Returns the rows of each key, as many as the limit allows: as many rows as there are.\n"), [])
 
 
 if __name__ == "__main__":
