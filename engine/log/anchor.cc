@@ -289,8 +289,7 @@ absl::StatusOr<Anchor> TakeAnchor(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* 
   if (sequence > 0 && anchor.log.place.offset == 0 && anchor.unproven.empty() && !in_files) {
     anchor.unproven = absl::StrFormat(
         "its state %d was neither completely in the log nor completely in table files when the "
-        "index "
-        "was built",
+        "index was built",
         sequence);
   }
   return anchor;
@@ -348,8 +347,8 @@ absl::Status CheckContinues(SequenceNumber sequence, rocksdb::DB* db,
   *proven = false;
   return absl::FailedPreconditionError(
       absl::StrFormat("nothing proves that database '%s' continues the state %d that the index "
-                      "has: %s; rebuild the "
-                      "index",
+                      "has: %s; "
+                      "rebuild the index",
                       db->GetName(), sequence, missing));
 }
 

@@ -23,8 +23,7 @@ absl::Status CheckDatabase(rocksdb::DB* db, const rocksdb::DBOptions& options) {
   if (options.unordered_write) {
     return absl::FailedPreconditionError(
         absl::StrFormat("database '%s' is open with unordered_write: its snapshots change, so an "
-                        "index cannot catch "
-                        "up with it",
+                        "index cannot catch up with it",
                         db->GetName()));
   }
   // RocksDB rejects this call for databases that number batches. Otherwise a sequence number that
@@ -84,8 +83,7 @@ absl::StatusOr<std::unique_ptr<UpdateLog>> UpdateLog::Open(
   if (until < after) {
     return absl::FailedPreconditionError(
         absl::StrFormat("%s is at sequence number %d, but the index is at %d: the database was "
-                        "restored to an older "
-                        "state, or is another one; rebuild the index",
+                        "restored to an older state, or is another one; rebuild the index",
                         where, until, after));
   }
   RETURN_IF_ERROR(CheckDatabase(db, db->GetDBOptions()));
@@ -105,8 +103,6 @@ UpdateLog::UpdateLog(rocksdb::DB* db, std::vector<uint32_t> column_families, Seq
       after_(after),
       until_(until),
       live_(live),
-      // In prepared transactions, writers whose records are logged together are published one by
-      // one.
       batches_(column_families_, [this](std::string_view name) { return FindPrepared(name); }),
       next_(after + 1) {}
 

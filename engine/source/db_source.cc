@@ -18,9 +18,9 @@ rocksdb::Slice ToSlice(std::string_view bytes) {
   return {bytes.data(), bytes.size()};
 }
 
-// The visible keys of a view, and RocksDB's estimates of how many bytes lie between them. Those of
-// files are right to the block. Those of memory can be wrong three times over, and count bytes that
-// files compress, so that they only count where files hold less.
+// The visible keys of a view, with RocksDB's estimates of the bytes between them. The estimates for
+// files are accurate to a block. Those for memory can be wrong by a factor of three, and they count
+// bytes that files compress. So memory counts only if it has more bytes than the files.
 class DbKeySpace final : public KeySpace {
  public:
   DbKeySpace(const DbView& view, const rocksdb::ReadOptions& options, uint64_t file_bytes)
@@ -74,8 +74,8 @@ class DbKeySpace final : public KeySpace {
 bool MayChangeValues(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family) {
   rocksdb::DB* root = db->GetRootDB();
   if (root == db) return false;
-  // Layers such as DBWithTTL change values and cannot return columns. Layers that only pass calls
-  // on return the iterators of the database below.
+  // Layers such as DBWithTTL change values and cannot return columns. Layers that only forward
+  // calls return the iterators of the database below.
   const rocksdb::ReadOptions options;
   const std::unique_ptr<rocksdb::Iterator> above(db->NewIterator(options, column_family));
   const std::unique_ptr<rocksdb::Iterator> below(root->NewIterator(options, column_family));
@@ -99,7 +99,7 @@ absl::Status CheckComparator(const rocksdb::Comparator* comparator, std::string_
 
 absl::StatusOr<std::unique_ptr<SnapshotSource>> SnapshotSource::FromDb(
     rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family) try {
-  if (db == nullptr) return absl::InvalidArgumentError("FromDb needs a database, not null");
+  if (db == nullptr) return absl::InvalidArgumentError("FromDb: expected a database, got null");
   return SourceAt(db, column_family, std::make_shared<rocksdb::ManagedSnapshot>(db));
 } catch (...) {
   return StatusOfException("taking a snapshot");
@@ -122,14 +122,14 @@ absl::StatusOr<std::unique_ptr<SnapshotSource>> SourceAt(
   view.snapshot = snapshot->snapshot();
   if (view.snapshot == nullptr) {
     return absl::FailedPreconditionError(absl::StrFormat(
-        "%s does not support snapshots (inplace_update_support), so that no frozen state of it can "
-        "be read",
+        "%s does not support snapshots (inplace_update_support), so no frozen state of it can be "
+        "read",
         view.description));
   }
   view.sequence = view.snapshot->GetSequenceNumber();
   auto source = std::make_unique<DbSource>(std::move(view), snapshot);
   if (trial == Trial::kNone) return source;
-  // Some databases, such as secondary instances, give snapshots that they cannot read under.
+  // Some databases, such as secondary instances, return snapshots that they cannot read.
   ASSIGN_OR_RETURN(std::unique_ptr<RowCursor> cursor, source->Scan(PrimaryKeyRange()));
   RETURN_IF_ERROR(cursor->status());
   return source;
@@ -147,8 +147,8 @@ DbSource::DbSource(DbView view, std::shared_ptr<const void> owned)
 }
 
 rocksdb::ReadOptions DbSource::ScanOptions() const {
-  // Measured by RocksDb/scan (tools/bench/engine/rocksdb_scan.cc): without filling the cache and
-  // with 2 MB of readahead, a scan is a quarter to a third faster; pinning data makes it slower.
+  // With readahead of 2 MB and without filling the cache, a scan is 25% to 33% faster. Pinning data
+  // makes it slower. See the benchmark RocksDb/scan (tools/bench/engine/rocksdb_scan.cc).
   rocksdb::ReadOptions options;
   options.snapshot = view_.snapshot;
   options.fill_cache = false;

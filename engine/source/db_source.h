@@ -14,19 +14,19 @@
 
 namespace cairn {
 
-// One state of a column family in an open database, however that was opened: live under a snapshot,
+// One state of a column family in an open database. The database is either live, with a snapshot,
 // or read-only and thus unchanging.
 struct DbView {
   rocksdb::DB* db = nullptr;
   rocksdb::ColumnFamilyHandle* column_family = nullptr;
-  // Null where the database cannot change.
+  // Null if the database cannot change.
   const rocksdb::Snapshot* snapshot = nullptr;
   RowForm form = RowForm::kStored;
-  // Whether a read of one key may stop at the first level of the tree that holds it. Not where
-  // levels are not known to be ordered by age; every read is then a seek of an iterator.
+  // Whether a read of one key may stop at the first level of the tree that contains it. If the
+  // levels are not known to be ordered by age, every read seeks with an iterator.
   bool levels_are_ordered = true;
-  // Whether the database's write-ahead log tells how it came to be as it is. Not that of files
-  // which were put together.
+  // Whether the database's write-ahead log explains its state. False for a database that was
+  // assembled from files.
   bool has_log = true;
   size_t readahead_bytes = size_t{2} << 20;
   SequenceNumber sequence = 0;
@@ -34,21 +34,21 @@ struct DbView {
   std::string description;
 };
 
-// Whether rows that are read through `db` may have other values than those that are stored: a layer
-// above the stored database, such as DBWithTTL, makes its own iterators.
+// Returns whether rows that are read through `db` may have other values than the stored ones. This
+// is so if a layer above the stored database, such as DBWithTTL, makes its own iterators.
 bool MayChangeValues(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family);
 
-// Unimplemented, naming the comparator and the column family, where keys are not ordered by byte or
-// carry timestamps.
+// Returns Unimplemented, with the comparator and the column family, unless keys are ordered by
+// bytes and have no timestamps.
 absl::Status CheckComparator(const rocksdb::Comparator* comparator, std::string_view column_family,
                              std::string_view where);
 
-// Whether a row is read first, of all table files, to see whether that can be done: not needed for
-// a database that an index follows.
+// Whether to read one row first, to check that reading works. A database that an index follows
+// needs no check.
 enum class Trial : uint8_t { kNone, kRead };
 
-// As SnapshotSource::FromDb, but of the state that `snapshot` holds, so that sources of several
-// column families can be of one state.
+// As SnapshotSource::FromDb, except that the source has the state of `snapshot`. So sources of
+// several column families can have one state.
 absl::StatusOr<std::unique_ptr<SnapshotSource>> SourceAt(
     rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
     const std::shared_ptr<rocksdb::ManagedSnapshot>& snapshot, Trial trial = Trial::kRead);
@@ -56,8 +56,8 @@ absl::StatusOr<std::unique_ptr<SnapshotSource>> SourceAt(
 // The snapshot source over an open database.
 class DbSource final : public SnapshotSource {
  public:
-  // `owned` is what must live as long as the source: the snapshot, or the database itself where the
-  // source opened it.
+  // `owned` lives as long as the source. It is the snapshot, or the database if the source opened
+  // it.
   DbSource(DbView view, std::shared_ptr<const void> owned);
   DbSource(const DbSource&) = delete;
   DbSource& operator=(const DbSource&) = delete;
@@ -77,10 +77,10 @@ class DbSource final : public SnapshotSource {
 
   rocksdb::DB* db() const { return view_.db; }
   bool has_log() const { return view_.has_log; }
-  // MayChangeValues, of the database.
+  // MayChangeValues for this database.
   bool changes_values() const { return view_.form == RowForm::kValuesOnly; }
   rocksdb::ColumnFamilyHandle* column_family_handle() const { return view_.column_family; }
-  // Null where the database cannot change.
+  // Null if the database cannot change.
   const rocksdb::Snapshot* snapshot() const { return view_.snapshot; }
 
  private:

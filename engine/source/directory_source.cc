@@ -1,5 +1,5 @@
-// SnapshotSource::FromDirectory: a checkpoint or database directory, opened read-only with the
-// options that are stored in it.
+// SnapshotSource::FromDirectory: opens a checkpoint or database directory read-only, with its
+// stored options.
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -61,14 +61,14 @@ absl::Status CheckHasColumnFamily(const std::string& directory, const std::strin
                                              column_family, known));
 }
 
-// Where the write-ahead log of the directory's state is. The stored path may be that of the
-// database which the directory was copied from, whose log goes on without it:
-// - a directory without a LOCK file was never opened for writing: a checkpoint or a restored
-// backup,
-//   which hold their own log;
-// - a path that holds a database of its own is where that database lives, as RocksDB up to 6.x
-// wrote
-//   it for a log that is beside its database.
+// Returns the directory of the write-ahead log for the directory's state. The stored path may be
+// that of the database from which the directory was copied. That database's log does not belong to
+// the copy. So the log is in the directory itself in two cases:
+// - There is no LOCK file, so the directory was never opened for writing: a checkpoint or a
+// restored
+//   backup, which contains its own log.
+// - The stored path contains a database. RocksDB up to 6.x stored such a path for a log in the
+//   database's own directory.
 std::string WalDirectory(const std::string& directory, const std::string& stored) {
   std::error_code error;
   if (stored.empty() || fs::equivalent(stored, directory, error) || !Exists(stored) ||
@@ -86,12 +86,12 @@ absl::Status UnknownComparator(std::string_view column_family, const std::string
       column_family, directory, comparator, rocksdb::BytewiseComparator()->Name()));
 }
 
-// What a directory is opened with.
+// The options for opening a directory.
 struct OpenOptions {
   rocksdb::DBOptions db;
   rocksdb::ColumnFamilyOptions family;
   rocksdb::ColumnFamilyOptions default_family;
-  std::string missing_merge_operator;  // stored by name, but unknown here
+  std::string missing_merge_operator;  // stored by name, but unknown to this process
 };
 
 absl::StatusOr<OpenOptions> ChooseStoredOptions(const std::string& directory,
@@ -100,12 +100,12 @@ absl::StatusOr<OpenOptions> ChooseStoredOptions(const std::string& directory,
   OpenOptions chosen;
   chosen.db = stored.db;
   chosen.db.wal_dir = WalDirectory(directory, stored.db.wal_dir);
-  // Settings of the machine that the database was on need not fit this one.
+  // Settings of the machine where the database was need not fit this one.
   chosen.db.use_direct_reads = false;
   const auto default_family = stored.column_families.find(rocksdb::kDefaultColumnFamilyName);
   if (default_family != stored.column_families.end()) {
     const StoredColumnFamily& family = default_family->second;
-    // RocksDB opens the default column family in any case, in the order that it was written in.
+    // RocksDB always opens the default column family, with the order in which it was written.
     if (!family.comparator.empty() && family.options.comparator->Name() != family.comparator) {
       return UnknownComparator(rocksdb::kDefaultColumnFamilyName, directory, family.comparator);
     }
@@ -125,7 +125,7 @@ absl::StatusOr<OpenOptions> ChooseStoredOptions(const std::string& directory,
   return chosen;
 }
 
-// An unknown merge operator does no harm where there is nothing to merge.
+// An unknown merge operator does no harm if there is nothing to merge.
 absl::Status CheckMergeOperator(const ReadOnlyDatabase& database, const OpenOptions& options,
                                 std::string_view where, std::string* needed) {
   if (database.db()->GetOptions(database.column_family()).merge_operator != nullptr) {
@@ -142,9 +142,9 @@ absl::Status CheckMergeOperator(const ReadOnlyDatabase& database, const OpenOpti
                       where, options.missing_merge_operator));
 }
 
-// The identity of the database, also of a checkpoint, which has no IDENTITY file; RocksDB would
-// make one up at every opening. Its SST files name the database that wrote them; where those are
-// several, or none, the identity is not known.
+// Returns the identity of the database. A checkpoint has no IDENTITY file, and RocksDB would invent
+// an identity at every opening. Then the SST files name the database that wrote them. If they name
+// several databases or none, the identity is unknown and the result is empty.
 absl::StatusOr<std::string> DatabaseId(const ReadOnlyDatabase& database,
                                        const std::string& directory, bool in_manifest) {
   std::string id;

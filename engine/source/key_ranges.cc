@@ -10,19 +10,19 @@
 namespace cairn {
 namespace {
 
-// Spans lighter than 1 / (kFineness * parts) of the whole are not halved further, so that ranges
-// end up within a quarter of their share where weights are right.
+// Spans lighter than 1 / (kFineness * parts) of the total are not halved. So if weights are right,
+// the weight of each range is within 25% of its share.
 constexpr uint64_t kFineness = 4;
-// More candidates than this for each range are thinned out before they are looked at.
+// If there are more candidates per range than this, only some of them are used.
 constexpr size_t kCandidatesPerRange = 4;
-// Each round halves every span that is too heavy. Both halves hold keys, so that few rounds do for
-// most sets; this bounds the work where keys only differ in a long row of their last bytes, or
-// weights do not shrink with the spans.
+// Each round halves every span that is too heavy. Both halves contain keys, so most key sets need
+// few rounds. The limit bounds the work if keys differ only in their last bytes, after a long
+// common part, or if weights do not decrease with the spans.
 constexpr int kMaxRounds = 48;
-// Weights are capped, so that no sum of wild estimates overflows.
+// Weights are capped, so that no sum of wrong estimates overflows.
 constexpr uint64_t kMaxWeight = uint64_t{1} << 44;
 
-// A stretch between two keys that exist, both of which belong to it.
+// A span between two existing keys; both belong to it.
 struct WeighedSpan {
   std::string first;
   std::string last;
@@ -30,7 +30,7 @@ struct WeighedSpan {
   bool indivisible = false;
 };
 
-// Bytes [offset, offset + 8) as a big-endian number, missing ones as zeros.
+// Returns bytes [offset, offset + 8) as a big-endian number. Missing bytes are 0.
 uint64_t BigEndianAt(std::string_view key, size_t offset) {
   uint64_t number = 0;
   for (size_t i = 0; i < 8; ++i) {
@@ -40,7 +40,7 @@ uint64_t BigEndianAt(std::string_view key, size_t offset) {
   return number;
 }
 
-// At most `limit` of the keys, evenly spread.
+// Keeps at most `limit` of the keys, evenly spread.
 void ThinOut(std::vector<std::string>* keys, size_t limit) {
   if (keys->size() <= limit) return;
   std::vector<std::string> kept;
@@ -58,12 +58,12 @@ uint64_t TotalWeight(absl::Span<const WeighedSpan> spans) {
   return total;
 }
 
-// The spans in the order of their keys, and how they come to be.
+// Makes the spans, in key order.
 class Cutter {
  public:
   explicit Cutter(KeySpace* keys) : keys_(keys) {}
 
-  // One span of all keys; none where there are no keys.
+  // Starts with one span of all keys, or none if there are no keys.
   absl::Status Start() {
     std::optional<std::string> below;
     std::optional<std::string> first;
@@ -75,8 +75,8 @@ class Cutter {
     return absl::OkStatus();
   }
 
-  // Splits the last span before `cut`, which is above the cuts made so far, if keys lie on both
-  // sides of it.
+  // Splits the last span before `cut`, which is greater than all previous cuts, if keys are on both
+  // sides.
   absl::Status CutLastSpan(std::string_view cut) {
     if (spans_.empty() || cut <= spans_.back().first || cut > spans_.back().last) {
       return absl::OkStatus();
@@ -92,7 +92,7 @@ class Cutter {
     return Weigh(all);
   }
 
-  // Halves every span heavier than `limit`; false where there was none to halve.
+  // Halves every span heavier than `limit`; returns false if there was none to halve.
   absl::StatusOr<bool> HalveHeavySpans(uint64_t limit) {
     std::vector<WeighedSpan> halves;
     std::vector<size_t> fresh;
@@ -111,7 +111,7 @@ class Cutter {
         continue;
       }
       above->weight = span.weight;
-      // Both halves carry the weight of the whole until it is shared out.
+      // Both halves have the weight of the whole until WeighHalves divides it.
       for (WeighedSpan* half : {&span, &*above}) {
         fresh.push_back(halves.size());
         halves.push_back(std::move(*half));
@@ -126,7 +126,7 @@ class Cutter {
 
  private:
   absl::Status FindLast(std::optional<std::string>* last) {
-    // Behind every key: as many 0xFF bytes as it takes.
+    // Finds an end after every key, by appending 0xFF bytes.
     std::optional<std::string> above;
     std::string end(16, '\xFF');
     while (true) {
@@ -136,8 +136,8 @@ class Cutter {
     }
   }
 
-  // Shortens `span` to the keys below `cut`; the others are returned, nothing where either side
-  // would be empty.
+  // Shortens `span` to the keys less than `cut` and returns the rest. Returns nullopt if either
+  // side would be empty.
   absl::StatusOr<std::optional<WeighedSpan>> Split(std::string_view cut, WeighedSpan* span) {
     std::optional<std::string> below;
     std::optional<std::string> above;
@@ -151,8 +151,9 @@ class Cutter {
     return std::optional<WeighedSpan>(std::move(rest));
   }
 
-  // Shares the weight of what was halved out between pairs of halves. That small spans often weigh
-  // wrong (files are weighed by the block, memory by sampling) then never adds up.
+  // Divides the weight of each halved span between its halves. Estimates for small spans are often
+  // wrong, because files are weighed by block and memory by sampling. This way the errors do not
+  // add up.
   absl::StatusOr<bool> WeighHalves(absl::Span<const size_t> halves) {
     std::vector<uint64_t> whole(halves.size());
     for (size_t i = 0; i < halves.size(); ++i) whole[i] = spans_[halves[i]].weight;
@@ -188,7 +189,7 @@ class Cutter {
   std::vector<WeighedSpan> spans_;
 };
 
-// Cuts where spans begin, nearest to the ideal cuts.
+// Cuts at the begins of spans that are nearest to the ideal cuts.
 std::vector<PrimaryKeyRange> CutAtShares(absl::Span<const WeighedSpan> spans, int parts) {
   const double share = static_cast<double>(TotalWeight(spans)) / parts;
   std::vector<PrimaryKeyRange> ranges(1);
@@ -198,7 +199,7 @@ std::vector<PrimaryKeyRange> CutAtShares(absl::Span<const WeighedSpan> spans, in
   for (size_t i = 1; i < spans.size() && ranges.size() < static_cast<size_t>(parts); ++i) {
     before += static_cast<double>(spans[i - 1].weight);
     const double ahead = before + static_cast<double>(spans[i].weight);
-    // Wait while the next boundary is no farther.
+    // Continue if the next boundary is at least as close.
     if (before < ideal && ideal - before >= std::abs(ahead - ideal)) continue;
     ideal = share * std::max(ideal / share + 1, std::floor(before / share + 0.5) + 1);
     ranges.back().upper = spans[i].first;
@@ -229,7 +230,7 @@ absl::StatusOr<std::vector<PrimaryKeyRange>> CutKeyRanges(std::vector<std::strin
                                                           int parts, KeySpace* keys) {
   if (parts < 1) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("rows can be split into 1 range or more, not %d", parts));
+        absl::StrFormat("Split: expected at least 1 range, got %d", parts));
   }
   if (parts == 1) return std::vector<PrimaryKeyRange>(1);
   std::sort(candidates.begin(), candidates.end());
@@ -246,7 +247,7 @@ absl::StatusOr<std::vector<PrimaryKeyRange>> CutKeyRanges(std::vector<std::strin
   for (int round = 0; round < kMaxRounds; ++round) {
     const uint64_t total = TotalWeight(cutter.spans());
     if (total == 0 && cutter.spans().size() < pieces) {
-      // Nothing is known: spans count alike.
+      // Nothing is known, so all spans get the same weight.
       for (WeighedSpan& span : cutter.spans()) span.weight = 1;
     }
     ASSIGN_OR_RETURN(bool halved, cutter.HalveHeavySpans(total / pieces));

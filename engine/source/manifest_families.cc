@@ -17,9 +17,9 @@
 namespace cairn {
 namespace {
 
-// A MANIFEST is a file in the log format, whose records are version edits: tags with values. The
-// edits that add or drop a column family do nothing else to files, so that the tags of files end
-// the reading of an edit.
+// A MANIFEST is a file in the log format. Its records are version edits: tags with values. Edits
+// that add or drop a column family have no tags of files, so the reader ignores an edit at its
+// first such tag.
 constexpr size_t kEditsBlockBytes = 32768;
 constexpr size_t kEditsHeaderBytes = 7;  // checksum (4), length (2), type (1)
 struct EditFragment {
@@ -43,7 +43,7 @@ struct EditTag {
   };
 };
 
-// Takes a varint off the bytes; nothing if they end within it.
+// Removes a varint from the front of `bytes`; returns nullopt if they end within it.
 std::optional<uint64_t> TakeEditVarint(std::string_view* bytes) {
   uint64_t value = 0;
   for (int shift = 0; shift < 64 && !bytes->empty(); shift += 7) {
@@ -63,7 +63,7 @@ bool SkipEditText(std::string_view* bytes) {
 }
 
 void ApplyEdit(std::string_view edit, std::set<uint32_t>* ids) {
-  uint32_t id = 0;  // the default column family's is not written
+  uint32_t id = 0;  // the id of the default column family is not written
   bool adds = false, drops = false;
   while (!edit.empty()) {
     const std::optional<uint64_t> tag = TakeEditVarint(&edit);
@@ -103,8 +103,8 @@ void ApplyEdit(std::string_view edit, std::set<uint32_t>* ids) {
   if (drops) ids->erase(id);
 }
 
-// The fragment that `bytes` begin with; nothing if they do not hold a whole one, as at the end of
-// what has been written.
+// Returns the first fragment of `bytes`; nullopt if it is incomplete, as at the end of the written
+// part.
 struct EditsFragment {
   uint8_t type;
   std::string_view bytes;
@@ -189,7 +189,7 @@ absl::Status ManifestFamilies::ReadOn(const std::string& name) {
       block.remove_prefix(kEditsHeaderBytes + fragment->bytes.size());
       offset_ += kEditsHeaderBytes + fragment->bytes.size();
     }
-    // A block ends with less than a header, if it is not the last one.
+    // Every block except the last one ends with fewer bytes than a header.
     if (filled < wanted || block.size() >= kEditsHeaderBytes) return absl::OkStatus();
     offset_ += block.size();
   }

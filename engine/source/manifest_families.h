@@ -10,9 +10,9 @@
 
 namespace cairn {
 
-// The ids of the column families that an open database has: those that were added and not dropped,
-// as its MANIFEST lists them. rocksdb::DB has no call for that: a handle of a dropped column family
-// keeps working, and a new family of its name has another id. Not thread-safe.
+// The ids of an open database's column families: those that were added and not dropped, according
+// to its MANIFEST. rocksdb::DB has no function for this. A handle of a dropped column family
+// remains valid, and a new column family of the same name has another id. Not thread-safe.
 class ManifestFamilies {
  public:
   // The database must outlive this.
@@ -29,8 +29,9 @@ class ManifestFamilies {
   absl::Status FromFile(const rocksdb::Status& status) const;
 
   rocksdb::DB* const db_;
-  std::string name_;  // of the MANIFEST that the following are of; empty: none
-  // The end of the last whole fragment that was read. `record_` is the part of a record before it.
+  std::string name_;  // the MANIFEST that the following members describe; empty: none
+  // The end of the last complete fragment read. `record_` has the fragments of an incomplete
+  // record.
   uint64_t offset_ = 0;
   std::string record_;
   std::set<uint32_t> ids_;

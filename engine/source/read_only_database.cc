@@ -16,7 +16,8 @@
 namespace cairn {
 namespace {
 
-// What matters to writers only, and might need a plug-in or a setting that is not there.
+// Resets options that matter only to writers and may need a plug-in or setting that does not exist
+// here.
 rocksdb::ColumnFamilyOptions ForReading(rocksdb::ColumnFamilyOptions options) {
   options.memtable_factory = std::make_shared<rocksdb::SkipListFactory>();
   options.inplace_update_support = false;
@@ -38,11 +39,10 @@ rocksdb::DBOptions ForReading(rocksdb::DBOptions options) {
   return options;
 }
 
-// How often a database that another process writes to is opened, until that did not flush
-// meanwhile.
+// Maximum number of openings of a database while another process writes to it and flushes.
 constexpr int kMaxOpenings = 20;
 
-// Which MANIFEST a database has, and how long it is: what changes with every flush.
+// Returns the name and size of a database's MANIFEST; every flush changes them.
 absl::StatusOr<std::pair<std::string, uint64_t>> ManifestState(rocksdb::Env* env,
                                                                const std::string& directory) {
   std::string name;
@@ -83,8 +83,8 @@ absl::StatusOr<std::unique_ptr<ReadOnlyDatabase>> ReadOnlyDatabase::Open(
     ASSIGN_OR_RETURN(const auto before, ManifestState(db_options.env, directory));
     const rocksdb::Status status = rocksdb::DB::OpenForReadOnly(
         db_options, directory, descriptors, &opened->handles_, Into(&opened->db_));
-    // What was flushed after RocksDB had read the MANIFEST, and before it read the log, is in
-    // neither as it knows them.
+    // If a flush happens after RocksDB has read the MANIFEST and before it reads the log, RocksDB
+    // sees the flushed rows in neither.
     ASSIGN_OR_RETURN(const auto after, ManifestState(db_options.env, directory));
     if (before == after) {
       if (status.ok()) return opened;
@@ -124,7 +124,7 @@ absl::StatusOr<std::string> NeededMergeOperator(const ReadOnlyDatabase& database
     const std::string& name = table->merge_operator_name;
     if (name.empty() || name == "nullptr") {
       return absl::FailedPreconditionError(absl::StrFormat(
-          "'%s' holds merge operands and does not name their merge operator; pass options with it",
+          "'%s' has merge operands, but does not name their merge operator; pass options with it",
           file));
     }
     return name;
@@ -145,9 +145,8 @@ absl::StatusOr<std::shared_ptr<rocksdb::MergeOperator>> MakeMergeOperator(const 
   std::string settings;
   if (!made->GetOptionString(config, &settings).ok() || !settings.empty()) {
     return absl::FailedPreconditionError(
-        absl::StrFormat("%s needs merge operator '%s', whose settings ('%s' by default) its files "
-                        "do not tell; pass "
-                        "options with it",
+        absl::StrFormat("%s needs merge operator '%s', whose settings ('%s' by default) are not in "
+                        "its files; pass options with it",
                         where, name, settings));
   }
   return made;

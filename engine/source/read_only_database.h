@@ -10,14 +10,14 @@
 
 namespace cairn {
 
-// A database opened for reading, in a way that writes nothing to its directory: no log, no
-// identity, and leftovers of deleted files stay.
+// A database opened for reading such that nothing in its directory is written: no log, no identity.
+// Leftovers of deleted files remain.
 class ReadOnlyDatabase {
  public:
-  // Opens the column family and, as RocksDB must, the default one. `options` and
-  // `default_options` are taken but for what would write, skip what cannot be read, or matter to
-  // writers only. Another process may write to the database: it is opened again until it did not
-  // flush meanwhile, and Unavailable where it does all the time.
+  // Opens the column family and, because RocksDB requires it, the default one. `options` and
+  // `default_options` are used except for settings that would write, that skip unreadable data, or
+  // that matter only to writers. Another process may write to the database; then it is reopened
+  // until no flush happens during the opening. Errors: Unavailable if a flush happens each time.
   static absl::StatusOr<std::unique_ptr<ReadOnlyDatabase>> Open(
       const std::string& directory, const rocksdb::DBOptions& options,
       const std::string& column_family, const rocksdb::ColumnFamilyOptions& family_options,
@@ -33,21 +33,21 @@ class ReadOnlyDatabase {
   ReadOnlyDatabase() = default;
   void Close();
 
-  std::shared_ptr<rocksdb::Env> env_;  // null where the options' own is used
+  std::shared_ptr<rocksdb::Env> env_;  // null if the environment of the options is used
   std::unique_ptr<rocksdb::DB> db_;
   std::vector<rocksdb::ColumnFamilyHandle*> handles_;
 };
 
-// An environment that refuses every change to files.
+// Returns an environment that rejects every change of files.
 absl::StatusOr<std::shared_ptr<rocksdb::Env>> NewReadOnlyEnv();
 
-// The name of the merge operator whose operands the column family's files hold; empty where they
-// hold none. FailedPrecondition where they do not name it.
+// Returns the name of the merge operator for the operands in the column family's files; empty if
+// they contain none. Errors: FailedPrecondition if a file does not name it.
 absl::StatusOr<std::string> NeededMergeOperator(const ReadOnlyDatabase& database);
 
-// The merge operator that RocksDB makes from a name alone. FailedPrecondition, naming it and
-// `where`, for one that it does not know, or whose results depend on settings besides (the
-// delimiter of StringAppendOperator), which SST files do not store.
+// Makes a merge operator from its name, with RocksDB's default settings. Errors:
+// FailedPrecondition, with the name and `where`, if RocksDB does not know it, or if its results
+// depend on settings that SST files do not store (the delimiter of StringAppendOperator).
 absl::StatusOr<std::shared_ptr<rocksdb::MergeOperator>> MakeMergeOperator(const std::string& name,
                                                                           std::string_view where);
 

@@ -47,7 +47,7 @@ uint32_t Crc32c(std::string_view bytes) {
   return ~crc;
 }
 
-// The log stores checksums rotated and shifted, since a checksum of checksums is weak.
+// The log stores checksums rotated and shifted, because a checksum of checksums is weak.
 uint32_t Masked(uint32_t crc) {
   return ((crc >> 15) | (crc << 17)) + 0xA282EAD8u;
 }
@@ -102,9 +102,8 @@ std::string FileEdit(const SstPlacement& file) {
   PutVarint(&edit, static_cast<uint32_t>(file.level));
   PutVarint(&edit, file.number);
   PutVarint(&edit, file.bytes);
-  // The outermost internal keys that these user keys can have. RocksDB takes bounds for keys while
-  // it walks range deletions, and for them to be told apart, as keys are, those of two files must
-  // not be equal.
+  // Writes the outermost internal keys that these user keys can have. RocksDB uses bounds as keys
+  // when it iterates over range deletions, so bounds of two files must not be equal.
   PutInternalKey(&edit, file.smallest, kMaxSequenceNumber - file.number, kTypeRangeDeletion);
   if (file.largest_is_excluded) {
     PutInternalKey(&edit, file.largest, kMaxSequenceNumber, kTypeRangeDeletion);
@@ -142,7 +141,7 @@ absl::Status WriteRocksDbManifest(const std::string& directory,
   PutVarint(&edit, kNextFileField);
   PutVarint(&edit, next_file);
   PutVarint(&edit, kLastSequenceField);
-  PutVarint(&edit, kMaxSequenceNumber - 1);  // RocksDB keeps the largest for "unknown"
+  PutVarint(&edit, kMaxSequenceNumber - 1);  // RocksDB uses the largest one for "unknown"
 
   std::string log;
   AppendRecord(edit, &log);

@@ -13,10 +13,10 @@
 namespace cairn {
 namespace {
 
-// Rows between two looks at the flags that stop a scan; also the grain of progress.
+// Rows between two checks of the flags that stop a scan; also the granularity of progress.
 constexpr uint64_t kRowsPerCheck = 4096;
 
-// One target's entries of one range, on their way from the rows to the builder's part.
+// Collects one target's entries of one range for the builder's part.
 class EntryCollector {
  public:
   EntryCollector(const ScanTarget& target, size_t range, BuildReport* report)
@@ -32,7 +32,8 @@ class EntryCollector {
     plain_ = target.extractor.has_plain_columns();
   }
 
-  // Takes the keys of the range's row `local_row`. `again`: another target's Extract was of it.
+  // Adds the keys of the range's row `local_row`. `again`: another target has extracted from this
+  // row.
   absl::Status Take(const RowView& row, RowId local_row, bool again,
                     RowExtractor::Scratch* scratch) {
     std::string* const tuple = columns_ == nullptr || plain_ ? nullptr : &tuple_;
@@ -47,7 +48,7 @@ class EntryCollector {
     }
     const size_t found = keys_.size() - rows_.size();
     if (found == 0 && status.ok()) ++report_->rows_without_key;
-    if (columns_ != nullptr && !AddValues(found != 0)) return columns_->Finish();  // says why
+    if (columns_ != nullptr && !AddValues(found != 0)) return columns_->Finish();  // the reason
     if (found == 1) [[likely]] {
       rows_.push_back(local_row);
     } else {
@@ -70,19 +71,19 @@ class EntryCollector {
   }
 
  private:
-  // Entries that are handed over at a time: they stay in the first-level cache.
+  // Entries that are passed on at a time. They stay in the first-level cache.
   static constexpr size_t kEntriesAtATime = 256;
   static constexpr size_t kKeyBytesAtATime = size_t{8} << 10;
 
   absl::Status HandOver() {
-    if (!part_->Add(keys_, rows_)) return part_->Finish();  // says why
+    if (!part_->Add(keys_, rows_)) return part_->Finish();  // the reason
     keys_.Clear(keys_.kind());
     rows_.clear();
     return absl::OkStatus();
   }
 
-  // Adds values_, those of tuple_ where it has them, or nulls for a row without entries, of which
-  // nobody asks.
+  // Adds values_, after reading them from tuple_ unless they are plain. A row without entries gets
+  // nulls, which no query reads.
   bool AddValues(bool has_entries) {
     if (!has_entries || (!plain_ && !ReadTuple(types_, tuple_, absl::MakeSpan(values_)))) {
       std::fill(values_.begin(), values_.end(), DataValue());
@@ -102,11 +103,11 @@ class EntryCollector {
   RunBuilder::Part* const part_;
   BuildReport* const report_;
   EncodedKeys keys_;
-  std::vector<RowId> rows_;  // of each key
+  std::vector<RowId> rows_;  // one per key
 
-  ColumnsBuilder::Part* columns_ = nullptr;  // null: the spec includes none; so are the others
+  ColumnsBuilder::Part* columns_ = nullptr;  // null: the spec includes no columns
   std::vector<DataType> types_;
-  bool plain_ = false;  // values_ are read from the row; else from its tuple
+  bool plain_ = false;  // whether values_ are read from the row instead of its tuple
   std::string tuple_;
   std::vector<DataValue> values_;
 };

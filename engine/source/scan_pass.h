@@ -19,42 +19,42 @@
 
 namespace cairn {
 
-// What one index takes from a scan.
+// The output of a scan for one index.
 struct ScanTarget {
   const IndexSpec* spec;
   RowExtractor extractor;
-  RunBuilder* entries;                // with as many parts as there are ranges
-  ColumnsBuilder* columns = nullptr;  // likewise; where the spec includes columns, else null
+  RunBuilder* entries;                // one part per range
+  ColumnsBuilder* columns = nullptr;  // one part per range; null if the spec includes no columns
 };
 
-// One pass over all rows of a source by several threads, which take the ranges one after the other.
-// Each row's primary key goes to the row table, each row's secondary keys and included values to
-// every target. Used once.
+// One pass over all rows of a source by several threads, which take one range after the other. Adds
+// each row's primary key to the row table, and each row's secondary keys and included values to
+// every target. Can be used once.
 class ScanPass {
  public:
-  // What is pointed to must outlive the pass. `rows` has as many parts as there are ranges.
+  // The arguments must outlive the pass. `rows` must have one part per range.
   ScanPass(const SnapshotSource& source, absl::Span<const PrimaryKeyRange> ranges,
            absl::Span<const ScanTarget> targets, RowTableWriter* rows,
            const std::atomic<bool>* cancelled, ProgressMeter* progress);
 
-  // Scans everything. The first error stops all threads and is returned; Cancelled where the flag
-  // was set; InvalidArgument, naming the primary key, for a row that cannot be read under
+  // Scans everything. The first error stops all threads and is returned. Errors: Cancelled if the
+  // flag was set; InvalidArgument, with the primary key, for a row that cannot be read under
   // ErrorPolicy::kFail.
   absl::Status Run(int threads);
 
-  // After Run: what was counted for each target (entries not set), and the rows.
+  // After Run: the counts of each target (entries not set), and the number of rows.
   const std::vector<BuildReport>& reports() const { return reports_; }
   uint64_t rows() const { return total_rows_; }
 
  private:
   struct RangeResult {
     uint64_t rows = 0;
-    std::vector<BuildReport> reports;  // one a target
+    std::vector<BuildReport> reports;  // one per target
   };
 
   void ScanRanges();
   absl::Status ScanRange(size_t range);
-  // Adds to the progress; an error where the scan must stop.
+  // Adds to the progress. Returns an error if the scan must stop.
   absl::Status CountRows(uint64_t rows);
   void Fail(absl::Status status);
 

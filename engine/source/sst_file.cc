@@ -22,12 +22,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Properties that SstFileWriter adds: a format version (4 bytes), and from version 2 on the place
+// Properties that SstFileWriter adds: a format version (4 bytes) and, from version 2 on, the place
 // where an ingestion may write the sequence number of all entries (8 bytes).
 constexpr char kWriterVersionProperty[] = "rocksdb.external_sst_file.version";
 constexpr char kGlobalSequenceProperty[] = "rocksdb.external_sst_file.global_seqno";
 
-// Keys of so many 0xFF bytes and more are unlikely; where a file has some, its bound grows.
+// Keys of at least this many 0xFF bytes are unlikely. If a file has one, its bound grows.
 constexpr size_t kUsualSentinelBytes = 64;
 
 uint64_t DecodeFixed(const std::string& bytes, size_t width) {
@@ -60,14 +60,14 @@ absl::Status ReadOrigin(const rocksdb::TableProperties& properties, SstFile* fil
   file->global_sequence = DecodeFixed(sequence->second, 8);
   if (file->global_sequence >= kMaxSequenceNumber) {
     return absl::DataLossError(
-        absl::StrFormat("'%s': property %s is %d, which is no sequence number", file->path,
+        absl::StrFormat("'%s': property %s: expected a sequence number, got %d", file->path,
                         kGlobalSequenceProperty, file->global_sequence));
   }
   if (file->global_sequence != 0) file->origin = SstOrigin::kDatabase;
   return absl::OkStatus();
 }
 
-// A user key that is above every one of the database's.
+// Returns a user key that is greater than all keys of the database.
 absl::StatusOr<std::string> KeyAboveAll(rocksdb::DB* db, const SstFile& file) {
   size_t longest = kUsualSentinelBytes - 1;
   std::string from(kUsualSentinelBytes, '\xFF');
@@ -89,7 +89,7 @@ absl::StatusOr<std::string> KeyAboveAll(rocksdb::DB* db, const SstFile& file) {
   return std::string(longest + 1, '\xFF');
 }
 
-// The outermost user keys of all entries, tombstones included.
+// Finds the outermost user keys of all entries, including tombstones.
 absl::Status FindPointBounds(rocksdb::DB* db, SstFile* file) {
   const std::string what = absl::StrFormat("cannot read the outermost keys of '%s'", file->path);
   std::vector<rocksdb::KeyVersion> chunk;
@@ -97,8 +97,7 @@ absl::Status FindPointBounds(rocksdb::DB* db, SstFile* file) {
   if (!status.ok()) return FromRocksDb(status, what);
   if (chunk.empty()) {
     return absl::DataLossError(
-        absl::StrFormat("'%s' has %d entries by its properties, but none can "
-                        "be read",
+        absl::StrFormat("'%s' has %d entries according to its properties, but none can be read",
                         file->path, file->entries));
   }
   file->smallest = file->largest = chunk.front().user_key;
@@ -108,7 +107,7 @@ absl::Status FindPointBounds(rocksdb::DB* db, SstFile* file) {
   iterator->SeekToLast();
   if (!iterator->status().ok()) return FromRocksDb(iterator->status(), what);
   if (iterator->Valid()) file->largest = iterator->key().ToString();
-  // Behind the last row there may be tombstones.
+  // After the last row there may be tombstones.
   size_t limit = EntriesPerChunk(file->raw_bytes, file->entries);
   while (true) {
     status = GetKeyVersionsFrom(db, file->largest, limit, &chunk);
@@ -145,7 +144,7 @@ absl::StatusOr<SstFile> InspectSstFile(const std::string& path, const rocksdb::O
   const rocksdb::Status status = reader.Open(file.path);
   if (!status.ok()) {
     const absl::Status found =
-        FromRocksDb(status, absl::StrFormat("'%s' is not an SST file that can be read", path));
+        FromRocksDb(status, absl::StrFormat("'%s' is not a readable SST file", path));
     return absl::IsDataLoss(found) ? absl::InvalidArgumentError(found.message()) : found;
   }
   const std::shared_ptr<const rocksdb::TableProperties> properties = reader.GetTableProperties();
@@ -163,7 +162,7 @@ absl::StatusOr<SstFile> InspectSstFile(const std::string& path, const rocksdb::O
     file.merge_operator = properties->merge_operator_name;
   }
   RETURN_IF_ERROR(ReadOrigin(*properties, &file));
-  // Of a file that SstFileWriter made, these say nothing about where it belongs.
+  // For a file of SstFileWriter, these properties do not tell where it belongs.
   if (properties->user_collected_properties.count(kWriterVersionProperty) == 0) {
     file.column_family = properties->column_family_name;
     file.database_id = properties->db_id;
@@ -179,7 +178,7 @@ absl::Status FindKeyBounds(const rocksdb::Options& options, const std::string& s
                            SstFile* file) {
   constexpr uint64_t kNumber = 2;
   SstPlacement placed;
-  placed.level = 0;  // where RocksDB does not look at a file's bounds before it looks into it
+  placed.level = 0;  // where RocksDB does not check a file's bounds before it reads it
   placed.number = kNumber;
   placed.bytes = file->bytes;
   placed.largest = std::string(kUsualSentinelBytes, '\xFF');

@@ -13,7 +13,7 @@ namespace cairn {
 namespace {
 
 constexpr char kAdvice[] =
-    "; make a checkpoint of the database, or copy all of its directory, and read that";
+    "; make a checkpoint of the database, or copy its whole directory, and read that";
 
 absl::Status Refuse(const std::string& why) {
   return absl::FailedPreconditionError(absl::StrFormat("%s%s", why, kAdvice));
@@ -22,7 +22,7 @@ absl::Status Refuse(const std::string& why) {
 // Files of one level, which do not overlap, by their smallest key.
 class Level {
  public:
-  // A file that shares keys with this one; null where there is none.
+  // Returns a file that shares keys with this one; null if there is none.
   const SstFile* Overlapping(const SstFile& file) const {
     auto next = files_.lower_bound(file.smallest);
     if (next != files_.end() && Reaches(file, next->first)) return next->second;
@@ -40,11 +40,11 @@ class Level {
   std::map<std::string_view, const SstFile*> files_;
 };
 
-// Files of a database, ascending by their smallest keys: as few levels as hold them, whichever is
-// newer.
+// Arranges files of a database, ascending by smallest key, in as few levels as possible, regardless
+// of their age.
 absl::Status ArrangeDatabaseFiles(absl::Span<const SstFile> files, absl::Span<const size_t> which,
                                   std::vector<Level>* levels, std::vector<size_t>* placed) {
-  // Of each level, the last file so far; the level whose last file ends first is tried first.
+  // For each level, the largest key so far. The level whose last file ends first is tried first.
   std::multimap<std::string_view, size_t> ends;
   std::vector<const SstFile*> last;
   for (size_t i : which) {
@@ -55,8 +55,8 @@ absl::Status ArrangeDatabaseFiles(absl::Span<const SstFile> files, absl::Span<co
         continue;
       }
       return Refuse(absl::StrFormat(
-          "'%s' and '%s' overlap, but are of different databases ('%s' and '%s'), whose sequence "
-          "numbers do not compare",
+          "'%s' and '%s' overlap, but are from different databases ('%s' and '%s'), whose sequence "
+          "numbers cannot be compared",
           other->path, file.path, other->database_id, file.database_id));
     }
     size_t level = levels->size();
@@ -75,7 +75,7 @@ absl::Status ArrangeDatabaseFiles(absl::Span<const SstFile> files, absl::Span<co
   return absl::OkStatus();
 }
 
-// Files of SstFileWriter, in the order given: each above all that it overlaps.
+// Arranges files of SstFileWriter, in the order given: each one is above all that it overlaps.
 void ArrangeWriterFiles(absl::Span<const SstFile> files, absl::Span<const size_t> which,
                         std::vector<Level>* levels, std::vector<size_t>* placed) {
   for (size_t i : which) {
@@ -95,8 +95,8 @@ absl::Status CheckTogether(absl::Span<const SstFile> files) {
   for (const SstFile& file : files) {
     if (file.IsWide() && file.origin == SstOrigin::kDatabase) {
       return Refuse(
-          absl::StrFormat("'%s' was written by a database and holds range deletions, of which only "
-                          "that database's MANIFEST says where they end",
+          absl::StrFormat("'%s' was written by a database and has range deletions, whose ends are "
+                          "stored only in that database's MANIFEST",
                           file.path));
     }
     if (file.origin == SstOrigin::kDatabase) of_database = &file;
@@ -104,16 +104,17 @@ absl::Status CheckTogether(absl::Span<const SstFile> files) {
     if (file.column_family.empty()) continue;
     if (named != nullptr && named->column_family != file.column_family) {
       return absl::FailedPreconditionError(absl::StrFormat(
-          "'%s' is of column family '%s', but '%s' of '%s'; they do not belong together",
+          "'%s' is from column family '%s', but '%s' is from '%s'; they do not belong together",
           named->path, named->column_family, file.path, file.column_family));
     }
     named = &file;
   }
   if (of_database != nullptr && wide != nullptr) {
-    return Refuse(absl::StrFormat(
-        "'%s', made by SstFileWriter, holds range deletions, and '%s' was written by a database; "
-        "which of them is newer cannot be told",
-        wide->path, of_database->path));
+    return Refuse(
+        absl::StrFormat("'%s', made by SstFileWriter, has range deletions, and '%s' was written by "
+                        "a database; it is "
+                        "unknown which of them is newer",
+                        wide->path, of_database->path));
   }
   return absl::OkStatus();
 }
@@ -139,8 +140,8 @@ absl::StatusOr<SstLevels> ArrangeSstFiles(absl::Span<const SstFile> files) {
       const SstFile* other = level.Overlapping(files[i]);
       if (other == nullptr) continue;
       return Refuse(absl::StrFormat(
-          "'%s', made by SstFileWriter, and '%s', written by a database, overlap; which of them is "
-          "newer cannot be told",
+          "'%s', made by SstFileWriter, and '%s', written by a database, overlap; it is unknown "
+          "which of them is newer",
           files[i].path, other->path));
     }
   }

@@ -7,22 +7,22 @@
 
 namespace cairn {
 
-// The tree that files are put into, so that RocksDB reads them together.
+// The tree into which files are put so that RocksDB reads them together.
 struct SstLevels {
-  std::vector<int> level;  // of each file, from 1; a smaller level is newer
+  std::vector<int> level;  // of each file, from 1 on; a smaller level is newer
   int depth = 1;           // the largest level
-  // Whether files of SstFileWriter aside, files of one database share keys, so that the levels do
-  // not say which of two entries is newer; their sequence numbers do.
+  // Whether files that a database wrote share keys. Then the levels do not determine which of two
+  // entries is newer, but their sequence numbers do. Files of SstFileWriter do not count.
   bool overlapping_database_files = false;
 };
 
-// Arranges files so that those of a level do not overlap, in as few levels as their order allows. A
-// file of SstFileWriter lies in a smaller level than every earlier file that it overlaps. Where
-// levels cannot express what the files mean, FailedPrecondition names the files and says why:
+// Arranges files in as few levels as their order allows, so that files of one level do not overlap.
+// A file of SstFileWriter is in a smaller level than every earlier file that it overlaps. Errors:
+// FailedPrecondition, with the files and the reason, if levels cannot express their order:
 // - files of SstFileWriter and of a database that overlap;
 // - files of different column families, or of different databases that overlap;
-// - range deletions in files of a database that are not alone: where they end is written in that
-//   database's MANIFEST only.
+// - range deletions in a database's file, unless it is the only file: their ends are stored only in
+//   the database's MANIFEST.
 absl::StatusOr<SstLevels> ArrangeSstFiles(absl::Span<const SstFile> files);
 
 }  // namespace cairn

@@ -1,6 +1,6 @@
 // SnapshotSource::FromSstFiles: loose SST files, read by RocksDB itself. A scratch directory gets a
-// symbolic link to each file and a MANIFEST that arranges them in levels, and is opened read-only:
-// nothing is copied, ingested or written to.
+// symbolic link to each file, and a MANIFEST that arranges the files in levels. RocksDB opens it
+// read-only; no file is copied, ingested or written to.
 #include <stdlib.h>
 #include <algorithm>
 #include <cerrno>
@@ -29,12 +29,12 @@
 namespace cairn {
 namespace {
 
-// A new directory that is removed, with all that is in it, when this goes out of scope. Symbolic
-// links in it are removed, never what they point to. It is for RocksDB to find a database's files
-// in, not for files of an index, and so in the local file system, where those are.
+// A new directory that the destructor removes with all its contents. It removes symbolic links, but
+// not their targets. RocksDB finds a database's files in it; it contains no files of an index. So
+// it is in the local file system, as the database's files are.
 class ScratchDirectory {
  public:
-  // Made in `parent`, under a name that starts with ".cairn-".
+  // Makes the directory in `parent`, with a name that starts with ".cairn-".
   static absl::StatusOr<std::unique_ptr<ScratchDirectory>> Make(const std::string& parent);
   ~ScratchDirectory();
   ScratchDirectory(const ScratchDirectory&) = delete;
@@ -66,19 +66,19 @@ absl::StatusOr<std::unique_ptr<ScratchDirectory>> ScratchDirectory::Make(
 }
 
 ScratchDirectory::~ScratchDirectory() {
-  std::error_code error;  // a leftover harms nobody
+  std::error_code error;  // leftovers are harmless
   std::filesystem::remove_all(path_, error);
 }
 
 namespace fs = std::filesystem;
 
-// Each level reads ahead on its own; together they take no more than this.
+// The maximum readahead of all levels together. Each level reads ahead separately.
 constexpr size_t kReadaheadBytes = size_t{256} << 20;
 constexpr size_t kMaxLevelReadaheadBytes = size_t{2} << 20;
 constexpr size_t kMinLevelReadaheadBytes = size_t{64} << 10;
-// More files than this are not kept open all the time.
+// If there are more files than this, not all are kept open.
 constexpr size_t kMaxOpenFiles = 1000;
-// The type of an entry whose value lies in a blob file.
+// The type of an entry whose value is in a blob file.
 constexpr int kBlobIndexType = 17;
 
 rocksdb::Options ReadingOptions(const rocksdb::Options* given, size_t files) {
@@ -115,16 +115,16 @@ absl::StatusOr<std::vector<SstFile>> Inspect(absl::Span<const std::string> paths
   return files;
 }
 
-// Merge operands need their operator; one that RocksDB makes from its name is put into the options.
+// Merge operands need their operator. If RocksDB can make it from its name, sets it in the options.
 absl::Status ProvideMergeOperator(absl::Span<const SstFile> files, rocksdb::Options* options) {
   if (options->merge_operator != nullptr) return absl::OkStatus();
   const SstFile* merged = nullptr;
   for (const SstFile& file : files) {
     if (file.merge_operands == 0) continue;
-    // SstFileWriter writes operands without being told the operator.
+    // SstFileWriter writes operands without knowing the operator.
     if (file.merge_operator.empty()) {
       return absl::FailedPreconditionError(
-          absl::StrFormat("'%s' holds merge operands and does not name their merge operator; pass "
+          absl::StrFormat("'%s' has merge operands, but does not name their merge operator; pass "
                           "options with it",
                           file.path));
     }
@@ -149,7 +149,7 @@ absl::Status FindBounds(const rocksdb::Options& options, const std::string& scra
     RETURN_IF_ERROR(FindKeyBounds(options, scratch, &file));
     longest = std::max(longest, file.largest.size());
   }
-  // Range deletions must reach every key of the other files too.
+  // Range deletions must also cover every key of the other files.
   for (SstFile& file : *files) {
     if (file.IsWide()) file.largest.assign(longest + 1, '\xFF');
   }
@@ -169,7 +169,7 @@ absl::Status WriteDatabase(absl::Span<const SstFile> files, const SstLevels& lev
     entry.largest = file.largest;
     entry.largest_is_excluded = file.IsWide();
     if (file.origin == SstOrigin::kWriter) {
-      // RocksDB takes this as the number of all of the file's entries: later files win.
+      // RocksDB uses this number for all of the file's entries, so later files win.
       entry.smallest_sequence = entry.largest_sequence = i + 1;
     } else if (file.global_sequence != 0) {
       entry.smallest_sequence = entry.largest_sequence = file.global_sequence;
@@ -188,9 +188,9 @@ absl::Status WriteDatabase(absl::Span<const SstFile> files, const SstLevels& lev
   return WriteRocksDbManifest(directory, placed);
 }
 
-// Reads all entries of overlapping files of a database once, since a set that holds a file and
-// what it was compacted to would give old values or fail in the middle of a scan. Entries whose
-// values lie elsewhere are found here too.
+// Reads all entries of a database's overlapping files once. A set that contains a file together
+// with its compaction result would return old values, or fail during a scan. This also finds
+// entries whose values are in blob files.
 absl::Status CheckEntries(rocksdb::DB* db, absl::Span<const SstFile> files) {
   uint64_t expected = 0;
   uint64_t raw_bytes = 0;
@@ -206,7 +206,7 @@ absl::Status CheckEntries(rocksdb::DB* db, absl::Span<const SstFile> files) {
   while (true) {
     const rocksdb::Status status = GetKeyVersionsFrom(db, from, limit, &chunk);
     if (!status.ok()) return FromRocksDb(status, "cannot read the entries of the SST files");
-    // The last key of a full chunk may have more versions: it is left for the next one.
+    // The last key of a full chunk may have more versions, so the next chunk begins with it.
     const bool full = chunk.size() == limit;
     size_t end = chunk.size();
     while (full && end > 0 && chunk[end - 1].user_key == chunk.back().user_key) --end;
@@ -219,7 +219,7 @@ absl::Status CheckEntries(rocksdb::DB* db, absl::Span<const SstFile> files) {
       if (i > 0 && chunk[i].user_key == chunk[i - 1].user_key &&
           chunk[i].sequence == chunk[i - 1].sequence) {
         return absl::FailedPreconditionError(absl::StrFormat(
-            "two of the SST files hold the same entry of a key of %d bytes, sequence number %d: "
+            "two of the SST files have the same entry of a key of %d bytes, sequence number %d: "
             "one of them is obsolete; make a checkpoint of the database and read that",
             chunk[i].user_key.size(), chunk[i].sequence));
       }
@@ -231,12 +231,14 @@ absl::Status CheckEntries(rocksdb::DB* db, absl::Span<const SstFile> files) {
   }
   if (found != expected) {
     return absl::DataLossError(absl::StrFormat(
-        "the SST files hold %d entries by their properties, but %d can be read", expected, found));
+        "the SST files have %d entries according to their properties, but %d can be read", expected,
+        found));
   }
   return absl::OkStatus();
 }
 
-// What must live as long as a source; the database is closed before its directory goes.
+// The objects that must live as long as a source. The database is closed before its directory is
+// removed.
 struct OpenFiles {
   std::unique_ptr<ScratchDirectory> scratch;
   std::unique_ptr<ReadOnlyDatabase> database;
@@ -252,7 +254,8 @@ std::string Describe(absl::Span<const std::string> paths) {
 absl::StatusOr<std::unique_ptr<SnapshotSource>> SnapshotSource::FromSstFiles(
     absl::Span<const std::string> files, const std::string& scratch_directory,
     const rocksdb::Options* options) try {
-  if (files.empty()) return absl::InvalidArgumentError("no SST files are given");
+  if (files.empty())
+    return absl::InvalidArgumentError("FromSstFiles: expected at least one SST file, got none");
   rocksdb::Options reading = ReadingOptions(options, files.size());
   RETURN_IF_ERROR(CheckComparator(reading.comparator, rocksdb::kDefaultColumnFamilyName,
                                   "the options for SST files"));

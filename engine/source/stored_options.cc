@@ -19,7 +19,7 @@ std::string_view Trim(std::string_view text) {
   return text.substr(start, text.find_last_not_of(kBlank) - start + 1);
 }
 
-// The name in `[CFOptions "name"]`; false for every other line.
+// Gets the name in `[CFOptions "name"]`; returns false for every other line.
 bool ParseSection(std::string_view line, std::string* column_family) {
   constexpr std::string_view kStart = "[CFOptions \"";
   constexpr std::string_view kEnd = "\"]";
@@ -32,7 +32,7 @@ bool ParseSection(std::string_view line, std::string* column_family) {
   return true;
 }
 
-// Adds the names of comparators and merge operators that the file's text gives.
+// Adds the names of comparators and merge operators in the file's text.
 void AddPlugInNames(std::string_view text, StoredOptions* stored) {
   StoredColumnFamily* current = nullptr;
   while (!text.empty()) {
@@ -63,7 +63,7 @@ std::string PlugInName(std::string_view value) {
   if (!value.empty() && value.front() == '{') {
     constexpr std::string_view kId = "id=";
     size_t id = value.find(kId);
-    // The id of the plug-in itself, not of something with a longer key.
+    // Find the id of the plug-in itself, not an option whose name ends in "id".
     while (id != std::string_view::npos && value[id - 1] != '{' && value[id - 1] != ';' &&
            value[id - 1] != ' ') {
       id = value.find(kId, id + 1);

@@ -9,28 +9,28 @@
 
 namespace cairn {
 
-// What a column family's section of an OPTIONS file says of the plug-ins that decide what its rows
-// are. RocksDB drops those that it does not know without a word, hence the names.
+// The options of a column family in an OPTIONS file, with the names of the plug-ins that determine
+// its rows. RocksDB silently drops plug-ins that it does not know, hence the names.
 struct StoredColumnFamily {
   rocksdb::ColumnFamilyOptions options;
-  std::string comparator;      // its name; empty where the file does not say
-  std::string merge_operator;  // its name; empty for none
+  std::string comparator;      // its name; empty if the file has none
+  std::string merge_operator;  // its name; empty if there is none
 };
 
-// The options that a database directory's latest OPTIONS file holds.
+// The options in a database directory's latest OPTIONS file.
 struct StoredOptions {
-  bool found = false;  // false where there is no OPTIONS file; the rest is then default
+  bool found = false;  // false if there is no OPTIONS file; then the rest has default values
   std::string file;
   rocksdb::DBOptions db;
   std::map<std::string, StoredColumnFamily, std::less<>> column_families;
 };
 
-// Reads them. An OPTIONS file that cannot be read is an error that names it. Options of newer
-// RocksDB versions are ignored.
+// Reads the stored options. Errors: an OPTIONS file that cannot be read; the error names it.
+// Options of newer RocksDB versions are ignored.
 absl::StatusOr<StoredOptions> LoadStoredOptions(const std::string& directory, rocksdb::Env* env);
 
-// The name in an option's value as OPTIONS files write it: "Name", "{id=Name;delimiter=,}" or
-// "nullptr", which gives the empty string.
+// Returns the name in an option's value in an OPTIONS file: "Name" or "{id=Name;delimiter=,}".
+// Returns the empty string for "nullptr".
 std::string PlugInName(std::string_view value);
 
 }  // namespace cairn
