@@ -6,14 +6,15 @@
 namespace cairn {
 namespace {
 
-// Writes the lower `width` bytes of `n`, and returns where they end.
+// Writes the lower `width` bytes of `n`, and returns the address after them.
 char* PutNumber(uint64_t n, uint32_t width, char* to) {
   for (uint32_t i = 0; i < width; ++i, n >>= 8) *to++ = static_cast<char>(n);
   return to;
 }
 
-// Compares the leading prefix.size() bytes of `key` with `prefix`: negative where the key sorts
-// before every string with that prefix, positive where it sorts behind, 0 where it has it.
+// Compares the leading prefix.size() bytes of `key` with `prefix`. Returns a negative number if the
+// key sorts before all strings with that prefix, a positive number if it sorts after them, and 0 if
+// it has the prefix.
 int CompareWithPrefix(std::string_view key, std::string_view prefix) {
   const size_t common = std::min(key.size(), prefix.size());
   const int order = common == 0 ? 0 : std::memcmp(key.data(), prefix.data(), common);
@@ -24,7 +25,7 @@ int CompareWithPrefix(std::string_view key, std::string_view prefix) {
 }  // namespace
 
 void RowBlock::Encode(absl::Span<const std::string_view> keys, std::string* out) {
-  // Of ascending keys, the first and the last have in common what all of them have.
+  // In ascending keys, the common prefix of the first and the last is that of all.
   const std::string_view first = keys.front();
   const size_t prefix_bytes = CommonPrefix(first, keys.back(), 0);
   uint64_t total = 0;

@@ -12,43 +12,46 @@
 
 namespace cairn {
 
-// The keys of a block, unless it is the last one of its part.
+// Number of keys per block, except in the last block of a part.
 inline constexpr uint32_t kRowsPerBlock = 16;
 
-// One block of a row table: ascending primary keys as the prefix that all of them share and the
-// rest of each, in a form that gives any key without decoding those before it.
+// One block of a row table: ascending primary keys, stored as their common prefix and the rest of
+// each. Any key can be read without decoding those before it.
 //
-//   tag      1 byte: bits 0-1 the width w of the lengths that follow (0: 1 byte, 1: 2, 2: 4);
-//            bit 2 set where the keys are of one length; the others zero
+//   tag      1 byte: bits 0-1 the width w of the following lengths (0: 1 byte, 1: 2, 2: 4);
+//            bit 2 is set if all keys have one length; other bits are zero
 //   prefix   w bytes: the prefix's length
-//   rest     of one length: w bytes, the length of each rest;
-//            else one w-byte end a key, counted from the first rest's first byte
+//   rest     keys of one length: w bytes, the length of each rest;
+//            otherwise one w-byte end per key, counted from the first rest's first byte
 //   bytes    the prefix, then the rests in key order
 //
-// All lengths are little-endian. The number of keys is not stored: the directory knows it.
+// All lengths are little-endian. The number of keys is not stored here; the directory determines
+// it.
 //
 // A view of bytes that may be hostile: Parse and Rest check every length before it is used.
 class RowBlock {
  public:
-  // Appends the block of `keys`, which ascend, are at least one and at most kRowsPerBlock, and
-  // together are shorter than 4 GiB.
+  // Appends the block of `keys` to `out`. There must be 1 to kRowsPerBlock keys, in ascending
+  // order, with less than 4 GiB in total.
   static void Encode(absl::Span<const std::string_view> keys, std::string* out);
 
-  // Reads the block of `rows` keys that starts at `data`, of which `available` bytes may be read.
-  // False where these bytes are no such block.
+  // Reads the block of `rows` keys that starts at `data`, from at most `available` bytes. Returns
+  // false if the bytes are not such a block.
   bool Parse(const char* data, uint64_t available, uint32_t rows);
 
   uint32_t rows() const { return rows_; }
   std::string_view prefix() const { return {prefix_, prefix_bytes_}; }
-  // What follows the prefix in key i; requires i < rows(). False where the block is damaged there.
+  // Sets *rest to the part of key i after the prefix. Requires i < rows(). Returns false if the
+  // block is damaged there.
   bool Rest(uint32_t i, std::string_view* rest) const;
-  // Where key i's rest starts, to prefetch; meaningless, but inside the block, if that is damaged.
+  // Returns the address of key i's rest, to prefetch it. If the block is damaged there, the address
+  // is meaningless, but inside the block.
   const char* rest_address(uint32_t i) const;
 
-  // *i = the number of keys less than `key`; *found: whether key *i is `key`. False where the block
-  // is damaged.
+  // Sets *i to the number of keys less than `key`, and *found to whether key *i is `key`. Returns
+  // false if the block is damaged.
   bool LowerBound(std::string_view key, uint32_t* i, bool* found) const;
-  // *at_most = whether the first key is at most `key`. False where the block is damaged.
+  // Sets *at_most to whether the first key is at most `key`. Returns false if the block is damaged.
   bool FirstAtMost(std::string_view key, bool* at_most) const;
 
   static_assert(std::endian::native == std::endian::little);
@@ -56,7 +59,7 @@ class RowBlock {
  private:
   static constexpr uint8_t kOneLength = 4;
 
-  // The little-endian number at `p` of the width 1 << log2_width_.
+  // Returns the little-endian number of width 1 << log2_width_ at `p`.
   uint32_t Number(const char* p) const {
     switch (log2_width_) {
       case 0:
@@ -77,9 +80,9 @@ class RowBlock {
   uint32_t rows_ = 0;
   uint32_t log2_width_ = 0;
   uint32_t prefix_bytes_ = 0;
-  uint32_t rest_bytes_ = 0;     // of each key, where ends_ is null
-  uint32_t total_ = 0;          // bytes of all rests, where ends_ is not null
-  const char* ends_ = nullptr;  // null where all keys are of one length
+  uint32_t rest_bytes_ = 0;     // of each key, if ends_ is null
+  uint32_t total_ = 0;          // bytes of all rests, if ends_ is not null
+  const char* ends_ = nullptr;  // null if all keys have one length
   const char* prefix_ = nullptr;
   const char* rests_ = nullptr;
 };

@@ -22,7 +22,7 @@ bool DbRowCursor::Next() {
   } else {
     started_ = true;
     if (!range_.open && range_.lower >= range_.upper) {
-      ended_ = true;  // empty; not a range to seek in
+      ended_ = true;  // an empty range, in which RocksDB must not seek
       return false;
     }
     if (range_.lower.empty()) {

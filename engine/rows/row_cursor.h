@@ -9,13 +9,13 @@
 
 namespace cairn {
 
-// What a database's iterators and reads return: rows as they are stored, wide columns included, or
-// what a layer above the database makes of their values.
+// The form of the rows that a database's iterators and reads return: rows as they are stored,
+// including wide columns, or values that a layer above the database computes.
 enum class RowForm { kStored, kValuesOnly };
 
-// A RocksDB row as extractors see it. The views stay valid as long as `key`'s and `columns`' bytes.
-// `scratch` holds the columns of an entity; a plain value, which RocksDB gives as one column
-// without a name, costs one comparison.
+// Sets *row to a RocksDB row as extractors see it. The views are valid as long as the bytes of
+// `key` and `columns`. `scratch` stores the columns of an entity. A plain value, which RocksDB
+// returns as one column without a name, costs one comparison.
 inline void SetRow(const rocksdb::Slice& key, const rocksdb::WideColumns& columns,
                    std::vector<ColumnView>* scratch, RowView* row) {
   row->primary_key = std::string_view(key.data(), key.size());
@@ -35,7 +35,7 @@ inline void SetRow(const rocksdb::Slice& key, const rocksdb::WideColumns& column
   row->columns = *scratch;
 }
 
-// The row at an iterator's position, likewise.
+// Sets *row to the row at an iterator's position. `scratch` is as in SetRow.
 inline void SetRowAt(const rocksdb::Iterator& iterator, RowForm form,
                      std::vector<ColumnView>* scratch, RowView* row) {
   if (form == RowForm::kStored) [[likely]] {
@@ -48,11 +48,11 @@ inline void SetRowAt(const rocksdb::Iterator& iterator, RowForm form,
       std::string_view(key.data(), key.size()), std::string_view(value.data(), value.size()), {}};
 }
 
-// Walks one range of a column family with a RocksDB iterator. The database must outlive it.
+// Scans one range of a column family with a RocksDB iterator. The database must outlive it.
 class DbRowCursor final : public RowCursor {
  public:
-  // `options` carries the snapshot and how to read ahead; bounds are set here. `description` is
-  // what messages call the source.
+  // `options` has the snapshot and the readahead; the constructor sets the bounds. `description` is
+  // the source's name in messages.
   DbRowCursor(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
               rocksdb::ReadOptions options, const PrimaryKeyRange& range, RowForm form,
               std::string description);
@@ -65,7 +65,7 @@ class DbRowCursor final : public RowCursor {
 
  private:
   const PrimaryKeyRange range_;
-  const rocksdb::Slice upper_bound_;  // into range_; the iterator points to it
+  const rocksdb::Slice upper_bound_;  // points into range_; the iterator has a pointer to it
   const RowForm form_;
   const std::string description_;
   std::unique_ptr<rocksdb::Iterator> iterator_;

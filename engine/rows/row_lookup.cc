@@ -33,7 +33,7 @@ absl::Status CheckAscending(absl::Span<const std::string_view> keys) {
   return absl::OkStatus();
 }
 
-// Reads one row after another at an iterator's position.
+// Seeks an iterator to one row after another.
 absl::Status LookUpBySeeks(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
                            const rocksdb::ReadOptions& options, RowForm form,
                            absl::Span<const std::string_view> keys, const Visitor& visitor,
@@ -56,7 +56,7 @@ absl::Status LookUpBySeeks(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_
 }
 
 #if ROCKSDB_MAJOR >= 8
-// Keys that one MultiGetEntity reads: enough to share block reads, few enough for the cache.
+// Number of keys per MultiGetEntity: enough to share block reads, few enough for the cache.
 constexpr size_t kBatch = 256;
 
 absl::Status LookUpEntities(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
@@ -86,9 +86,9 @@ absl::Status LookUpEntities(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column
   return absl::OkStatus();
 }
 #else
-// RocksDB 7 has no batched read of entities, and its MultiGet returns an entity's default column
-// without saying that there are others. So each row is read by GetEntity, which is as fast; but
-// for rows in blob files it returns their index.
+// RocksDB 7 has no batched read of entities. Its MultiGet returns only the default column of an
+// entity, and does not report the others. So each row is read by GetEntity, which is as fast. For
+// rows in blob files, however, GetEntity returns the blob index instead of the value.
 absl::Status LookUpEntities(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
                             const rocksdb::ReadOptions& options,
                             absl::Span<const std::string_view> keys, const Visitor& visitor,
@@ -119,7 +119,7 @@ absl::Status LookUpEntities(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column
 LookupWay EntityLookup([[maybe_unused]] rocksdb::DB* db,
                        [[maybe_unused]] rocksdb::ColumnFamilyHandle* column_family) {
 #if ROCKSDB_MAJOR < 8
-  // GetEntity of RocksDB 7 follows a null pointer where it meets a merge operand.
+  // GetEntity of RocksDB 7 dereferences a null pointer if it finds a merge operand.
   const rocksdb::Options options = db->GetOptions(column_family);
   if (options.merge_operator != nullptr || options.enable_blob_files) return LookupWay::kSeeks;
 #endif

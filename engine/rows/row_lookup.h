@@ -10,19 +10,19 @@
 
 namespace cairn {
 
-// How rows are read by primary key.
+// How to read rows by primary key.
 enum class LookupWay {
   kEntities,       // by RocksDB's reads of entities: plain rows and wide columns
-  kSeeks,          // by an iterator: right even where levels are not ordered by age
-  kSeeksOfValues,  // likewise, for layers that know no columns; not all of their reads agree
+  kSeeks,          // by an iterator; correct even if levels are not ordered by age
+  kSeeksOfValues,  // by an iterator, for layers without columns, whose other reads may disagree
 };
 
-// The way to read rows with their columns from a database that returns what is stored.
+// Returns the way to read rows with their columns from a database that returns rows as stored.
 LookupWay EntityLookup(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family);
 
-// Reads the rows with these primary keys, which ascend (InvalidArgument where they do not), and
-// gives each that exists to the visitor, with its index, in order. Ends at the first error, of a
-// read or of the visitor.
+// Reads the rows with these primary keys, and calls the visitor for each row that exists, in order,
+// with its index. Stops at the first error of a read or of the visitor. InvalidArgument: the
+// primary keys do not ascend.
 absl::Status LookUpRows(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
                         const rocksdb::ReadOptions& options, LookupWay way,
                         absl::Span<const std::string_view> primary_keys,

@@ -12,10 +12,10 @@
 namespace cairn {
 namespace {
 
-// Batches go through their stages in groups of so many, each stage prefetching for the next.
+// A batch is processed in groups of this many keys. Each stage of a group prefetches for the next.
 constexpr size_t kGroup = 64;
 
-// Blocks that one task checks.
+// Number of blocks that one task checks.
 constexpr uint64_t kBlocksPerTask = 4096;
 
 constexpr uint64_t CeilDivide(uint64_t n, uint64_t by) {
@@ -24,12 +24,12 @@ constexpr uint64_t CeilDivide(uint64_t n, uint64_t by) {
 
 }  // namespace
 
-// One search of a batch on its way: the answer's block is in [begin, end), which shrinks to one.
+// One search of a batch. The answer's block is in [begin, end), which shrinks to one block.
 struct RowTable::Search {
   std::string_view key;
   uint64_t begin = 0;
   uint64_t end = 0;
-  RowId row = 0;       // the answer
+  RowId row = 0;       // the result
   bool found = false;  // whether `row` has the key
 };
 
@@ -60,7 +60,7 @@ absl::Status RowTable::CheckDirectory() const {
   }
   for (size_t i = 1; i < parts.size(); ++i) {
     const RowTablePart& before = parts[i - 1];
-    // Rows come first, so that the sums below cannot overflow.
+    // Check rows first, so that the sums below cannot overflow.
     if (parts[i].first_row < before.first_row || parts[i].first_row > kMaxEntries) {
       return absl::DataLossError(
           absl::StrFormat("%s: part %d of the row table starts at row %d, the one before at %d",
@@ -107,9 +107,9 @@ absl::Status RowTable::CheckKeys(int threads) const {
   return absl::OkStatus();
 }
 
-// Blocks [first, last), and that they follow the one before them.
+// Checks blocks [first, last), and that their keys follow the block before them.
 absl::Status RowTable::CheckBlocks(uint64_t first, uint64_t last) const {
-  std::string before, key;  // the last key of the block before, and the first of this one
+  std::string before, key;  // the previous block's last key, and this block's first key
   for (uint64_t block = first - (first > 0); block < last; ++block) {
     const size_t part = PartOf<&RowTablePart::first_block>(block);
     const uint64_t rank = block - sections_.parts[part].first_block;
@@ -178,7 +178,7 @@ bool RowTable::Parse(uint64_t block, uint32_t rows, RowBlock* parsed) const {
          parsed->Parse(blocks.data() + offset, blocks.size() - offset, rows);
 }
 
-// An address beyond the mapping is harmless to a prefetch.
+// Prefetching an address outside of the mapping is harmless.
 void RowTable::PrefetchBlock(uint64_t block) const {
   const auto address = reinterpret_cast<uintptr_t>(sections_.blocks.data()) +
                        static_cast<uintptr_t>(sections_.block_offsets[block]);
@@ -200,7 +200,7 @@ absl::Status RowTable::PrimaryKeys(absl::Span<const RowId> row_ids,
       const RowId row = row_ids[first + i];
       if (row >= rows_) {
         return absl::OutOfRangeError(
-            absl::StrFormat("%s: there is no row %d, only %d rows", name_, row, rows_));
+            absl::StrFormat("%s: there is no row %d; expected one of %d", name_, row, rows_));
       }
       const size_t part = PartOf<&RowTablePart::first_row>(row);
       const RowTablePart& at = sections_.parts[part];
@@ -228,8 +228,8 @@ absl::Status RowTable::PrimaryKeys(absl::Span<const RowId> row_ids,
 }
 
 absl::Status RowTable::Locate(absl::Span<Search> searches) const {
-  // The last separator that is at most the key starts the 64 blocks that the answer is in, or just
-  // behind. A key before all separators comes before all rows.
+  // The last separator that is at most the key starts the 64 blocks that contain the answer, unless
+  // it is the row after them. A key before all separators precedes all rows.
   if (rows_ == 0) return absl::OkStatus();
   const uint64_t separators = sections_.separator_ends.size() - 1;
   for (Search& search : searches) {
@@ -254,7 +254,7 @@ absl::Status RowTable::Locate(absl::Span<Search> searches) const {
       Prefetch(&offsets[block]);
     }
   }
-  // All searches halve their blocks together.
+  // Bisect the blocks of all searches in lockstep.
   for (uint32_t width = kBlocksPerSeparator; width > 1; width = (width + 1) / 2) {
     for (const Search& search : searches) {
       if (search.end - search.begin > 1) PrefetchBlock((search.begin + search.end) / 2);

@@ -15,25 +15,25 @@
 
 namespace cairn {
 
-// Where a primary key belongs among a table's rows.
+// The position of a primary key among a table's rows.
 struct RowPlace {
   std::string_view primary_key;
-  RowId rank = 0;      // the number of rows whose primary key is less
-  bool found = false;  // whether row `rank` has this one
+  RowId rank = 0;      // number of rows with a smaller primary key
+  bool found = false;  // whether row `rank` has this primary key
 };
 
-// Row id -> primary key and back, for the rows of an index's base. Immutable and mapped; every
-// method is safe from any number of threads. A copy shares the memory.
+// Maps row ids to primary keys and back, for the rows of an index's base. Immutable, mapped and
+// thread-safe. Copies share the memory.
 //
-// Keys stand in blocks of 16 (row_block.h) in row-id order: a key costs two cache lines from an id.
-// From a key it takes a binary search over separators, one for 1,024 rows, and one over 64 blocks.
-// Both ways have a batched form that keeps many of these reads in flight.
+// Keys are stored in blocks of 16 (row_block.h) in row-id order. Finding the key of an id reads two
+// cache lines. Finding the id of a key takes a binary search over separators, one per 1,024 rows,
+// and another over 64 blocks. The batched form of each keeps many of these reads in flight.
 //
-// Whatever the bytes are, no method reads outside of them: where they contradict one another it
+// No method reads outside of the table's bytes, whatever they are. If they are inconsistent it
 // returns DataLoss, naming the file.
 class RowTable {
  public:
-  // The table's bytes, section by section. kBlocks needs no alignment, the others that of their
+  // The bytes of the table's sections. kBlocks needs no alignment; the others need that of their
   // elements.
   struct Sections {
     std::string_view blocks;
@@ -43,38 +43,38 @@ class RowTable {
     std::string_view separators;
   };
 
-  RowTable() = default;  // no rows
+  RowTable() = default;  // has no rows
 
-  // A table over bytes that `owner` keeps alive; `name` is what messages call it. DataLoss, naming
-  // block or row, where the directory contradicts itself, a block cannot be read, keys do not
-  // ascend or separators do not part them: every key is read, on up to `threads` threads.
-  // ContentCheck::kLater leaves the keys for CheckKeys: until then, methods may give DataLoss or
-  // wrong answers. Throws std::bad_alloc.
+  // Returns a table over bytes that `owner` keeps alive. `name` is the table's name in messages.
+  // Reads every key, on up to `threads` threads. ContentCheck::kLater leaves the keys for
+  // CheckKeys; until then, methods may return DataLoss or wrong answers. DataLoss, naming block or
+  // row: the directory is inconsistent, a block is damaged, keys do not ascend, or a separator does
+  // not separate them. Throws std::bad_alloc.
   static absl::StatusOr<RowTable> Wrap(const Sections& sections, std::string name, int threads,
                                        std::shared_ptr<const void> owner,
                                        ContentCheck check = ContentCheck::kNow);
-  // Reads every key, as Wrap does.
+  // Checks every key, as Wrap does.
   absl::Status CheckKeys(int threads) const;
 
   uint64_t rows() const { return rows_; }
-  // Bytes of the mapped sections.
+  // Returns the size of the mapped sections in bytes.
   uint64_t memory_bytes() const;
 
-  // Appends the primary key of each row. OutOfRange, naming the first one, for an id that is no
-  // row's; DataLoss. After an error the column holds some of the keys.
+  // Appends the primary key of each row. OutOfRange, naming the first invalid id: there is no such
+  // row. DataLoss: the table is damaged. On error some of the keys have been appended.
   absl::Status PrimaryKeys(absl::Span<const RowId> row_ids, StringList* primary_keys) const;
 
-  // The row with this primary key, or kNoRow. DataLoss.
+  // Returns the row with this primary key, or kNoRow. DataLoss: the table is damaged.
   absl::StatusOr<RowId> Find(std::string_view primary_key) const;
-  // The number of rows whose primary key is less. DataLoss.
+  // Returns the number of rows with a smaller primary key. DataLoss: the table is damaged.
   absl::StatusOr<RowId> LowerBound(std::string_view primary_key) const;
 
-  // Likewise for a batch, in any order; row_ids is as long as primary_keys.
+  // The same for a batch of keys in any order. Both spans must have the same length.
   absl::Status Find(absl::Span<const std::string_view> primary_keys,
                     absl::Span<RowId> row_ids) const;
   absl::Status LowerBound(absl::Span<const std::string_view> primary_keys,
                           absl::Span<RowId> row_ids) const;
-  // Both at once: places[i] is of primary_keys[i]. As many places as keys.
+  // Sets places[i] to the position of primary_keys[i]. Both spans must have the same length.
   absl::Status Places(absl::Span<const std::string_view> primary_keys,
                       absl::Span<RowPlace> places) const;
 
@@ -82,8 +82,8 @@ class RowTable {
   friend class RowFinder;
   struct Search;
 
-  // The index in parts_ of the part that holds what has this rank; requires that it be less than
-  // the total.
+  // Returns the index of the part that contains the row, block or separator of this rank. Requires
+  // that the rank is less than the total.
   template <uint64_t RowTablePart::*kFirst>
   size_t PartOf(uint64_t rank) const;
   RowId FirstRowOf(uint64_t block) const;

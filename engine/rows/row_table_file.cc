@@ -16,7 +16,7 @@ uint32_t Id(RowTableSection section) {
   return static_cast<uint32_t>(section);
 }
 
-// A section as all the numbers of type T that it holds.
+// Returns a section as an array of numbers of type T.
 template <typename T>
 absl::StatusOr<absl::Span<const T>> Numbers(const SectionFile& file, RowTableSection id) {
   const Section* section = file.Find(Id(id));
@@ -32,7 +32,7 @@ absl::StatusOr<std::string_view> Bytes(const SectionFile& file, RowTableSection 
 
 const FileFormat kRowTableFileFormat = {"row table", "CAIRNTBL", 1, 0, kSectionNames};
 
-// Makes each section of the table one of the file's, of a size that is known at its end.
+// Writes each section of the table as a section of the file whose size is known only at its end.
 class RowTableFileWriter::Sink : public RowTableSink {
  public:
   explicit Sink(SectionFileWriter* file) : file_(file) {}
@@ -45,7 +45,7 @@ class RowTableFileWriter::Sink : public RowTableSink {
   absl::Status Append(std::string_view bytes) override {
     return section_->Append(bytes.data(), bytes.size());
   }
-  // Ends the section at hand, if there is one.
+  // Ends the current section, if there is one.
   absl::Status Close() {
     return section_ == nullptr ? absl::OkStatus() : std::exchange(section_, nullptr)->Close();
   }

@@ -14,27 +14,27 @@
 #include "index/files/section_file.h"
 #include "index/files/section_file_writer.h"
 
-// Row table files: a RowTable on disk, a section file (index/files/section_file.h) of the sections
-// that row_table_format.h names. docs/internals/formats.md describes the bytes.
+// Row table files store a RowTable on disk. They are section files (index/files/section_file.h)
+// with the sections of row_table_format.h. docs/internals/formats.md describes the bytes.
 namespace cairn {
 
 extern const FileFormat kRowTableFileFormat;
 
-// Writes a row table under a new name: fill table()'s parts, then Finish. Unless that has
-// succeeded, the destructor removes the file.
+// Writes a row table file under a new name: fill table()'s parts, then call Finish. The destructor
+// removes the file unless Finish has succeeded.
 class RowTableFileWriter {
  public:
-  // AlreadyExists where the name is taken.
+  // AlreadyExists: the file exists.
   static absl::StatusOr<std::unique_ptr<RowTableFileWriter>> Create(
       const std::string& path, size_t parts, FileSystem* files = FileSystem::Posix());
   ~RowTableFileWriter();
 
   RowTableWriter& table() { return table_; }
 
-  // Writes the directory and the header and waits for the disk.
+  // Writes the directory and the header, and syncs the file.
   absl::Status Finish();
 
-  // After Finish, what a manifest records of the file.
+  // After Finish: the file's size and checksum for a manifest.
   uint64_t size() const { return file_->size(); }
   uint64_t header_checksum() const { return file_->header_checksum(); }
 
@@ -48,21 +48,21 @@ class RowTableFileWriter {
   RowTableWriter table_;
 };
 
-// An open row table file. The table keeps the mapping alive; copies share it.
+// An open row table file. The table keeps the mapping alive, and copies share it.
 struct RowTableFile {
   SectionFile file;
   RowTable table;
 };
 
-// Maps a row table. NotFound where there is no such file; DataLoss, naming file, offset, expected
-// and found, where it is damaged; FailedPrecondition where its major version is another. Both
-// levels read every key (RowTable::Wrap) unless that is left for later; kFull also checks the
-// sections' checksums. `threads`: 0 is one a hardware thread. Throws std::bad_alloc.
+// Maps a row table. Both levels read every key (RowTable::Wrap), unless `check` is kLater; kFull
+// also verifies the sections' checksums. `threads`: 0 means one per hardware thread. NotFound:
+// there is no such file. DataLoss, naming file, offset, expected and found value: it is damaged.
+// FailedPrecondition: it has another major version. Throws std::bad_alloc.
 absl::StatusOr<RowTableFile> OpenRowTable(const std::string& path, VerifyLevel level,
                                           int threads = 0, FileSystem* files = FileSystem::Posix(),
                                           ContentCheck check = ContentCheck::kNow);
 
-// The same for a section file that is open.
+// The same for an open section file.
 absl::StatusOr<RowTableFile> OpenRowTable(SectionFile file, int threads = 0,
                                           ContentCheck check = ContentCheck::kNow);
 

@@ -6,28 +6,28 @@
 
 namespace cairn {
 
-// What the writer and the reader of a row table share; the bytes are described in
-// docs/internals/formats.md.
+// Definitions that the writer and the reader of a row table share. docs/internals/formats.md
+// describes the bytes.
 
 // Ids of a row table's sections.
 enum class RowTableSection : uint32_t {
-  kBlocks = 1,         // row_block.h, the blocks of one part in order, parts interleaved by extents
-  kParts = 2,          // RowTablePart, one a part and one more with the totals
-  kBlockOffsets = 3,   // uint64_t, one a block by part: its first byte in kBlocks
+  kBlocks = 1,        // blocks (row_block.h) in order within each part; extents of parts interleave
+  kParts = 2,         // RowTablePart: one per part, and one more with the totals
+  kBlockOffsets = 3,  // uint64_t, one per block, by part: its offset in kBlocks
   kSeparatorEnds = 4,  // uint64_t: 0, then the end of each separator in kSeparators
   kSeparators = 5,     // bytes of the separators, by part
 };
 
-// What came before a part, in rows, blocks and separators.
+// The numbers of rows, blocks and separators before a part.
 struct RowTablePart {
   uint64_t first_row;
   uint64_t first_block;
   uint64_t first_separator;
 };
 
-// Every part's first block and then each of so many has a separator: a string that is greater than
-// all keys before the block, and at most its first key. Searches bisect the separators, which stay
-// in a cache, before they touch blocks.
+// In each part, the first of every kBlocksPerSeparator blocks has a separator: a string that is
+// greater than all keys before the block, and at most its first key. Searches bisect the
+// separators, which stay in a cache, before they read blocks.
 inline constexpr uint32_t kBlocksPerSeparator = 64;
 
 }  // namespace cairn

@@ -29,7 +29,7 @@ absl::Status RowTableWriter::Part::EncodeBlock() {
   if (offsets_.size() % kBlocksPerSeparator == 0) {
     std::string_view separator = keys[0];
     if (!offsets_.empty()) {
-      // One byte more than it shares with the key before is enough to tell them apart.
+      // One byte more than the common prefix with the previous key separates them.
       const std::string_view before(pending_.data(), begins_[0]);
       separator = separator.substr(0, CommonPrefix(before, separator, 0) + 1);
     }
@@ -68,13 +68,13 @@ absl::Status RowTableWriter::Part::Close() {
 
 absl::Status RowTableWriter::Part::OutOfOrder(std::string_view primary_key) {
   return writer_->Fail(absl::InvalidArgumentError(
-      absl::StrFormat("primary keys do not ascend: row %d of a part, %s, comes after %s", rows_,
+      absl::StrFormat("primary keys do not ascend: row %d of a part, %s, follows %s", rows_,
                       Quoted(primary_key), Quoted(last()))));
 }
 
 absl::Status RowTableWriter::Part::TooLong(std::string_view primary_key) {
   return writer_->Fail(absl::InvalidArgumentError(
-      absl::StrFormat("a primary key has %d bytes, more than %d: %s", primary_key.size(),
+      absl::StrFormat("primary key of %d bytes is longer than %d: %s", primary_key.size(),
                       kMaxPrimaryKeyBytes, Quoted(primary_key))));
 }
 
@@ -107,7 +107,7 @@ absl::Status RowTableWriter::AppendBlocks(std::string_view bytes, uint64_t* offs
 absl::Status RowTableWriter::CheckParts() const {
   if (const uint64_t rows = FirstRows().back(); rows > kMaxEntries) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("a row table holds at most %d rows, not %d", kMaxEntries, rows));
+        absl::StrFormat("expected at most %d rows in a row table, got %d", kMaxEntries, rows));
   }
   const Part* before = nullptr;
   for (size_t i = 0; i < parts_.size(); ++i) {
@@ -115,7 +115,7 @@ absl::Status RowTableWriter::CheckParts() const {
     if (part.rows() == 0) continue;
     if (before != nullptr && before->last() >= part.first_key_) {
       return absl::InvalidArgumentError(absl::StrFormat(
-          "primary keys do not ascend: part %d starts with %s, but one before it ends with %s", i,
+          "primary keys do not ascend: part %d starts with %s, but an earlier one ends with %s", i,
           Quoted(part.first_key_), Quoted(before->last())));
     }
     before = &part;

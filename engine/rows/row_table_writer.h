@@ -18,8 +18,8 @@
 
 namespace cairn {
 
-// Where the sections of a row table go: begun one after the other, each filled by appends. Used by
-// one thread at a time.
+// Receives the sections of a row table, one after the other. Each section is begun once, and then
+// filled by appends. Not thread-safe.
 class RowTableSink {
  public:
   virtual ~RowTableSink() = default;
@@ -27,20 +27,21 @@ class RowTableSink {
   virtual absl::Status Append(std::string_view bytes) = 0;
 };
 
-// Writes a row table (row_table.h) in one pass by several threads. The primary keys are cut into
-// parts, ascending ranges that one thread each fills; a part hands over about 1 MB of encoded keys
-// at a time, in whatever order parts get there, so that nothing is written twice.
+// Writes a row table (row_table.h) in one pass with several threads. The primary keys are divided
+// into parts, which are ascending ranges. One thread fills each part. A part passes on about 1 MB
+// of encoded keys at a time, in the order in which parts get there, so that nothing is written
+// twice.
 //
-// Memory: 1 MB a part that is open and twice the longest 17 keys, half a byte a row, and about a
-// thousandth of the keys' bytes.
+// Memory: per open part 1 MB and twice its 17 longest keys; in total half a byte per row, and about
+// 0.1% of the keys' bytes.
 class RowTableWriter {
  public:
-  // The keys of one part. Used by one thread at a time; different parts by different threads.
+  // The keys of one part. Not thread-safe, but different threads may use different parts.
   class alignas(64) Part {
    public:
-    // Adds the part's next row. InvalidArgument, naming the key, unless it is greater than the one
-    // before, or where it is longer than kMaxPrimaryKeyBytes; an error of the sink's. Throws
-    // std::bad_alloc. After either the table cannot be finished.
+    // Adds the part's next row. InvalidArgument, naming the key: it is not greater than the
+    // previous one, or longer than kMaxPrimaryKeyBytes. Otherwise the sink's error. Throws
+    // std::bad_alloc. After an error or exception the table cannot be finished.
     absl::Status Add(std::string_view primary_key) {
       if (rows_ != 0 && !Less(last(), primary_key)) return OutOfOrder(primary_key);
       if (primary_key.size() > kMaxPrimaryKeyBytes) return TooLong(primary_key);
@@ -59,16 +60,16 @@ class RowTableWriter {
       return absl::OkStatus();
     }
 
-    // Hands over what is left and gives the memory back. No row can be added afterwards.
+    // Passes the remaining keys on and releases the memory. No row can be added afterwards.
     absl::Status Close();
 
-    // Rows added so far.
+    // Returns the number of rows added so far.
     uint64_t rows() const { return rows_; }
 
    private:
     friend class RowTableWriter;
 
-    // The last key added; requires that there be one.
+    // Returns the last key added. Requires that there is one.
     std::string_view last() const {
       const size_t begin = pending_rows_ == 0 ? 0 : begins_[pending_rows_ - 1];
       return {pending_.data() + begin, begins_[pending_rows_] - begin};
@@ -81,13 +82,13 @@ class RowTableWriter {
     RowTableWriter* writer_ = nullptr;
     uint64_t rows_ = 0;
     bool closed_ = false;
-    bool encoding_ = false;  // stays so where that throws
-    // The last key of the block before, if there is one, and the keys of the block to come: key i
-    // in [begins_[i], begins_[i + 1]), and room for more.
+    bool encoding_ = false;  // stays true if EncodeBlock throws
+    // The last key of the previous block, if any, and the keys of the next block: key i is in
+    // [begins_[i], begins_[i + 1]). The string may be longer.
     std::string pending_;
     size_t begins_[kRowsPerBlock + 1] = {0};
     uint32_t pending_rows_ = 0;
-    // Blocks that wait to be appended; the offsets from `flushed_` on count from encoded_'s start.
+    // Blocks that have not been appended. Offsets from index `flushed_` are relative to encoded_.
     std::string encoded_;
     std::vector<uint64_t> offsets_;
     size_t flushed_ = 0;
@@ -96,32 +97,32 @@ class RowTableWriter {
     std::vector<uint64_t> separator_ends_;
   };
 
-  // A table of `parts` parts, in ascending order of their keys; any of them may stay empty. `sink`
-  // must outlive the writer, and have no section begun by others until Finish returns.
+  // Creates a table of `parts` parts, in ascending order of their keys; parts may remain empty.
+  // `sink` must outlive the writer. No other code may begin a section of it until Finish returns.
   RowTableWriter(size_t parts, RowTableSink* sink);
 
   Part& part(size_t i) { return parts_[i]; }
 
-  // The id of each part's first row and, at the end, the number of rows: a row's id is its part's
-  // first one plus its rank in the part. Right once no more rows are added.
+  // Returns the id of each part's first row and, at the end, the number of rows. A row's id is the
+  // part's first one plus the row's rank in the part. Valid when no more rows are added.
   std::vector<uint64_t> FirstRows() const;
 
-  // Closes the parts that are not, and writes the directory. InvalidArgument where parts overlap or
-  // are not in order, or with more than kMaxEntries rows; the first error of any part.
+  // Closes the parts that are open, and writes the directory. InvalidArgument: parts overlap or are
+  // not in order, or there are more than kMaxEntries rows. Otherwise the first error of any part.
   absl::Status Finish();
 
   static constexpr size_t kMaxPrimaryKeyBytes = size_t{1} << 27;
   static constexpr size_t kExtentBytes = size_t{1} << 20;
 
  private:
-  // Appends to the blocks' section; *offset = where it came to stand. Thread-safe.
+  // Appends to the section of blocks, and sets *offset to the position there. Thread-safe.
   absl::Status AppendBlocks(std::string_view bytes, uint64_t* offset);
   absl::Status Fail(absl::Status status);
   absl::Status CheckParts() const;
 
   RowTableSink* const sink_;
   std::vector<Part> parts_;
-  Mutex mutex_;  // guards what follows, and the sink
+  Mutex mutex_;  // guards the following members and the sink
   absl::Status status_;
   bool begun_ = false;
   uint64_t block_bytes_ = 0;

@@ -13,7 +13,7 @@
 namespace cairn {
 namespace {
 
-// tables[k][b]: what byte b does to the CRC when k bytes follow it ("slicing by 8").
+// tables[k][b]: the change of the CRC by byte b if k more bytes follow it ("slicing by 8").
 using Tables = std::array<std::array<uint32_t, 256>, 8>;
 
 constexpr Tables MakeTables() {
@@ -34,7 +34,7 @@ constexpr Tables MakeTables() {
   return tables;
 }
 
-// Appends to a CRC that is not yet inverted, as the others below.
+// Appends to a CRC that is not yet inverted, like the functions below.
 [[maybe_unused]] uint32_t AppendByTable(const char* p, size_t size, uint32_t crc) {
   static constexpr Tables kTables = MakeTables();
   for (; size >= 8; p += 8, size -= 8) {

@@ -28,9 +28,7 @@ absl::StatusOr<std::string_view> UntagCursor(std::string_view question, std::str
     return tagged.substr(tag.size());
   }
   return absl::InvalidArgumentError(
-      absl::StrFormat("%s: expected the cursor of an earlier answer to the same question, found "
-                      "something else",
-                      option));
+      absl::StrFormat("%s: expected a cursor of the same query, found something else", option));
 }
 
 }  // namespace cairn

@@ -7,10 +7,10 @@
 
 namespace cairn {
 
-// A cursor that begins with a checksum of the question that it belongs to.
+// Prefixes a cursor with a checksum of the query that it belongs to.
 std::string TagCursor(std::string_view question, std::string_view cursor);
-// Returns the cursor without the checksum; it points into `tagged`. Errors: InvalidArgument, which
-// begins with `option`, if it is the cursor of another question or none.
+// Returns the cursor without the checksum; it points into `tagged`. InvalidArgument, with a message
+// that begins with `option`: it is not a cursor, or it belongs to another query.
 absl::StatusOr<std::string_view> UntagCursor(std::string_view question, std::string_view tagged,
                                              std::string_view option);
 

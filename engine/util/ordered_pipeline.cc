@@ -16,7 +16,7 @@ void OrderedPipeline::Work() {
 void OrderedPipeline::ClaimAndMake() {
   MutexLock lock(&mutex_);
   while (true) {
-    // The item that all wait for is with a thread that does not wait.
+    // The item that all threads wait for belongs to a thread that does not wait.
     while (!ended_ && claimed_ >= taken_ + made_.size()) changed_.Wait(&lock);
     if (ended_ || !Claim(SlotOf(claimed_))) {
       ended_ = true;

@@ -7,7 +7,7 @@
 namespace cairn {
 namespace {
 
-// Longer than any process lives, and short enough to be added to the time of day.
+// Longer than any process runs, and short enough to be added to the current time.
 constexpr absl::Duration kLongest = absl::Hours(24 * 365 * 10);
 
 }  // namespace
@@ -23,7 +23,7 @@ Periodically::Periodically(absl::Duration interval, std::function<void()> functi
       lock.Unlock();
       try {
         function();
-      } catch (...) {  // for want of memory, say: it is called again
+      } catch (...) {  // the function may fail, for example without memory; it is called again
       }
       lock.Lock();
     }

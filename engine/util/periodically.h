@@ -8,7 +8,7 @@
 
 namespace cairn {
 
-// Calls a function every so often, on a thread of its own, until the end of its life; never, where
+// Calls a function at a fixed interval, on its own thread, until it is destroyed. Never calls it if
 // the interval is zero.
 class Periodically {
  public:

@@ -45,7 +45,7 @@ void ProgressMeter::Start(Progress::Phase phase, uint64_t total) {
 
 void ProgressMeter::Report() {
   if (!listener_ || !started_) return;
-  // An estimated total gives way to what was really there.
+  // If the total was estimated too low, the number done replaces it.
   const uint64_t done = done_.load(std::memory_order_relaxed);
   listener_({phase_, done, std::max(done, total_)});
 }

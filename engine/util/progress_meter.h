@@ -10,18 +10,17 @@
 
 namespace cairn {
 
-// Counts a build's progress from many threads and reports it from one of its own, ten times a
-// second and once at the end of each phase. Without a listener it starts no thread.
+// Counts a build's progress from many threads. Reports it from its own thread, ten times a second
+// and at the end of each phase. Without a listener it starts no thread.
 class ProgressMeter {
  public:
   explicit ProgressMeter(std::function<void(const Progress&)> listener);
-  // Reports the last phase's end.
+  // Reports the end of the last phase.
   ~ProgressMeter();
   ProgressMeter(const ProgressMeter&) = delete;
   ProgressMeter& operator=(const ProgressMeter&) = delete;
 
-  // Ends the phase before, where there was one, and starts `phase` at 0 of `total`. One thread at a
-  // time.
+  // Ends the previous phase, if any, and starts `phase` at 0 of `total`. Not thread-safe.
   void Start(Progress::Phase phase, uint64_t total);
   void Add(uint64_t done) { done_.fetch_add(done, std::memory_order_relaxed); }
 
@@ -30,7 +29,7 @@ class ProgressMeter {
 
   const std::function<void(const Progress&)> listener_;
   std::atomic<uint64_t> done_ = 0;
-  Mutex mutex_;  // held while the listener runs, too
+  Mutex mutex_;  // also held while the listener runs
   CondVar wake_;
   bool started_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

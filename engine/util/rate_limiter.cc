@@ -7,7 +7,7 @@ namespace cairn {
 namespace {
 
 constexpr std::chrono::milliseconds kBucket(100);
-// Between two looks at the stop flag.
+// Time between two reads of the stop flag.
 constexpr std::chrono::milliseconds kNap(20);
 
 }  // namespace

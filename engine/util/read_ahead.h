@@ -8,9 +8,9 @@
 
 namespace cairn {
 
-// Asks the kernel to start reading the pages of a mapping that hold these bytes. Unlike
-// MADV_SEQUENTIAL it says nothing about the rest of the mapping, which others may be searching, nor
-// does it make the kernel drop what was read. Memory that is no mapping is left alone.
+// Asks the kernel to start reading the pages of a mapping that contain these bytes. Unlike
+// MADV_SEQUENTIAL, it does not affect the rest of the mapping, which other threads may be
+// searching, and the kernel does not drop pages after they are read. Does nothing for other memory.
 inline void WillRead(const void* begin, size_t bytes) {
   static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto from = reinterpret_cast<uintptr_t>(begin) / page * page;

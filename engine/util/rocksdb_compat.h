@@ -14,23 +14,23 @@
 #include "rocksdb/version.h"
 #include "rocksdb/write_batch.h"
 
-// What differs between the versions of RocksDB that Cairn is built against, 7.8 to 11.8. Nothing
-// else asks which one it is.
+// The differences between the versions of RocksDB that Cairn can be built against, 7.8 to 11.8. No
+// other code depends on the version.
 
 #define CAIRN_ROCKSDB_FROM(major, minor) \
   (ROCKSDB_MAJOR > (major) || (ROCKSDB_MAJOR == (major) && ROCKSDB_MINOR >= (minor)))
 
 namespace cairn {
 
-// From 11.0 on RocksDB opens a database into a unique_ptr, before into a pointer.
-// `DB::Open(options, path, Into(&db))` takes either; `db` has it when the statement ends.
+// Since 11.0, RocksDB opens a database into a unique_ptr, earlier versions into a pointer.
+// `DB::Open(options, path, Into(&db))` supports both; `db` is set when the statement ends.
 class Into {
  public:
   explicit Into(std::unique_ptr<rocksdb::DB>* db) : db_(db) {}
   Into(const Into&) = delete;
   Into& operator=(const Into&) = delete;
 
-  // Implicit, as it stands for what Open wants. NOLINTBEGIN(google-explicit-constructor)
+  // Implicit, since it converts to the argument of Open. NOLINTBEGIN(google-explicit-constructor)
 #if CAIRN_ROCKSDB_FROM(11, 0)
   operator std::unique_ptr<rocksdb::DB>*() {
     return db_;
@@ -52,8 +52,8 @@ class Into {
 #endif
 };
 
-// All entries of the keys from `from` on, up to `limit` of them. From 10.1 on no text means "no
-// end", and an empty one is a key.
+// Returns up to `limit` entries of keys from `from` on. Since 10.1, no text means "no end", and an
+// empty text is a key.
 inline rocksdb::Status GetKeyVersionsFrom(rocksdb::DB* db, const std::string& from, size_t limit,
                                           std::vector<rocksdb::KeyVersion>* entries) {
 #if CAIRN_ROCKSDB_FROM(10, 1)
@@ -72,24 +72,24 @@ inline rocksdb::Status EndDisabledFileDeletions(rocksdb::DB* db) {
 #endif
 }
 
-// Sets options that not all versions have as a reader of what is there needs them.
+// Sets options that only some versions have, for opening an existing database as it is.
 inline void ResetForReading(rocksdb::DBOptions* options) {
 #if !CAIRN_ROCKSDB_FROM(11, 0)
-  options->skip_checking_sst_file_sizes_on_db_open = false;  // from 11.0 on always so
+  options->skip_checking_sst_file_sizes_on_db_open = false;  // always so since 11.0
 #endif
 #if CAIRN_ROCKSDB_FROM(9, 11)
-  options->track_and_verify_wals = false;  // it wants a log in every copy
+  options->track_and_verify_wals = false;  // it requires a log in every copy
 #endif
 #if CAIRN_ROCKSDB_FROM(11, 1)
-  options->open_files_async = false;  // it says later that a file is missing
+  options->open_files_async = false;  // otherwise a missing file is reported too late
 #endif
 }
 
-// Reads write batches, of whichever records a version writes.
+// Reads the records of write batches, including those that only some versions write.
 class WriteBatchHandler : public rocksdb::WriteBatch::Handler {
 #if CAIRN_ROCKSDB_FROM(9, 1)
  public:
-  // When a row was written matters to RocksDB's tiers of files alone.
+  // The write time only matters for RocksDB's tiered storage.
   rocksdb::Status TimedPutCF(uint32_t id, const rocksdb::Slice& key, const rocksdb::Slice& value,
                              uint64_t /*write_time*/) override {
     return PutCF(id, key, value);
@@ -97,8 +97,8 @@ class WriteBatchHandler : public rocksdb::WriteBatch::Handler {
 #endif
 };
 
-// A database over another (`Base` is a StackableDB) by which no change goes unseen, whichever calls
-// a version has for it: they come to the functions below, which every version has.
+// A database on top of another one (`Base` is a StackableDB) that intercepts every change. Calls
+// that only some versions have are forwarded to the functions below, which all versions have.
 template <typename Base>
 class WatchedDb : public Base {
  public:
@@ -201,18 +201,19 @@ class WatchedDb : public Base {
  protected:
   static constexpr char kIngested[] = "files were ingested into its column family";
 
-  // Makes a change of the rows of column families, by name, that the log does not contain; `why`
-  // describes it. If it `is_atomic`, a change that fails has either changed nothing or everything.
+  // Makes a change of rows that the log does not contain. `families` are the names of the changed
+  // column families; `why` describes the change. If it `is_atomic`, a failed change has changed
+  // either nothing or everything.
   virtual Status ChangePastLog(std::vector<std::string> families, const char* why, bool is_atomic,
                                absl::FunctionRef<Status()> change) = 0;
-  // There is a handle more.
+  // Called when there is a new handle.
   virtual void AddHandle(rocksdb::ColumnFamilyHandle* handle) = 0;
-  // Ends one DisableFileDeletions of the callers', or all.
+  // Ends one of the callers' DisableFileDeletions, or all of them.
   virtual Status EnableCallersFileDeletions(bool all) = 0;
 
  private:
 #if !CAIRN_ROCKSDB_FROM(9, 11)
-  // A table file takes rows with it, an archived log file does not.
+  // Deleting a table file removes rows; deleting an archived log file does not.
   Status DeleteTableFile(const std::string& name) {
     std::vector<rocksdb::LiveFileMetaData> files;
     this->db_->GetLiveFilesMetaData(&files);

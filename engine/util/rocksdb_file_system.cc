@@ -20,21 +20,22 @@ using rocksdb::FileOptions;
 using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 
-// FileSystem::Name() of RocksDB's local one.
+// FileSystem::Name() of RocksDB's local file system.
 constexpr std::string_view kLocalName = "PosixFileSystem";
 
-// The largest single read or write: an encrypted one is copied.
+// The largest single read or write. An encrypted file system copies it.
 constexpr size_t kMaxTransferBytes = size_t{1} << 20;
 
-// The status of a failed operation: "cannot write '/data/x': IO error: No space left on device".
+// Returns the status of a failed operation: "cannot write '/data/x': IO error: No space left on
+// device".
 absl::Status IoStatus(const IOStatus& status, std::string_view doing, std::string_view path) {
   return FromRocksDb(status, absl::StrFormat("cannot %s '%s'", doing, path));
 }
 
-// How often a file is opened that is replaced meanwhile.
+// Number of attempts to open a file that is replaced concurrently.
 constexpr int kOpenAttempts = 100;
 
-// Reads all of `size` bytes through `read(offset, size, result, scratch)`.
+// Reads `size` bytes with `read(offset, size, result, scratch)`.
 template <typename Read>
 absl::Status ReadAll(const std::string& path, uint64_t offset, void* data, size_t size, Read read) {
   char* to = static_cast<char*>(data);
@@ -45,8 +46,8 @@ absl::Status ReadAll(const std::string& path, uint64_t offset, void* data, size_
       return IoStatus(s, absl::StrFormat("read %d bytes at offset %d of", part, offset), path);
     }
     if (got.empty()) {
-      return absl::DataLossError(absl::StrFormat(
-          "'%s' ends at offset %d, where %d more bytes were expected", path, offset, size));
+      return absl::DataLossError(
+          absl::StrFormat("'%s' ends at offset %d; expected %d more bytes", path, offset, size));
     }
     if (got.data() != to) std::memmove(to, got.data(), got.size());
     to += got.size();
@@ -56,8 +57,8 @@ absl::Status ReadAll(const std::string& path, uint64_t offset, void* data, size_
   return absl::OkStatus();
 }
 
-// Whether a file has so many bytes. Its size is asked for by its name, which another file may have
-// by then.
+// Sets *ends_there to whether a file has `size` bytes. GetFileSize takes a name, which may refer to
+// another file by now.
 IOStatus EndsAt(const rocksdb::FSRandomAccessFile& file, uint64_t size, bool* ends_there) {
   char bytes[2];
   rocksdb::Slice got;
@@ -86,7 +87,8 @@ class RocksDbReadableFile final : public ReadableFile {
   const uint64_t size_;
 };
 
-// Lets one thread at a time to the file, as RocksDB demands. It goes with this where `temporary`.
+// Serializes access to the file, as RocksDB requires. The destructor deletes the file if it is
+// `temporary`.
 class RocksDbWritableFile final : public TemporaryFile {
  public:
   RocksDbWritableFile(std::shared_ptr<rocksdb::FileSystem> files,
@@ -97,7 +99,8 @@ class RocksDbWritableFile final : public TemporaryFile {
         path_(std::move(path)),
         temporary_(temporary) {}
   ~RocksDbWritableFile() override {
-    file_->Close(IOOptions(), nullptr).PermitUncheckedError();  // what must not be lost was synced
+    file_->Close(IOOptions(), nullptr).PermitUncheckedError();  // data that must not be lost has
+                                                                // been synced
     if (temporary_) files_->DeleteFile(path_, IOOptions(), nullptr).PermitUncheckedError();
   }
 
@@ -132,7 +135,7 @@ class RocksDbWritableFile final : public TemporaryFile {
   }
 
   const std::shared_ptr<rocksdb::FileSystem> files_;
-  mutable Mutex mutex_;  // held while the file is asked
+  mutable Mutex mutex_;  // held while the file is used
   const std::unique_ptr<rocksdb::FSRandomRWFile> file_;
   const std::string path_;
   const bool temporary_;
@@ -166,7 +169,8 @@ class RocksDbFileSystem final : public FileSystem {
       IOStatus s = files_->GetFileSize(path, IOOptions(), &size, nullptr);
       if (s.ok()) s = files_->NewRandomAccessFile(path, FileOptions(), &file, nullptr);
       if (!s.ok()) {
-        // A path through what is no directory is any error, but not to this question.
+        // If a part of the path is not a directory, the error is arbitrary, but FileExists reports
+        // NotFound.
         const IOStatus exists = files_->FileExists(path, IOOptions(), nullptr);
         return IoStatus(exists.IsNotFound() ? exists : s, "open", path);
       }
@@ -175,7 +179,8 @@ class RocksDbFileSystem final : public FileSystem {
       if (!s.ok()) return IoStatus(s, absl::StrFormat("read the end, at %d, of", size), path);
       if (ends_there) return std::make_unique<RocksDbReadableFile>(std::move(file), path, size);
     }
-    return absl::UnavailableError(absl::StrFormat("'%s' changes while it is opened", path));
+    return absl::UnavailableError(
+        absl::StrFormat("'%s' was replaced repeatedly while it was opened", path));
   }
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path,
                                                        IfExists if_exists) override {
@@ -205,12 +210,12 @@ class RocksDbFileSystem final : public FileSystem {
 
   absl::Status MakeDirectory(const std::string& path) override {
     const absl::Status free = CheckIsFree(path);
-    bool is_directory = true;  // unless it is known that it is not
+    bool is_directory = true;  // unless it is known not to be one
     if (absl::IsAlreadyExists(free)) {
       files_->IsDirectory(path, IOOptions(), &is_directory, nullptr).PermitUncheckedError();
     }
     if (!is_directory) {
-      return absl::FailedPreconditionError(absl::StrFormat("'%s' is no directory", path));
+      return absl::FailedPreconditionError(absl::StrFormat("'%s' is not a directory", path));
     }
     if (!free.ok()) return free;
     return IoStatus(files_->CreateDirIfMissing(path, IOOptions(), nullptr), "make directory", path);
@@ -244,10 +249,10 @@ class RocksDbFileSystem final : public FileSystem {
   }
 
  private:
-  // AlreadyExists where there is something by that name.
+  // AlreadyExists: a file or directory with this name exists.
   absl::Status CheckIsFree(const std::string& path) const {
     const IOStatus s = files_->FileExists(path, IOOptions(), nullptr);
-    if (s.ok()) return absl::AlreadyExistsError(absl::StrFormat("'%s' is there already", path));
+    if (s.ok()) return absl::AlreadyExistsError(absl::StrFormat("'%s' already exists", path));
     return s.IsNotFound() ? absl::OkStatus() : IoStatus(s, "look for", path);
   }
   absl::StatusOr<std::unique_ptr<RocksDbWritableFile>> Make(const std::string& path,
@@ -257,7 +262,7 @@ class RocksDbFileSystem final : public FileSystem {
   std::atomic<uint64_t> temporary_files_{0};
 };
 
-// NewRandomRWFile wants a file that is there.
+// NewRandomRWFile requires an existing file.
 absl::StatusOr<std::unique_ptr<RocksDbWritableFile>> RocksDbFileSystem::Make(
     const std::string& path, bool temporary) {
   std::unique_ptr<rocksdb::FSWritableFile> empty;

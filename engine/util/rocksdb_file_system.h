@@ -7,12 +7,12 @@
 
 namespace cairn {
 
-// An application's file system as an index uses it. Null, and RocksDB's local one, are
-// FileSystem::Posix(), which maps files.
+// Wraps an application's file system for an index. For null and for RocksDB's local file system,
+// returns FileSystem::Posix(), which maps files.
 //
-// Files are written by NewRandomRWFile, as columns are side by side; Unimplemented where there is
-// no such thing. A lock that cannot be had is Unavailable, whatever the reason, as RocksDB does not
-// tell.
+// Files are written with NewRandomRWFile, since columns are written concurrently. Unimplemented:
+// the file system does not support it. A lock that cannot be acquired is Unavailable, whatever the
+// reason, since RocksDB does not report it.
 std::shared_ptr<FileSystem> FileSystemOf(std::shared_ptr<rocksdb::FileSystem> file_system);
 
 }  // namespace cairn

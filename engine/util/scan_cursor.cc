@@ -39,7 +39,7 @@ absl::StatusOr<ScanCursor> ScanCursor::Decode(std::string_view text, PhysicalTyp
   const std::string_view rest = text.substr(kHeaderBytes);
   if (key_bytes > rest.size() || (kind != PhysicalType::kBytes && key_bytes != NumberBytes(kind))) {
     return absl::InvalidArgumentError(absl::StrFormat(
-        "a cursor of %d bytes cannot hold a key of %d bytes", text.size(), key_bytes));
+        "a cursor of %d bytes cannot contain a key of %d bytes", text.size(), key_bytes));
   }
   ScanCursor cursor;
   cursor.kind = kind;

@@ -11,7 +11,7 @@
 namespace cairn {
 namespace {
 
-// Sorts entries whose row ids are the keys' numbers, and returns those.
+// Sorts entries whose row ids are the keys' indexes, and returns the row ids.
 template <typename Entry>
 std::vector<uint32_t> Sort(absl::Span<Entry> entries) {
   SortEntries(entries, 1);

@@ -11,7 +11,7 @@
 namespace cairn {
 namespace {
 
-// What to do where RocksDB says that a newer version may have written what it reads.
+// Returns a hint if RocksDB reports that a newer version may have written its input.
 std::string Advice(const rocksdb::Status& status) {
   const std::string message = status.ToString();
   if (!absl::StrContains(message, "unsupported format_version") &&
@@ -19,7 +19,7 @@ std::string Advice(const rocksdb::Status& status) {
     return "";
   }
   return absl::StrFormat(
-      "; where a newer RocksDB has written it, build Cairn against that (this is RocksDB %s)",
+      "; if a newer RocksDB has written it, build Cairn against that version (this is RocksDB %s)",
       rocksdb::GetRocksVersionAsString());
 }
 

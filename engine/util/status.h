@@ -8,7 +8,7 @@
 
 namespace cairn {
 
-// As Guarded, for RocksDB's statuses.
+// Like Guarded, for RocksDB's statuses.
 template <typename Function>
 rocksdb::Status GuardedWrite(std::string_view doing, const Function& function) {
   try {

@@ -10,7 +10,7 @@
 namespace cairn {
 namespace {
 
-// What a frame may hold is not known before: room is made as it comes.
+// The uncompressed size is unknown, so the buffer grows as needed.
 constexpr size_t kMinRoom = size_t{64} << 10;
 
 }  // namespace
@@ -34,14 +34,14 @@ absl::StatusOr<std::string_view> ZstdUncompressor::Uncompress(std::string_view f
     left = ZSTD_decompressStream(context_, &to, &from);
     if (ZSTD_isError(left)) return absl::DataLossError(ZSTD_getErrorName(left));
     const bool ends = from.pos == from.size && to.pos < to.size;
-    if (left > 0 && ends) return absl::DataLossError("it ends within a frame");
+    if (left > 0 && ends) return absl::DataLossError("the data ends within a frame");
     size = to.pos;
     if (size > most) {
-      return absl::DataLossError(absl::StrFormat("it holds more than %d bytes", most));
+      return absl::DataLossError(absl::StrFormat("the frame contains more than %d bytes", most));
     }
   }
   if (from.pos < from.size) {
-    return absl::DataLossError(absl::StrFormat("%d bytes follow its frame", from.size - from.pos));
+    return absl::DataLossError(absl::StrFormat("%d bytes follow the frame", from.size - from.pos));
   }
   return std::string_view(buffer_).substr(0, size);
 }

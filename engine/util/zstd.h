@@ -10,7 +10,7 @@ struct ZSTD_DCtx_s;
 
 namespace cairn {
 
-// Uncompresses what Zstandard has compressed. Not thread-safe.
+// Decompresses Zstandard frames. Not thread-safe.
 class ZstdUncompressor {
  public:
   ZstdUncompressor();
@@ -18,13 +18,13 @@ class ZstdUncompressor {
   ZstdUncompressor(const ZstdUncompressor&) = delete;
   ZstdUncompressor& operator=(const ZstdUncompressor&) = delete;
 
-  // What `frame`, which is one whole frame, holds; valid until the next call. DataLoss where it is
-  // not one, or holds more than `most` bytes.
+  // Returns the contents of `frame`, which must be one whole frame. Valid until the next call.
+  // DataLoss: it is not a frame, or contains more than `most` bytes.
   absl::StatusOr<std::string_view> Uncompress(std::string_view frame, size_t most);
 
  private:
   ZSTD_DCtx_s* const context_;
-  std::string buffer_;  // as large as was needed so far
+  std::string buffer_;  // as large as needed so far
 };
 
 }  // namespace cairn

@@ -226,7 +226,7 @@ def test_groups_of_rows(world: World) -> None:
         ({"group_by": ["town"]}, "column 'town'"),
         ({"order_by": ["score"]}, "no column 'score' to order by; expected one of rows"),
         ({"limit": -1}, "limit: expected an integer from 0"),
-        ({"after": b"x"}, "expected the cursor of an earlier answer"),
+        ({"after": b"x"}, "expected a cursor of the same query"),
     ]:
         with pytest.raises(cairn.InvalidArgument, match=message):
             group.aggregate({"rows": "count"}, **arguments)  # type: ignore[arg-type]

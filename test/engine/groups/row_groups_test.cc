@@ -185,7 +185,7 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_asked_says_why) {
   page.after = groups.cursor;
   BOOST_TEST(!page.after.empty());
   RequireOk(group->GroupBy(Predicate::All({}), {Aggregate::Count()}, page, &groups));
-  const std::string_view foreign = "expected the cursor of an earlier answer to the same question";
+  const std::string_view foreign = "expected a cursor of the same query";
   refused({Aggregate::Count()}, page, foreign);
   const auto refused_of_all = [&](const std::vector<Aggregate>& aggregates,
                                   const GroupByOptions& options) {

@@ -172,7 +172,7 @@ BOOST_FIXTURE_TEST_CASE(options_that_are_wrong, TwoIndexes) {
   options = {};
   for (const char* const after : {"?", "no cursor at all"}) {
     options.after = after;
-    refused(options, "WhereOptions::after: expected the cursor of an earlier answer");
+    refused(options, "WhereOptions::after: expected a cursor of the same query");
   }
   options = {};
   options.strategy = WhereStrategy::kWalk;

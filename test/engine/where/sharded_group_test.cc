@@ -238,7 +238,7 @@ BOOST_AUTO_TEST_CASE(rows_of_a_group_in_shards_are_named_with_these) {
   RequireOk(group->Find(where, page, &matches));
   const auto refused = [&](const Predicate& of, const WhereOptions& after) {
     Refused(group->Find(of, after, &matches), invalid,
-            "WhereOptions::after: expected the cursor of an earlier answer to the same question");
+            "WhereOptions::after: expected a cursor of the same query");
   };
   refused(Predicate("a", KeyQuery::AtLeast(0)), page);
   WhereOptions other = page;
