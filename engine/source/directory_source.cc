@@ -64,9 +64,8 @@ absl::Status CheckHasColumnFamily(const std::string& directory, const std::strin
 // Returns the directory of the write-ahead log for the directory's state. The stored path may be
 // that of the database from which the directory was copied. That database's log does not belong to
 // the copy. So the log is in the directory itself in two cases:
-// - There is no LOCK file, so the directory was never opened for writing: a checkpoint or a
-// restored
-//   backup, which contains its own log.
+// - There is no LOCK file, so the directory was never opened for writing. Checkpoints and restored
+//   backups contain their own log.
 // - The stored path contains a database. RocksDB up to 6.x stored such a path for a log in the
 //   database's own directory.
 std::string WalDirectory(const std::string& directory, const std::string& stored) {
