@@ -9,12 +9,13 @@
 namespace cairn {
 namespace {
 
-// A merge that fails is tried again after IndexedDBOptions::compact_interval, then after twice as
-// long, and so on up to this.
+// A failed merge is tried again after IndexedDBOptions::compact_interval, then after twice that
+// time, and so on up to this limit.
 constexpr absl::Duration kLongestMergeWait = absl::Minutes(1);
-// How often it is looked whether the log has grown too much.
+// How often to check whether the log has grown too much.
 constexpr absl::Duration kLogInterval = absl::Seconds(1);
-// How often column families that were dropped past the object are looked for. IndexedDB says this.
+// How often to check for column families that were dropped past the object. IndexedDB documents
+// this value.
 constexpr absl::Duration kFamiliesInterval = absl::Milliseconds(10);
 
 }  // namespace
@@ -22,7 +23,7 @@ constexpr absl::Duration kFamiliesInterval = absl::Milliseconds(10);
 void BackgroundWork::Start() {
   following_ = std::make_unique<Periodically>(options_.follow_interval, [this] { Follow(); });
   keeping_ = std::make_unique<Periodically>(kLogInterval, [this] { KeepLogShort(); });
-  // What a time cannot do the next one does.
+  // If a check fails, the next one catches up.
   watching_ = std::make_unique<Periodically>(
       follower_->watches_families() ? kFamiliesInterval : absl::ZeroDuration(),
       [this] { follower_->CheckFamilies().IgnoreError(); });
@@ -47,14 +48,14 @@ void BackgroundWork::KeepLogShort() {
   for (auto index = indexes_.After(nullptr); index != nullptr; index = indexes_.After(&*index)) {
     index->RetryMark();
   }
-  // Also where nothing else would follow for long.
+  // Needed if nothing else follows the log for a long time.
   if (retention_->CheckBounds()) Follow();
 }
 
 absl::Status BackgroundWork::StoreAll() {
   absl::Status first;
   for (const auto& index : indexes_.All()) {
-    if (!index->Ready().ok()) continue;  // somebody may be at work on it for long
+    if (!index->Ready().ok()) continue;  // other work on it may take long
     const MutexLock lock(index->work_mutex());
     if (!follower_->Current(*index).ok()) continue;
     first.Update(Store(index.get()));
@@ -98,7 +99,7 @@ void BackgroundWork::MergeWhatPays() {
     if (((*ready)->ShouldCompact() ? Compact(index.get()) : Tidy(index.get())).ok()) {
       retry = {};
     } else {
-      // On a full disk it writes in vain until that is seen.
+      // On a full disk, each attempt would write until it fails.
       retry.wait = std::min(std::max(2 * retry.wait, options_.compact_interval), kLongestMergeWait);
       retry.due = absl::Now() + retry.wait;
     }

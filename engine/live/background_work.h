@@ -12,20 +12,20 @@
 
 namespace cairn {
 
-// What is done for a database's indexes every so often: they follow its log, are stored, and are
-// merged. Thread-safe.
+// The periodic work on a database's indexes: following its log, storing the indexes, and merging
+// them. Thread-safe.
 class BackgroundWork {
  public:
-  // All must outlive this.
+  // All arguments must outlive this.
   BackgroundWork(const IndexedDBOptions& options, const IndexList* indexes, LogFollower* follower,
                  LogRetention* retention)
       : options_(options), indexes_(*indexes), follower_(follower), retention_(retention) {}
 
   void Start();
-  // Returns when nothing is being done any more, which an index's `cancelled` hastens.
+  // Returns once no work is in progress. Setting an index's `cancelled` speeds this up.
   void Stop();
 
-  // Writes what came to the indexes to their directories; those that are not ready have nothing.
+  // Writes the changes of the indexes to their directories, for indexes that are ready.
   absl::Status StoreAll();
   absl::Status Store(FollowedIndex* index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(index->work_mutex());
   absl::Status Compact(FollowedIndex* index);

@@ -16,7 +16,7 @@
 namespace cairn {
 namespace {
 
-// Why compactions may drop or change rows; empty if they do not.
+// Returns why compactions may drop or change rows; empty if they do not.
 std::string WhyRowsGo(const rocksdb::ColumnFamilyOptions& options) {
   if (options.compaction_filter != nullptr) {
     return absl::StrFormat("compaction_filter '%s'", options.compaction_filter->Name());
@@ -57,7 +57,7 @@ absl::Status CheckCanFollow(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column
   if (snapshot.snapshot() == nullptr) {
     return absl::FailedPreconditionError(
         absl::StrFormat("index %s: database '%s' does not support snapshots "
-                        "(inplace_update_support), so that no frozen state of it can be read",
+                        "(inplace_update_support), so no frozen state of it can be read",
                         Quoted(spec.name), db->GetName()));
   }
   const SequenceNumber now = snapshot.snapshot()->GetSequenceNumber();

@@ -6,8 +6,8 @@
 
 namespace cairn {
 
-// Checks whether an index with this spec can be built from the database, as it is open, and can
-// follow its log. Reads no rows. An error of these codes does not pass while the database is open:
+// Checks whether an index with this spec can be built from the open database and can follow its
+// log. Reads no rows. These errors are permanent while the database is open:
 // - InvalidArgument: compactions of the column family may drop or change rows, and the spec does
 //   not ignore that (DroppedRows);
 // - FailedPrecondition: a layer over the database may change values, or the database's snapshots
@@ -16,7 +16,7 @@ namespace cairn {
 absl::Status CheckCanFollow(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
                             const IndexSpec& spec);
 
-// The first of these: what compactions do.
+// Makes only the first of these checks: the effect of compactions on rows.
 absl::Status CheckKeepsRows(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
                             const IndexSpec& spec);
 

@@ -11,21 +11,21 @@
 
 namespace cairn {
 
-// Reports what happens to a database through whichever of its objects: files that are ingested, and
+// Reports events of a database, through whichever of its objects they happen: ingested files, and
 // writes that may be in the log although they failed. RocksDB calls it before the ingestion or the
 // write returns. Thread-safe.
 class DatabaseListener final : public rocksdb::EventListener {
  public:
   struct Observer {
-    // With the sequence number that the file has taken; 0 for none.
+    // `sequence`: the sequence number of the file; 0 for none.
     std::function<void(const std::string& column_family, uint64_t sequence)> on_ingested;
-    // `in_memtable`: the log has the record, which could not be applied, or only in part. May be
-    // called by a call into the database that the observer makes itself.
+    // `in_memtable`: the log has the record, but it could not be applied, or only in part. May be
+    // called during a call into the database that the observer makes itself.
     std::function<void(bool in_memtable)> on_failed_write;
   };
 
-  // Replaces the observer; null for none. Returns once the one before is not called any more, so it
-  // must not be called by an observer.
+  // Replaces the observer; null for none. Returns once the previous one is no longer called, so an
+  // observer must not call this.
   void Tell(std::shared_ptr<const Observer> observer) {
     MutexLock lock(&mutex_);
     observer_ = std::move(observer);
@@ -39,7 +39,7 @@ class DatabaseListener final : public rocksdb::EventListener {
 
   // Another listener may have cleared the status by now, so the reason decides.
   void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status*) override {
-    // A record of the log whose write failed, or that could not be applied to the memtable.
+    // The write of a log record failed, or the record could not be applied to the memtable.
     const bool in_memtable = reason == rocksdb::BackgroundErrorReason::kMemTable;
     if (in_memtable || reason == rocksdb::BackgroundErrorReason::kWriteCallback) {
       Call([&](const Observer& observer) { observer.on_failed_write(in_memtable); });

@@ -10,7 +10,7 @@
 namespace cairn {
 namespace {
 
-// Never destroyed, as exit() may come while it is used.
+// Never destroyed, because exit() may run while it is in use.
 struct Registry {
   Mutex mutex;
   std::set<const EndAtExit*> all ABSL_GUARDED_BY(mutex);
@@ -18,7 +18,7 @@ struct Registry {
 
 Registry& TheRegistry() {
   static Registry* const registry = [] {
-    // What exit() calls first was registered last: so RocksDB's environment must be there already.
+    // exit() calls the last registered function first, so RocksDB's environment must already exist.
     rocksdb::Env::Default();
     std::atexit([] {
       Registry& all = TheRegistry();

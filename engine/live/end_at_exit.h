@@ -4,9 +4,9 @@
 
 namespace cairn {
 
-// While it lives, exit() calls `end` before RocksDB's static objects are destroyed, which the
-// threads of an index still use; RocksDB ends its own threads there in the same way. `end` is
-// called once at most, and never after the destructor has begun to return.
+// While an object exists, exit() calls `end` before RocksDB's static objects are destroyed, because
+// the threads of an index still use these. RocksDB ends its own threads there in the same way.
+// `end` is called at most once, and never after the destructor has begun to return.
 class EndAtExit {
  public:
   explicit EndAtExit(std::function<void()> end);

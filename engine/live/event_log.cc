@@ -39,7 +39,7 @@ void EventLog::NoteWait(absl::Duration waited) {
   lock.Unlock();
   Guarded("writing the info log", [&] {
     Write(rocksdb::InfoLogLevel::WARN_LEVEL,
-          absl::StrFormat("%d writes waited %s in all, as indexes were behind "
+          absl::StrFormat("%d writes waited for indexes, for a total of %s "
                           "(IndexedDBOptions::max_backlog)",
                           writes, absl::FormatDuration(sum)));
     return absl::OkStatus();

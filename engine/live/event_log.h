@@ -15,10 +15,10 @@
 
 namespace cairn {
 
-// Passes on events of a database's indexes: their states and why, work in the background that has
-// ended, and writers that waited. They go to the database's info log (DBOptions::info_log), if it
-// has one, in lines that begin with "[cairn]", and to listeners, which a thread calls. Thread-safe;
-// throws nothing: an event for which there is no memory is not reported.
+// Reports events of a database's indexes: state changes with their reasons, finished background
+// work, and waiting writers. Events go to the database's info log (DBOptions::info_log), if it has
+// one, in lines that begin with "[cairn]". They also go to listeners, which one thread calls.
+// Thread-safe. Throws nothing; if memory runs out, an event is not reported.
 class EventLog {
  public:
   using Listeners = std::vector<std::shared_ptr<IndexListener>>;
@@ -28,7 +28,7 @@ class EventLog {
 
   void Write(rocksdb::InfoLogLevel level, const std::string& line) const;
   bool has_listeners() const { return !listeners_.empty(); }
-  // Has listeners told. It locks a mutex that is held for moments only.
+  // Notifies the listeners. It locks a mutex that is only held briefly.
   void Report(IndexStateChange change) {
     Enqueue(&IndexListener::OnStateChanged, std::move(change));
   }
@@ -37,13 +37,13 @@ class EventLog {
     Enqueue(&IndexListener::OnCompactionCompleted, std::move(work));
   }
 
-  // A write has waited for the indexes. A line every ten seconds sums that up.
+  // Counts a write that waited for the indexes. Every ten seconds, a log line sums these up.
   void NoteWait(absl::Duration waited);
-  // A write that must not wait was refused.
+  // Counts a refused write that must not wait.
   void NoteRefusal();
   BacklogStats backlog() const;
 
-  // Returns once no listener is called any more. `deliver`: they are told the events so far first.
+  // Returns once no listener is called any more. `deliver`: deliver all earlier events first.
   void Stop(bool deliver);
 
  private:

@@ -10,7 +10,7 @@
 namespace cairn {
 namespace {
 
-// Which value says that files are removed is not the same in all versions.
+// The value that means "files are removed" differs between versions.
 uint64_t DeletionState(rocksdb::DB* db) {
   uint64_t state = 0;
   return db->GetIntProperty(rocksdb::DB::Properties::kIsFileDeletionsEnabled, &state) ? state : 0;
@@ -28,8 +28,8 @@ void FileDeletionPause::End() {
 
 void FileDeletionPause::LetPass(const std::function<void()>& before) {
   if (!paused_) return;
-  // The pause ends when RocksDB has listed what is obsolete; then it removes that, which takes much
-  // longer, and here the next pause begins meanwhile.
+  // The pause ends when RocksDB has listed the obsolete files. Removing them takes much longer, so
+  // the next pause already begins here meanwhile.
   const uint64_t disabled = DeletionState(db_);
   std::atomic<bool> ended{false};
   std::optional<std::thread> ending;

@@ -6,8 +6,8 @@
 
 namespace cairn {
 
-// Keeps the files of a database from being removed or moved, as long as it lives; those that are
-// about to be may still go.
+// Keeps a database's files from being removed or moved while this object exists. Files that are
+// already about to be removed may still go.
 class FileDeletionPause {
  public:
   explicit FileDeletionPause(rocksdb::DB* db) : db_(db), paused_(db->DisableFileDeletions().ok()) {}
@@ -15,11 +15,11 @@ class FileDeletionPause {
   FileDeletionPause(const FileDeletionPause&) = delete;
   FileDeletionPause& operator=(const FileDeletionPause&) = delete;
 
-  // False where the database is open for reading only, and removes nothing.
+  // Returns false if the database is open for reading only; it then removes no files.
   bool pauses() const { return paused_; }
-  // Has what is obsolete now removed, where nobody else keeps it, but as little as can be of what
-  // becomes so meanwhile. Calls `before`, which throws nothing, right before that, perhaps on
-  // another thread.
+  // Lets RocksDB remove the files that are obsolete now, unless another user keeps them, and as few
+  // files as possible that become obsolete meanwhile. Calls `before`, which must not throw, right
+  // before that, possibly on another thread.
   void LetPass(const std::function<void()>& before);
 
  private:

@@ -120,7 +120,7 @@ absl::Status FollowedIndex::MarkStale(const std::string& why, bool* marked) {
 absl::Status FollowedIndex::MarkRemoved() {
   const MutexLock lock(&mark_mutex_);
   absl::Status marked = Mark(IndexMark::Kind::kRemoved, "");
-  if (!marked.ok()) mark_in_doubt_ = !catalog_.Mark(name(), mark_).ok();  // as the index stays
+  if (!marked.ok()) mark_in_doubt_ = !catalog_.Mark(name(), mark_).ok();  // the index remains
   return marked;
 }
 
@@ -144,7 +144,7 @@ void FollowedIndex::WriteMarkInDoubt() {
   if (is_defined()) mark_.spec = spec().ToString();
   mark_in_doubt_ = !catalog_.Mark(name(), mark_).ok();
   if (mark_in_doubt_ && mark_.kind != IndexMark::Kind::kNone) {
-    catalog_.MarkDamaged(name()).IgnoreError();  // or the next time
+    catalog_.MarkDamaged(name()).IgnoreError();  // otherwise the next time
   }
 }
 
@@ -152,7 +152,7 @@ absl::Status FollowedIndex::MarkFollowing(IndexMark::Kind wanted,
                                           const std::function<bool()>& is_disturbed) {
   const MutexLock lock(&mark_mutex_);
   if (mark_.kind != wanted || is_disturbed()) {
-    return absl::AbortedError("the rows have changed past the log meanwhile");
+    return absl::AbortedError("rows have changed past the log concurrently");
   }
   return wanted == IndexMark::Kind::kNone ? absl::OkStatus() : Mark(IndexMark::Kind::kNone, "");
 }
@@ -259,7 +259,7 @@ absl::Status FollowedIndex::Wait(absl::Time deadline) const {
     if (deadline == absl::InfiniteFuture()) {
       changed_.Wait(&lock);
     } else if (absl::Now() >= deadline) {
-      return absl::DeadlineExceededError(absl::StrFormat("index %s is %s still", Quoted(name()),
+      return absl::DeadlineExceededError(absl::StrFormat("index %s is still %s", Quoted(name()),
                                                          std::string(IndexStateName(state_))));
     } else {
       changed_.WaitUntil(&lock, absl::ToChronoTime(deadline));
@@ -294,9 +294,9 @@ absl::Status FollowedIndex::NotReady() const {
   const bool failed = state_ == IndexState::kFailed;
   return absl::FailedPreconditionError(absl::StrFormat(
       "index %s %s: %s; %s", Quoted(name()), failed ? "has failed" : "is stale", why_.message(),
-      repairs_ > 0 ? "it will be caught up or built anew"
-      : failed     ? "mend that, then call IndexedDB::RebuildIndex"
-                   : "IndexedDB::RebuildIndex builds it anew"));
+      repairs_ > 0 ? "it will be caught up or rebuilt"
+      : failed     ? "fix that, then call IndexedDB::RebuildIndex"
+                   : "IndexedDB::RebuildIndex rebuilds it"));
 }
 
 absl::StatusOr<std::shared_ptr<SecondaryIndex>> FollowedIndex::Ready() const {
@@ -306,7 +306,7 @@ absl::StatusOr<std::shared_ptr<SecondaryIndex>> FollowedIndex::Ready() const {
 }
 
 absl::Status FollowedIndex::OpenWriter(rocksdb::DB* db, const OpenOptions& options) {
-  LetGoOfDirectory();  // what was open until now, if anything
+  LetGoOfDirectory();  // close the previous one, if any
   OpenOptions storing = options;
   if (options.calibration == Calibration::kStored) storing.calibration = Calibration::kStore;
   ASSIGN_OR_RETURN(std::unique_ptr<IndexWriter> opened,
@@ -368,7 +368,7 @@ void FollowedIndex::NoteMerge(const absl::Status& status, absl::Duration duratio
     again = merge_status_ == status;
     merge_status_ = status;
   }
-  if (!status.ok() && !again) LogFailure("it could not be merged", status);
+  if (!status.ok() && !again) LogFailure("its compaction failed", status);
   if (!log_->has_listeners()) return;
   Guarded("reporting a compaction", [&] {
     log_->ReportCompaction({name_, spec().column_family, status, duration});

@@ -25,17 +25,17 @@
 
 namespace cairn {
 
-// One index of a database that it follows: how it stands, what is wanted of it, and, once there is
-// one, what makes its versions. Thread-safe, but for what says otherwise.
+// A followed index of a database: its state, its mark in the catalog, and its writer once it has
+// one. Thread-safe unless a method says otherwise.
 class FollowedIndex {
  public:
-  // `mark` is what the catalog has of it. That and the log must outlive this.
+  // `mark` is the index's mark in the catalog. The catalog and the log must outlive this.
   FollowedIndex(IndexSpec spec, KeyCodec codec, const IndexCatalog* catalog, IndexMark mark,
                 rocksdb::ColumnFamilyHandle* column_family, EventLog* log);
-  // Of one whose spec has not been read yet: it has a name and nothing else.
+  // Creates an index whose spec has not been read yet. It has only a name.
   FollowedIndex(const std::string& name, const IndexCatalog* catalog, IndexMark mark,
                 EventLog* log);
-  // Of an unread one, once: that is what it is.
+  // Sets the spec of such an index. Must be called at most once.
   void Define(IndexSpec spec, KeyCodec codec, rocksdb::ColumnFamilyHandle* column_family);
   bool is_defined() const { return definition().is_read; }
 
@@ -43,18 +43,17 @@ class FollowedIndex {
   const std::string& name() const { return name_; }
   const KeyCodec& codec() const { return definition().codec; }
   const std::string& directory() const { return directory_; }
-  // Null where there is none; gone once it is cancelled, perhaps.
+  // Null if there is none. May be invalid once the index is cancelled.
   rocksdb::ColumnFamilyHandle* column_family() const { return definition().column_family; }
   uint32_t column_family_id() const { return definition().column_family_id; }
-  // Whether a change of this scope changes rows of the index, or may: its column family is not
-  // known before its spec has been read.
+  // Returns whether a change of this scope may change rows of the index. The column family is
+  // unknown until the spec has been read.
   bool MayBeIn(const PastLogChanges::Scope& scope) const {
     const Definition& defined = definition();
     return !defined.is_read || scope.Has(defined.spec.column_family);
   }
 
-  // What is wanted of it, as it is on the disk, too. Nothing but RemoveMark changes what a dropped
-  // one is marked as.
+  // The index's mark, as on disk. The mark of a dropped index can only be changed by RemoveMark.
   IndexMark::Kind wanted() const;
   std::string why_marked() const;
   std::string marked_spec() const;
@@ -62,95 +61,99 @@ class FollowedIndex {
     const IndexMark::Kind kind = wanted();
     return kind == IndexMark::Kind::kBuild || kind == IndexMark::Kind::kRebuild;
   }
-  // Whether it has been ready since it was created, in this process or before.
-  // A dropped index counts as none.
+  // Returns whether the index has been ready since it was created, in this process or before.
+  // Returns false for a dropped index.
   bool has_been_ready() const {
     const IndexMark::Kind kind = wanted();
     return kind != IndexMark::Kind::kBuild && kind != IndexMark::Kind::kRemoved;
   }
-  // Mark the index, in this order, as created and not yet built, as to be rebuilt, as stale because
-  // its rows changed past the log (unless a build is due anyway), and as removed.
+  // Mark the index as created and not yet built, as to be rebuilt, as stale because its rows
+  // changed past the log (unless a build is due anyway), and as removed.
   absl::Status MarkBuild(const std::string& why);
   absl::Status MarkRebuild(const std::string& why);
-  // How often MarkRebuild has succeeded. An attempt that began before the last time does not count.
+  // The number of successful MarkRebuild calls. A build attempt that began before the last one does
+  // not satisfy it.
   uint64_t rebuild_requests() const { return rebuild_requests_; }
-  // Sets `*marked`, if given, to whether this call has made the mark.
+  // Sets `*marked`, if given, to whether this call wrote the mark.
   absl::Status MarkStale(const std::string& why, bool* marked = nullptr);
   absl::Status MarkRemoved();
   // Marks the index as stale because its stored state may be wrong. If the mark cannot be written,
-  // the index is stale all the same, and IndexCatalog::MarkDamaged makes the stored state unusable.
-  // So it is if this throws std::bad_alloc: RetryMark then writes the mark.
+  // the index is stale nevertheless, and IndexCatalog::MarkDamaged makes the stored state unusable.
+  // The same is true if this throws std::bad_alloc; RetryMark then writes the mark.
   void Distrust(std::string_view why);
   // Tries again to write a mark that could not be written.
   void RetryMark();
-  // It follows. Aborted where another thing than `wanted` is wanted by now, or `is_disturbed`,
-  // which is asked while no mark can be made, says that it would be wrong.
+  // Marks the index as following. Returns Aborted if the mark is no longer `wanted`, or if
+  // `is_disturbed` returns true. It is called while no other mark can be made.
   absl::Status MarkFollowing(IndexMark::Kind wanted, const std::function<bool()>& is_disturbed);
 
-  // How it stands, until End. `repair` as BeginRepair.
+  // Sets the state, until End. `repair` is as for BeginRepair.
   enum class Repair : uint8_t { kNone, kBegins };
   void Set(IndexState state, const absl::Status& why = absl::OkStatus(),
            Repair repair = Repair::kNone);
-  // Sets kReady if the state is kCatchingUp, and otherwise returns why not: the reason of the
-  // state, or Aborted. `built`: by a build.
+  // Sets kReady if the state is kCatchingUp. Otherwise returns the reason of the state, or Aborted.
+  // `built`: after a build.
   absl::Status SetReady(bool built);
-  // Between these two it will not stay stale or failed: somebody is at it, or will be.
+  // Between these two calls a stale or failed index does not stay so: it is being repaired, or will
+  // be.
   void BeginRepair();
   void EndRepair();
-  // It has failed for good, which is logged and reported. Returns at once.
+  // Marks the index as permanently failed; logs and reports that. Returns at once.
   void GiveUp(const absl::Status& why);
-  // It is over, as its user wants it: it was dropped (NotFound), say, or the database was closed.
-  // Returns once nobody holds the column family.
+  // Ends the index at its user's request, for example because it was dropped (NotFound) or the
+  // database was closed. Returns once no thread holds the column family.
   void End(absl::Status why);
-  // While this lives, the column family's handle and the database may be used, if the index is
-  // ready by then.
+  // While the returned lock exists, the caller may use the column family's handle and the database,
+  // if the index is ready by then.
   std::shared_lock<std::shared_mutex> HoldColumnFamily() const {
     return std::shared_lock<std::shared_mutex>(column_family_mutex_);
   }
   IndexState state() const;
-  // Why it is in that state, if there is a reason.
+  // The reason of the state, if there is one.
   absl::Status why() const;
   // Waits as IndexedDB::WaitUntilReady.
   absl::Status Wait(absl::Time deadline) const;
 
-  // The index, by any state it is in; null before there is one.
+  // The index in any state; null if it does not exist yet.
   std::shared_ptr<IndexWriter> writer() const;
   std::shared_ptr<SecondaryIndex> index() const;
-  // Its index where it is ready; else why it is not: Unavailable or FailedPrecondition.
+  // Returns the index if it is ready. Errors: Unavailable or FailedPrecondition, with the reason.
   absl::StatusOr<std::shared_ptr<SecondaryIndex>> Ready() const;
-  // Opens what is in the directory, and keeps others from writing there. `db` must live as long as
-  // it is stored to. Unavailable where another writes there.
+  // Opens the index in the directory, and keeps others from writing there. `db` must live as long
+  // as the index is stored. Errors: Unavailable if another process writes there.
   absl::Status OpenWriter(rocksdb::DB* db, const OpenOptions& options);
-  // Lets others write there.
+  // Lets others write to the directory.
   void LetGoOfDirectory();
-  // Whether others are kept from that.
+  // Returns whether others are kept from writing there.
   bool holds_directory() const {
     const std::shared_ptr<IndexWriter> open = writer();
     return open != nullptr && open->holds_directory();
   }
 
-  // To be locked by who builds, merges or stores it, or catches it up before it follows.
+  // A thread must hold this lock to build, merge or store the index, or to catch it up before it
+  // follows.
   Mutex* work_mutex() ABSL_LOCK_RETURNED(work_mutex_) { return &work_mutex_; }
-  // Ends a build or a merge of it that is going on; none is to begin.
+  // Cancels a build or a merge in progress; no other must begin.
   void Cancel() { cancelled_ = true; }
   const std::atomic<bool>& cancelled() const { return cancelled_; }
 
-  // What share of its build is done.
+  // Sets the share of the build that is done.
   void set_progress(double share) { progress_ = share; }
-  // Following it has failed for a reason that may pass. How long to wait before it is repaired: not
-  // at all the first time; where that comes again within `longest`, from `first` on, doubling.
+  // Records that following failed for a reason that may pass. Returns how long to wait before a
+  // repair: zero the first time. If it fails again within `longest`, `first`, doubling each time up
+  // to `longest`.
   absl::Duration NoteLoss(absl::Time now, absl::Duration first, absl::Duration longest);
-  // How an attempt to store or to merge it ended, and how long it took.
+  // Record the result and duration of an attempt to store or to merge the index.
   void NoteStore(const absl::Status& status, absl::Duration duration);
   void NoteMerge(const absl::Status& status, absl::Duration duration);
-  // An attempt to build it has failed.
+  // Records a failed build attempt.
   void NoteFailedBuild();
 
-  // All but the lag.
+  // Everything except the lag.
   IndexInfo Info() const;
 
-  // Of the one thread that merges what pays: after merges that failed, when the next attempt is
-  // due, and how long that was put off.
+  // Used only by the thread that merges indexes: when the next attempt is due after failed merges,
+  // and the current delay.
   struct MergeRetry {
     absl::Time due = absl::InfinitePast();
     absl::Duration wait;
@@ -158,9 +161,9 @@ class FollowedIndex {
   MergeRetry merge_retry;
 
  private:
-  // Sets the state, and has listeners told; Log is to be called once the mutex is unlocked.
+  // Sets the state and notifies listeners. Call Log once the mutex is unlocked.
   void Change(IndexState state, const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Writes to the log that it is in this state by now.
+  // Writes the state to the log.
   void Log(IndexState state, const absl::Status& why) const;
   void LogFailure(const char* what, const absl::Status& status) const;
   absl::Status NotReady() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -168,7 +171,7 @@ class FollowedIndex {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mark_mutex_);
   void WriteMarkInDoubt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mark_mutex_);
 
-  mutable std::shared_mutex column_family_mutex_;  // before all others
+  mutable std::shared_mutex column_family_mutex_;  // locked before all others
 
   struct Definition {
     IndexSpec spec;
@@ -184,8 +187,7 @@ class FollowedIndex {
   const IndexCatalog& catalog_;
   EventLog* const log_;
   const std::string directory_;
-  // What it is taken for until its spec has been read, which others may look at still, and what it
-  // is.
+  // The definition before the spec was read, which other threads may still use, and the real one.
   std::unique_ptr<const Definition> unread_, read_;
   std::atomic<const Definition*> defined_;
 
@@ -193,9 +195,9 @@ class FollowedIndex {
   std::atomic<bool> cancelled_{false};
   std::atomic<double> progress_{0};
 
-  mutable Mutex mark_mutex_;  // held while the mark is written, too
+  mutable Mutex mark_mutex_;  // also held while the mark is written
   IndexMark mark_ ABSL_GUARDED_BY(mark_mutex_);
-  // Whether the one on disk may be another, as the last writing failed.
+  // Whether the mark on disk may differ, because the last write failed.
   bool mark_in_doubt_ ABSL_GUARDED_BY(mark_mutex_) = false;
   std::atomic<uint64_t> rebuild_requests_{0};  // changed under mark_mutex_
 
@@ -203,7 +205,7 @@ class FollowedIndex {
   mutable CondVar changed_;
   IndexState state_ ABSL_GUARDED_BY(mutex_) = IndexState::kBuilding;
   absl::Status why_ ABSL_GUARDED_BY(mutex_);
-  int repairs_ ABSL_GUARDED_BY(mutex_) = 0;  // that have begun and not ended
+  int repairs_ ABSL_GUARDED_BY(mutex_) = 0;  // begun and not ended
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t builds_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t merges_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -211,7 +213,7 @@ class FollowedIndex {
   uint64_t failed_builds_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t failed_merges_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t failed_stores_ ABSL_GUARDED_BY(mutex_) = 0;
-  // When following failed last, and what was waited then.
+  // When following last failed, and how long the wait was.
   absl::Time lost_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   absl::Duration lost_wait_ ABSL_GUARDED_BY(mutex_);
   absl::Status store_status_ ABSL_GUARDED_BY(mutex_);

@@ -18,13 +18,13 @@
 namespace cairn {
 namespace {
 
-// A file's name may have 255 bytes, ".NAME.tmp" among them.
+// A file name can have 255 bytes, including the extension of ".NAME.tmp".
 constexpr size_t kMaxNameBytes = 128;
-// A spec has no more, as a manifest holds it.
+// A spec cannot be longer, because it must fit into a manifest.
 constexpr uint64_t kMaxMarkBytes = 2 * kMaxManifestBytes;
 constexpr size_t kMaxReasonBytes = 4096;
 
-// A mark's text: three lines, then the spec, then a line with the checksum of all before.
+// A mark's text: three lines, then the spec, then a line with the checksum of everything before.
 constexpr std::string_view kFirstLine = "cairn-mark 1";
 constexpr size_t kChecksumBytes = 16 + 1;  // digits, line end
 constexpr std::string_view kKinds[] = {"none", "build", "stale", "removed", "rebuild"};
@@ -37,11 +37,11 @@ std::string FormatMark(const IndexMark& mark) {
   return text;
 }
 
-// Nothing for any text that FormatMark does not write.
+// Returns nullopt for any text that FormatMark does not write.
 std::optional<IndexMark> ParseMark(std::string_view text) {
   const std::string_view whole = text;
   if (text.size() < kChecksumBytes + 1) return std::nullopt;
-  text.remove_suffix(kChecksumBytes + 1);  // and the spec's line end
+  text.remove_suffix(kChecksumBytes + 1);  // and the end of the spec's line
   std::string_view first, kind, why;
   if (!TakeLine(&text, &first) || !TakeLine(&text, &kind) || !TakeLine(&text, &why)) {
     return std::nullopt;
@@ -72,18 +72,18 @@ absl::Status CheckIndexName(std::string_view name) {
                       return absl::ascii_isalnum(c) || c == '_' || c == '-' || c == '.';
                     });
   if (fits) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrFormat(
-      "an index of a database needs a name of up to %d letters, digits, '_', '-' and '.', which "
-      "does not begin with a dot; found %s",
-      kMaxNameBytes, Quoted(name)));
+  return absl::InvalidArgumentError(
+      absl::StrFormat("index name: expected 1 to %d letters, digits, '_', '-' and '.', without a "
+                      "leading dot; found %s",
+                      kMaxNameBytes, Quoted(name)));
 }
 
 absl::StatusOr<IndexCatalog> IndexCatalog::Open(const std::string& directory,
                                                 std::shared_ptr<FileSystem> files) {
   const absl::Status made = files->MakeDirectory(directory);
   if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
-  // Also what another process made, or renamed, and did not live to sync: it is relied on from now
-  // on.
+  // Also syncs directories and renames of another process that may have died before it synced them.
+  // From now on they must persist.
   RETURN_IF_ERROR(files->SyncDirectory(ParentOf(directory)));
   RETURN_IF_ERROR(files->SyncDirectory(directory));
   IndexCatalog catalog(directory, std::move(files));
@@ -103,14 +103,14 @@ absl::Status IndexCatalog::EndInterrupted(const std::vector<std::string>& names)
     const std::string name = file.substr(0, file.size() - 1);
     if (!CheckIndexName(name).ok()) continue;
     const absl::StatusOr<IndexMark> mark = ReadMark(name);
-    if (absl::IsFailedPrecondition(mark.status())) continue;  // it is no file, so not ours
+    if (absl::IsFailedPrecondition(mark.status())) continue;  // not a file, so no mark
     if (!mark.ok() && !absl::IsDataLoss(mark.status())) return mark.status();
     if (mark.ok() ? mark->kind != IndexMark::Kind::kRemoved
                   : !absl::IsNotFound(ReadManifest(DirectoryOf(name), files()).status()) ||
                         !HoldsOnlyAnIndex(name)) {
       continue;
     }
-    // Of what was to be built under a damaged mark nobody knows what it was to be.
+    // If the mark of an index that was not yet built is damaged, the spec is lost.
     RETURN_IF_ERROR(Remove(name));
   }
   return absl::OkStatus();
@@ -123,8 +123,9 @@ absl::Status IndexCatalog::Destroy(const std::string& directory,
   RETURN_IF_ERROR(listed.status());
   const IndexCatalog catalog(directory, std::move(files));
   const auto foreign = [&](const std::string& file) {
-    return absl::FailedPreconditionError(absl::StrFormat(
-        "directory '%s' holds '%s', which is no index: nothing was removed", directory, file));
+    return absl::FailedPreconditionError(
+        absl::StrFormat("directory '%s' contains '%s', which is not an index; nothing was removed",
+                        directory, file));
   };
   const std::string kTemporary = ".tmp";
   std::vector<std::string> indexes, temporary;
@@ -162,7 +163,7 @@ absl::Status IndexCatalog::Destroy(const std::string& directory,
     RETURN_IF_ERROR(catalog.files_->Remove(catalog.DirectoryOf(file)));
   }
   for (const std::string& name : indexes) {
-    RETURN_IF_ERROR(catalog.Remove(name));  // of one that has a mark as well, twice
+    RETURN_IF_ERROR(catalog.Remove(name));  // twice if it also has a mark
   }
   RETURN_IF_ERROR(catalog.files_->RemoveDirectory(directory));
   return catalog.files_->SyncDirectory(ParentOf(directory));
@@ -200,7 +201,7 @@ absl::StatusOr<std::vector<IndexCatalog::Entry>> IndexCatalog::List() const {
       mark = IndexMark();
     }
     if (!mark.ok()) return mark.status();
-    // Without a spec it must have files to have one.
+    // Without a spec in the mark, the spec must be in the index's files.
     if (mark->spec.empty() && absl::IsNotFound(ReadManifest(DirectoryOf(name), files()).status())) {
       continue;
     }
@@ -248,7 +249,7 @@ absl::Status IndexCatalog::RemoveFiles(std::string_view name) const {
   if (absl::IsNotFound(files_->List(path).status())) return files_->SyncDirectory(directory_);
   absl::Status taken = IndexDirectory::OpenForWrite(path, files()).status();
   if (absl::IsUnavailable(taken)) return taken;
-  // What was never an index's is left alone.
+  // A directory that was never an index is kept.
   if (absl::IsFailedPrecondition(taken) && absl::IsNotFound(ReadManifest(path, files()).status())) {
     return absl::OkStatus();
   }

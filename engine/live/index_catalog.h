@@ -13,26 +13,27 @@
 
 namespace cairn {
 
-// What is wanted of an index, where its own directory cannot say so.
+// The required state of an index, if its own directory cannot express it.
 struct IndexMark {
   enum class Kind : uint8_t {
-    kNone,     // to follow the database from where its files are
-    kBuild,    // to be built for the first time, whatever its files are
-    kStale,    // its rows changed in a way that the log does not tell
-    kRemoved,  // to be removed
-    kRebuild,  // as kBuild, of an index that has been ready before
+    kNone,     // follow the database from the state of the index's files
+    kBuild,    // build for the first time, whatever the index's files contain
+    kStale,    // its rows changed in a way that the log does not record
+    kRemoved,  // remove
+    kRebuild,  // as kBuild, for an index that has been ready before
   };
   Kind kind = Kind::kNone;
-  std::string why;   // it is so; for people
-  std::string spec;  // IndexSpec::ToString(); empty where that is not known
+  std::string why;   // the reason; human-readable
+  std::string spec;  // IndexSpec::ToString(); empty if unknown
 };
 
-// The directory that holds a database's indexes, each in a directory of its name.
+// The directory of a database's indexes. Each index is in a subdirectory with its name.
 //
-// An index's mark stands beside its directory, in a file of the index's name with '~' behind, which
-// no name has. It is replaced as a whole, by renaming ".NAME.tmp". So a process that is killed, or
-// a machine that loses power, leaves no index that is half built and taken for whole, answers from
-// the wrong rows, comes back, or is forgotten. Thread-safe where each call is for another index.
+// An index's mark is in a file next to its directory, with the index's name and a '~', which no
+// index name contains. A mark is replaced as a whole, by renaming ".NAME.tmp". So a killed process
+// or a power failure cannot have these effects: a half-built index is used, an index answers from
+// wrong rows, a dropped index comes back, or an index is forgotten. Thread-safe if concurrent calls
+// are for different indexes.
 class IndexCatalog {
  public:
   struct Entry {
@@ -40,33 +41,34 @@ class IndexCatalog {
     IndexMark mark;
   };
 
-  // Makes the directory where it is missing (not its parents), and ends what was being removed when
-  // its writer ended. Nothing else is touched that has no mark.
+  // Creates the directory if it is missing (not its parents), and completes removals that were in
+  // progress when their process ended. Changes nothing that has no mark.
   static absl::StatusOr<IndexCatalog> Open(const std::string& directory,
                                            std::shared_ptr<FileSystem> files);
 
-  // Removes the directory and all indexes in it. OK if there is no directory. FailedPrecondition,
-  // and nothing is removed, if it holds anything else; Unavailable likewise if the lock of one of
-  // the indexes is held. After another error the call may be repeated.
+  // Removes the directory and all indexes in it. Returns OK if the directory does not exist.
+  // Errors: FailedPrecondition if it contains anything else; Unavailable if the lock of one of the
+  // indexes is held. In both cases nothing is removed. After another error the call may be
+  // repeated.
   static absl::Status Destroy(const std::string& directory, std::shared_ptr<FileSystem> files);
 
-  // The indexes that are there or are to be built, by name.
+  // Returns the indexes that exist or must be built, by name.
   absl::StatusOr<std::vector<Entry>> List() const;
   std::string DirectoryOf(std::string_view name) const;
-  // Where all of it is.
+  // The file system of the directory.
   FileSystem* files() const { return files_.get(); }
 
-  // Replaces the index's mark, or, for kNone, removes it. It is on the disk when this returns;
-  // after an error it is the one or the other.
+  // Replaces the index's mark, or removes it for kNone. The change is on disk when this returns.
+  // After an error the mark is the old or the new one.
   absl::Status Mark(std::string_view name, const IndexMark& mark) const;
-  // Makes a stored index unusable without taking space, which Mark needs: by an empty mark, which
-  // counts as a damaged one, so that the index is stale, or by removing the index's manifest.
+  // Makes a stored index unusable without taking disk space, which Mark needs. Writes an empty
+  // mark, which counts as damaged, so that the index is stale; or removes the index's manifest.
   absl::Status MarkDamaged(std::string_view name) const;
-  // Removes the index's directory, and leaves its mark; OK where there is nothing, or what is no
-  // index. Unavailable where somebody holds its lock.
+  // Removes the index's directory, but not its mark. Returns OK if there is no directory or if it
+  // is not an index. Errors: Unavailable if the index's lock is held.
   absl::Status RemoveFiles(std::string_view name) const;
-  // Removes both. After an error it may be called again, and Open removes what is left, once the
-  // mark was replaced.
+  // Removes both. After an error it may be called again. Once the mark has been replaced, Open
+  // completes the removal.
   absl::Status Remove(std::string_view name) const;
 
  private:
@@ -83,8 +85,8 @@ class IndexCatalog {
   std::shared_ptr<FileSystem> files_;
 };
 
-// InvalidArgument for what cannot be the name of a database's index: it is 1 to 128 letters,
-// digits, '_', '-' and '.', but no '.' first.
+// Returns InvalidArgument unless `name` can be the name of a database's index: 1 to 128 letters,
+// digits, '_', '-' and '.', and no leading '.'.
 absl::Status CheckIndexName(std::string_view name);
 
 }  // namespace cairn

@@ -34,8 +34,8 @@ class IndexList {
     for (const auto& [name, index] : indexes_) all.push_back(index);
     return all;
   }
-  // The one behind `index` in the order of names; for null the first, at the end null. Unlike All,
-  // it takes no memory.
+  // Returns the index after `index` by name; the first one for null, and null at the end. Unlike
+  // All, it takes no memory.
   std::shared_ptr<FollowedIndex> After(const FollowedIndex* index) const {
     const MutexLock lock(&mutex_);
     const auto next = index == nullptr ? indexes_.begin() : indexes_.upper_bound(index->name());

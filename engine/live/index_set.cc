@@ -20,7 +20,7 @@
 namespace cairn {
 namespace {
 
-// The spec of an index that the catalog has, which may be damaged.
+// Reads the spec of an index in the catalog; it may be damaged.
 absl::StatusOr<IndexSpec> ReadSpec(const IndexCatalog& catalog, const FollowedIndex& index) {
   const std::string& directory = index.directory();
   std::string text = index.marked_spec();
@@ -31,12 +31,13 @@ absl::StatusOr<IndexSpec> ReadSpec(const IndexCatalog& catalog, const FollowedIn
   ASSIGN_OR_RETURN(IndexSpec spec, IndexSpec::Parse(text));
   if (spec.name != index.name()) {
     return absl::FailedPreconditionError(absl::StrFormat(
-        "the index in '%s' is %s: it was built elsewhere", directory, Quoted(spec.name)));
+        "directory '%s' contains the index %s, which was built in another directory", directory,
+        Quoted(spec.name)));
   }
   return spec;
 }
 
-// A spec that is to be created, with the column family's name.
+// Completes the spec of a new index with the name of the column family.
 absl::StatusOr<IndexSpec> ResolveSpec(const IndexSpec& spec,
                                       const rocksdb::ColumnFamilyHandle& column_family) {
   RETURN_IF_ERROR(CheckIndexName(spec.name));
@@ -44,24 +45,25 @@ absl::StatusOr<IndexSpec> ResolveSpec(const IndexSpec& spec,
   if (spec.column_family == "default") resolved.column_family = column_family.GetName();
   if (resolved.column_family != column_family.GetName()) {
     return absl::InvalidArgumentError(absl::StrFormat(
-        "index %s is of column family %s: pass CreateIndex its handle, not that of %s",
+        "index %s belongs to column family %s: pass CreateIndex its handle, not that of %s",
         Quoted(spec.name), Quoted(spec.column_family), Quoted(column_family.GetName())));
   }
   RETURN_IF_ERROR(resolved.Codec().status());
-  // It is stored as text.
+  // The spec is stored as text.
   if (const auto parsed = IndexSpec::Parse(resolved.ToString());
       !parsed.ok() || parsed->ToString() != resolved.ToString()) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("index %s has a spec that no text can say: %s", Quoted(spec.name),
+        absl::StrFormat("index %s: its spec cannot be written as text: %s", Quoted(spec.name),
                         parsed.ok() ? resolved.ToString() : parsed.status().message()));
   }
   return resolved;
 }
 
-// The name of the first setting in which two specs of one name differ; empty if they are equal.
+// Returns the name of the first setting in which two specs of one name differ; empty if they are
+// equal.
 std::string SpecDifference(const IndexSpec& there, const IndexSpec& wanted) {
   if (there.ToString() == wanted.ToString()) return std::string();
-  // The text of a spec with only one of its settings, so that it is written as users write it.
+  // Take copies only one setting, so the texts compare it as users write it.
   using Take = void (*)(const IndexSpec&, IndexSpec*);
   constexpr std::pair<const char*, Take> kSettings[] = {
       {"column family",
@@ -84,7 +86,8 @@ std::string SpecDifference(const IndexSpec& there, const IndexSpec& wanted) {
   return "spec";
 }
 
-// The database that is indexed: below layers that keep values, what they pass on is not looked at.
+// Returns the database to index. Layers that keep values are skipped, without a look at their
+// values.
 rocksdb::DB* IndexedDatabaseOf(rocksdb::DB* db, const IndexedDBOptions& options) {
   return options.layers_keep_values ? db->GetRootDB() : db;
 }
@@ -126,7 +129,7 @@ absl::Status IndexSet::Start(absl::Span<rocksdb::ColumnFamilyHandle* const> hand
   {
     const MutexLock lock(&handles_mutex_);
     for (rocksdb::ColumnFamilyHandle* handle : handles) handles_.emplace(handle->GetName(), handle);
-    handles_["default"] = db_->DefaultColumnFamily();  // which goes with the database
+    handles_["default"] = db_->DefaultColumnFamily();  // owned by the database
   }
   IndexList::Indexes indexes;
   for (const IndexCatalog::Entry& entry : entries) {
@@ -137,7 +140,7 @@ absl::Status IndexSet::Start(absl::Span<rocksdb::ColumnFamilyHandle* const> hand
       indexes.push_back(index);
       continue;
     }
-    // Nor can a later opening go on from what is stored.
+    // The stored state must not be used by a later opening either.
     Define(index.get()).IgnoreError();
     index->Distrust(std::string(refused_.message()));
     index->Set(IndexState::kFailed, refused_);
@@ -177,7 +180,7 @@ void IndexSet::EndWork() {
   closed_ = true;
   EndThreads();
   FlushIfNoLogIsKept();
-  // What is not stored is read from the log.
+  // Changes that are not stored are read from the log later.
   Guarded("storing indexes", [&] { return work_.StoreAll(); }).IgnoreError();
   for (auto index = indexes_.After(nullptr); index != nullptr; index = indexes_.After(&*index)) {
     const MutexLock work_lock(index->work_mutex());
@@ -192,8 +195,8 @@ void IndexSet::EndWork() {
 void IndexSet::FlushIfNoLogIsKept() {
   const rocksdb::DBOptions options = db_->GetDBOptions();
   if (options.WAL_ttl_seconds > 0 || options.WAL_size_limit_MB > 0) return;
-  // Before a flush makes the log obsolete. Without these the index is built again when the database
-  // is opened the next time, which is no error of closing it.
+  // Must happen before a flush makes the log obsolete. Otherwise the index is rebuilt when the
+  // database is opened the next time, which is not an error of Close.
   follower_->Follow().IgnoreError();
   for (auto index = indexes_.After(nullptr); index != nullptr; index = indexes_.After(&*index)) {
     const auto column_family = index->HoldColumnFamily();
@@ -237,7 +240,7 @@ void IndexSet::Add(const std::shared_ptr<FollowedIndex>& index) {
   all.push_back(index);
   upkeep_.MakeRoomFor(all.size());
   const MutexLock lock(&watch_mutex_);
-  guard_.Watch(all);  // of which it does no harm if the index does not come after all
+  guard_.Watch(all);  // an index that is then not added is harmless
   indexes_.Add(index);
 }
 
@@ -284,7 +287,7 @@ absl::Status IndexSet::CreateIndexes(absl::Span<const IndexSpec> specs,
                                      rocksdb::ColumnFamilyHandle* column_family,
                                      const CreateIndexOptions& options) {
   if (column_family == nullptr || column_family->GetID() == 0) {
-    column_family = db_->DefaultColumnFamily();  // which goes with the database
+    column_family = db_->DefaultColumnFamily();  // owned by the database
   }
   IndexList::Indexes indexes;
   for (const IndexSpec& spec : specs) {
@@ -292,7 +295,7 @@ absl::Status IndexSet::CreateIndexes(absl::Span<const IndexSpec> specs,
     for (const auto& other : indexes) {
       if (other->name() != resolved.name) continue;
       return absl::AlreadyExistsError(
-          absl::StrFormat("index %s is to be created twice", Quoted(resolved.name)));
+          absl::StrFormat("index %s is listed twice", Quoted(resolved.name)));
     }
     {
       const MutexLock lock(&names_mutex_);
@@ -304,14 +307,14 @@ absl::Status IndexSet::CreateIndexes(absl::Span<const IndexSpec> specs,
     indexes.push_back(std::move(index));
   }
   if (indexes.empty()) return CheckOpen();
-  // Some databases, such as secondary instances, give snapshots that they cannot read under.
+  // Some databases, such as secondary instances, return snapshots that they cannot read.
   RETURN_IF_ERROR(SnapshotSource::FromDb(db_, column_family).status());
 
   const MutexLock lock(&names_mutex_);
   RETURN_IF_ERROR(CheckMayBuild());
   for (size_t i = 0; i < indexes.size();) {
     ASSIGN_OR_RETURN(const bool is_there, IsThere(indexes[i]->spec(), options));
-    if (is_there) {  // another call has created it meanwhile
+    if (is_there) {  // another call has created it concurrently
       indexes.erase(indexes.begin() + static_cast<std::ptrdiff_t>(i));
     } else {
       ++i;
@@ -341,9 +344,9 @@ absl::Status IndexSet::RebuildIndex(const std::string& name) {
   RETURN_IF_ERROR(CheckMayBuild());
   ASSIGN_OR_RETURN(std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
   if (index->column_family() == nullptr || index->cancelled()) return index->Ready().status();
-  RETURN_IF_ERROR(index->MarkRebuild("it was to be rebuilt"));
+  RETURN_IF_ERROR(index->MarkRebuild("RebuildIndex was called"));
   follower_->Leave(*index);
-  index->Set(IndexState::kStale, absl::UnavailableError("it is to be built anew"));
+  index->Set(IndexState::kStale, absl::UnavailableError("waiting to be rebuilt"));
   upkeep_.Work(absl::MakeConstSpan(&index, 1));
   return absl::OkStatus();
 }
@@ -353,18 +356,18 @@ absl::Status IndexSet::DropIndex(const std::string& name) {
   RETURN_IF_ERROR(CheckOpen());
   ASSIGN_OR_RETURN(std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
   absl::Status dropped = absl::NotFoundError(absl::StrFormat("index %s was dropped", Quoted(name)));
-  // From here on it does not come back.
+  // From here on the index does not come back.
   RETURN_IF_ERROR(index->MarkRemoved());
   index->End(std::move(dropped));
   index->Cancel();
   follower_->Leave(*index);
   const MutexLock work_lock(index->work_mutex());
-  follower_->Leave(*index);  // where it has just joined
+  follower_->Leave(*index);  // if it has just joined
   index->LetGoOfDirectory();
   groups_.Clear();
-  RETURN_IF_ERROR(catalog_.Remove(name));  // to be dropped again
+  RETURN_IF_ERROR(catalog_.Remove(name));  // if this fails, the index can be dropped again
   indexes_.Remove(name);
-  // It is not ready any more, and does no harm there.
+  // The index is no longer ready, so it is harmless if it stays watched.
   const auto stop_watching = [&] { return WatchUnique(), absl::OkStatus(); };
   Guarded("dropping an index", stop_watching).IgnoreError();
   return absl::OkStatus();
@@ -404,7 +407,8 @@ absl::StatusOr<std::shared_ptr<const IndexGroup>> IndexSet::PinGroup(
     ASSIGN_OR_RETURN(std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
     indexes.push_back(std::move(index));
   }
-  if (indexes.empty()) return absl::InvalidArgumentError("a group of no indexes");
+  if (indexes.empty())
+    return absl::InvalidArgumentError("PinGroup: expected at least one index, got none");
   ASSIGN_OR_RETURN(auto versions, follower_->CurrentTogether(indexes));
   std::vector<IndexGroup::Member> members;
   for (auto& version : versions) members.push_back({OverVersion(std::move(version))});
@@ -443,7 +447,7 @@ void IndexSet::ListIndexes(std::vector<IndexInfo>* infos) const {
   const absl::Time current_at = follower_->current_at();
   for (const auto& index : indexes_.All()) {
     IndexInfo info = index->Info();
-    const absl::StatusOr<SequenceNumber> latest = follower_->Latest();  // not once it is closed
+    const absl::StatusOr<SequenceNumber> latest = follower_->Latest();  // fails once closed
     if (latest.ok()) info.sequence_lag = *latest - std::min(*latest, info.sequence);
     if (info.state == IndexState::kReady) {
       info.time_lag = info.sequence_lag == 0 ? absl::ZeroDuration() : absl::Now() - current_at;
@@ -459,7 +463,7 @@ absl::Status IndexSet::FlushIndexes() {
 
 rocksdb::Status IndexSet::Write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch) {
   if (!options.disableWAL) return guard_.Write(options, batch);
-  // If it fails, some of its rows may be there all the same.
+  // If it fails, some of its rows may still be applied.
   return ChangePastLog({{}, /*all=*/true},
                        "the database was written to with WriteOptions::disableWAL",
                        /*is_atomic=*/false, [&] { return guard_.Write(options, batch); });

@@ -30,20 +30,20 @@
 
 namespace cairn {
 
-// The indexes of one database, and all that is done to keep them: what is behind IndexedDB, whose
-// methods have these names. Thread-safe, also beside Close, after which each call says so.
+// The indexes of one database and all work to maintain them. It implements IndexedDB, whose methods
+// have the same names. Thread-safe, also during Close; later calls return an error.
 class IndexSet {
  public:
-  // Neither the database nor `options` may go before Close.
+  // The database and `options` must live until Close.
   IndexSet(rocksdb::DB* db, IndexedDBOptions options, IndexCatalog catalog);
   ~IndexSet();
 
-  // Has the catalog's indexes follow, and starts what is done in the background.
-  // `reports_failed_writes`: NoteFailedWrite is called for those.
+  // Makes the catalog's indexes follow, and starts the background work. `reports_failed_writes`:
+  // NoteFailedWrite is called for failed writes.
   absl::Status Start(absl::Span<rocksdb::ColumnFamilyHandle* const> handles,
                      bool reports_failed_writes);
-  // Ends all of it, and stores what is there. The database is not used by anything afterwards, and
-  // listeners have been told everything.
+  // Ends all work and stores the indexes. Afterwards nothing uses the database any more, and all
+  // events have been delivered to listeners.
   void Close();
   bool closed() const { return closed_; }
 
@@ -67,69 +67,70 @@ class IndexSet {
   void ListIndexes(std::vector<IndexInfo>* infos) const;
   absl::Status FlushIndexes();
 
-  // Whether writes need not come through Write.
+  // Returns whether a write may bypass Write.
   bool BeginUncheckedWrite() { return guard_.BeginPast(); }
   void EndUncheckedWrite() { guard_.EndPast(); }
-  // To be called before each write: waits while the indexes are far behind. False if the write
-  // must not wait (WriteOptions::no_slowdown) and would.
+  // Must be called before each write. Waits while the indexes are too far from current. Returns
+  // false if the write would have to wait but must not (WriteOptions::no_slowdown).
   bool LimitBacklog(const rocksdb::WriteOptions& options);
   BacklogStats Backlog() const { return event_log_.backlog(); }
   rocksdb::Status Write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
 
-  // Calls `change`, which changes rows of the scope in a way that the log does not contain. Their
-  // indexes are then stale, for the reason `why`; on disk they are marked before the call. If
-  // `is_atomic`, and the change has failed before it changed anything, they stay as they were.
+  // Calls `change`, which changes rows of the scope in a way that the log does not contain. Then
+  // their indexes are stale, with the reason `why`; on disk they are marked before the call. They
+  // remain unchanged if `is_atomic` and the change fails before it changes anything.
   rocksdb::Status ChangePastLog(const PastLogChanges::Scope& scope, const std::string& why,
                                 bool is_atomic, absl::FunctionRef<rocksdb::Status()> change);
-  // A file was ingested, through whichever object, and has taken this sequence number; 0 for none.
-  // Unless that is part of a ChangePastLog, the column family's indexes are stale for the reason
-  // `why`: in memory even if no mark can be written, on disk as by FollowedIndex::Distrust. May be
-  // called after Close, also without memory.
+  // Records that a file was ingested, through whichever object, and has taken this sequence number;
+  // 0 for none. Unless that is part of a ChangePastLog, the column family's indexes become stale,
+  // with the reason `why`: in memory even if no mark can be written, on disk as by
+  // FollowedIndex::Distrust. May be called after Close, and if memory is exhausted.
   void NoteIngested(const std::string& column_family, SequenceNumber sequence,
                     std::string_view why);
-  // A write to the database has failed, through whichever object, as the log was written or, if
-  // `in_memtable`, later. If its record may be in the log, and that does not show there, every
-  // index is stale, on disk as well. May be called from within a call into the database, also after
-  // Close.
+  // Records a failed write to the database, through whichever object: it failed when the log was
+  // written or, if `in_memtable`, later. If its record may be in the log without being recognizable
+  // there, every index becomes stale, also on disk. May be called during a call into the database,
+  // and after Close.
   void NoteFailedWrite(bool in_memtable);
-  // A write through this object has failed, and no listener reports such: finds out whether the
-  // database has stopped taking writes, as it does after a failure in a memtable.
+  // Handles a failed write through this object if no listener reports failed writes. Checks whether
+  // the database has stopped accepting writes, as it does after a failure in a memtable.
   void CheckFailedWrite(const rocksdb::Status& failed);
-  // The indexes of this column family have failed for good, as it has been dropped.
+  // Marks the indexes of this column family as permanently failed, because it has been dropped.
   void DetachFamily(const std::string& column_family, const std::string& why);
-  // Likewise those that use this handle, which is about to go.
+  // Does the same for the indexes that use this handle, which is about to be destroyed.
   void DetachHandle(rocksdb::ColumnFamilyHandle* handle);
 
  private:
-  // Has what the indexes are of in table files: the next opening finds no log that proves it.
+  // Flushes the indexed column families to table files if no log is kept: the next opening then
+  // finds no log that proves the indexes' state.
   void FlushIfNoLogIsKept();
   void EndWork();
   void EndThreads();
-  // False if there is no index by the spec's name; true if there is and that is what `options`
-  // want; AlreadyExists otherwise.
+  // Returns false if no index has the spec's name; true if one has and `options` accept it;
+  // otherwise AlreadyExists.
   absl::StatusOr<bool> IsThere(const IndexSpec& spec, const CreateIndexOptions& options) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(names_mutex_);
-  // Makes an index that is to be built, if the database can be followed for it.
+  // Creates an index that must be built, if the index can follow the database.
   absl::StatusOr<std::shared_ptr<FollowedIndex>> MakeIndex(
       IndexSpec spec, rocksdb::ColumnFamilyHandle* column_family);
-  // Reads what an index is from the catalog.
+  // Reads an index's spec from the catalog.
   absl::Status Define(FollowedIndex* index);
   void Add(const std::shared_ptr<FollowedIndex>& index);
   void WatchUnique();
   absl::Status CheckOpen() const;
-  // The same, and that an index may be built.
+  // CheckOpen, and checks that an index may be built.
   absl::Status CheckMayBuild() const;
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin(const FollowedIndex& index) const;
   IndexList::Indexes In(const PastLogChanges::Scope& scope) const;
   // Appends to `*marked`, if given, the indexes that this call has marked.
   absl::Status MarkStale(const PastLogChanges::Scope& scope, const std::string& why,
                          IndexList::Indexes* marked = nullptr) const;
-  // A write that changes nothing and does not wait: fails after an error that the database has not
-  // recovered from, and is Incomplete if others have to wait.
+  // Makes an empty write that does not wait. It fails after an error from which the database has
+  // not recovered, and is Incomplete if writes must wait.
   rocksdb::Status WriteNothing();
-  // Distrusts each index that `is_affected` returns true for, whatever becomes of the others.
+  // Distrusts each index for which `is_affected` returns true, independently of the others.
   void Distrust(absl::FunctionRef<bool(const FollowedIndex&)> is_affected, std::string_view why);
-  // Whether a change that returned this error has changed nothing, on disk and in memory.
+  // Returns whether a change that returned this error has changed nothing, on disk and in memory.
   bool HasChangedNothing(const rocksdb::Status& error);
   void Detach(const std::shared_ptr<FollowedIndex>& index, const std::string& why);
 
@@ -137,7 +138,8 @@ class IndexSet {
   const IndexedDBOptions options_;
   const IndexCatalog catalog_;
   Mutex handles_mutex_;
-  // By the names of their column families: those that came with the database and are there still.
+  // Handles by name of the column family, of those that were passed with the database and still
+  // exist.
   std::map<std::string, rocksdb::ColumnFamilyHandle*> handles_ ABSL_GUARDED_BY(handles_mutex_);
   EventLog event_log_;
   IndexList indexes_;
@@ -150,10 +152,10 @@ class IndexSet {
   UniqueGuard guard_;
   BackgroundWork work_;
   std::atomic<bool> failed_writes_show_{false};  // in the log; set by Start
-  absl::Status refused_;             // the options that the database is open with; set by Start
+  absl::Status refused_;  // the error of the options of the database, if any; set by Start
   std::atomic<bool> closed_{false};  // set under names_mutex_
-  Mutex names_mutex_;                // held while an index comes or goes
-  Mutex threads_mutex_;              // held while they end
+  Mutex names_mutex_;                // held while an index is added or removed
+  Mutex threads_mutex_;              // held while the threads end
   const EndAtExit end_at_exit_{[this] {
     EndThreads();
     event_log_.Stop(/*deliver=*/false);

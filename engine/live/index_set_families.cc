@@ -1,4 +1,4 @@
-// What becomes of indexes when their column families change past the log, or go.
+// Handles indexes whose column families change past the log, or are dropped.
 
 #include <algorithm>
 #include <memory>
@@ -35,9 +35,9 @@ absl::Status IndexSet::MarkStale(const PastLogChanges::Scope& scope, const std::
 
 bool IndexSet::HasChangedNothing(const rocksdb::Status& error) {
   // RocksDB checks arguments, and reads and links the files that it ingests, before it writes to
-  // its MANIFEST. An I/O error may be of the MANIFEST, of which some may be on the disk.
+  // its MANIFEST. After an I/O error of the MANIFEST, parts of the change may be on disk.
   if (error.IsIOError() && !error.IsPathNotFound()) return false;
-  // After such an error the database takes no writes until its MANIFEST is written again.
+  // After such an error the database accepts no writes until its MANIFEST is written again.
   return WriteNothing().ok();
 }
 
@@ -69,7 +69,7 @@ rocksdb::Status IndexSet::ChangePastLog(const PastLogChanges::Scope& scope, cons
     if (is_atomic) follower_->EndIngestion();
   };
   const absl::Cleanup end_in_any_case = end;
-  // The mark comes first, so that no crash leaves an index that is taken for current.
+  // The mark comes first, so that no index seems current after a crash.
   absl::Status ready = MarkStale(scope, why, &marked);
   const rocksdb::Status changed = ready.ok() ? change() : ToRocksDb(ready);
   end();
@@ -86,29 +86,29 @@ rocksdb::Status IndexSet::ChangePastLog(const PastLogChanges::Scope& scope, cons
     }
     if (restored.ok()) return changed;
   }
-  // From here on all of this is done, whatever fails. The first mark may have missed indexes that
-  // were created and ready since.
+  // The rest happens in any case, even if steps fail. The first marks may have missed indexes that
+  // have been created and become ready since.
   if (ready.ok()) Distrust(is_in_scope, why);  // otherwise nothing has changed
   follower_->Fail(is_in_scope, stale);
-  // Sequence numbers that the change has taken are a gap in the log for all other indexes, which
-  // are to find it now.
+  // Sequence numbers that the change has taken are a gap in the log for all other indexes. They
+  // must notice it now.
   follower_->Follow().IgnoreError();
   return changed.ok() ? ToRocksDb(ready) : changed;
 }
 
 void IndexSet::NoteIngested(const std::string& column_family, SequenceNumber sequence,
                             std::string_view why) {
-  // Each step is made whatever becomes of the others.
+  // Each step is made even if others fail.
   Guarded("noting an ingested file", [&] {
     if (sequence > 0) follower_->NoteIngested(sequence);
     return absl::OkStatus();
-  }).IgnoreError();  // its number is then a gap in the log, which is found
+  }).IgnoreError();  // then the number is detected as a gap in the log
   bool by_this_object = false;
   const absl::Status noted = Guarded("noting an ingested file", [&] {
     by_this_object = past_log_.Note(column_family);
     return absl::OkStatus();
   });
-  if (by_this_object) return;  // which marks the indexes
+  if (by_this_object) return;  // ChangePastLog marks the indexes
   if (!noted.ok()) past_log_.NoteAny();
   const auto is_of_family = [&](const FollowedIndex& index) {
     return !index.is_defined() || index.spec().column_family == column_family;
@@ -119,7 +119,7 @@ void IndexSet::NoteIngested(const std::string& column_family, SequenceNumber seq
     return absl::OkStatus();
   });
   if (!lost.ok()) follower_->Doubt();
-  // The number is a gap in the log for all other indexes, which are to find it now.
+  // The number is a gap in the log for all other indexes. They must notice it now.
   follower_->Follow().IgnoreError();
 }
 
@@ -135,7 +135,7 @@ void IndexSet::Distrust(absl::FunctionRef<bool(const FollowedIndex&)> is_affecte
 }
 
 void IndexSet::CheckFailedWrite(const rocksdb::Status& failed) {
-  // A write that is refused has not begun. If the log could not be written, its numbers show that.
+  // A refused write has not begun. If the log could not be written, the sequence numbers show that.
   const bool is_refused =
       failed.IsIncomplete() || failed.IsTryAgain() || failed.IsBusy() || failed.IsTimedOut();
   if (is_refused || failed.IsIOError() || closed_) return;
@@ -155,7 +155,7 @@ void IndexSet::NoteFailedWrite(bool in_memtable) {
   past_log_.NoteFailedWrite(log_number);
   follower_->Doubt();
   Distrust([](const FollowedIndex&) { return true; },
-           "a write to the database failed, and its record may be in the log");
+           "a write to the database failed, but its record may be in the log");
 }
 
 void IndexSet::DetachFamily(const std::string& column_family, const std::string& why) {

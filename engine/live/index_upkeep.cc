@@ -26,20 +26,21 @@
 namespace cairn {
 namespace {
 
-// Of a build whose options name none.
+// The memory for a build whose options do not set it.
 constexpr uint64_t kBuildMemory = uint64_t{1} << 30;
-// How often it is looked whether a build is to end.
+// How often to check whether a build must end.
 constexpr absl::Duration kWatchInterval = absl::Milliseconds(20);
-// Sequence numbers that an index may be behind when it joins the others: some milliseconds' work.
+// The maximum lag, in sequence numbers, of an index that joins the others: a few milliseconds of
+// work.
 constexpr SequenceNumber kJoinLag = 10000;
-// Rounds of catching up to get there; a database that writes faster than that is made to wait.
+// Rounds of catching up until then. If the database writes faster, its writers must wait.
 constexpr int kRounds = 10;
 
-// Between attempts that fail: from the one to the other, doubling.
+// Waits between failed attempts: the first one and the longest one, doubling.
 constexpr absl::Duration kFirstWait = absl::Milliseconds(500);
 constexpr absl::Duration kLongestWait = absl::Minutes(1);
-// Attempts that fail for a reason that may pass, before it is taken to be another: of the index's
-// files, where it is caught up, so that it is built anew.
+// Attempts that may fail for reasons that may pass. After that, if the index is being caught up,
+// the reason is assumed to be in its files, and it is rebuilt.
 constexpr int kMaxAttempts = 5;
 
 // The share of a build that is done; scanning the rows takes about half of the time.
@@ -59,26 +60,26 @@ double ShareDone(const Progress& progress) {
   return 0;
 }
 
-// Whether only other rows, or another spec, would help.
+// Returns whether only other rows or another spec can help.
 bool IsOfRows(const absl::Status& status) {
   return absl::IsAlreadyExists(status) || absl::IsInvalidArgument(status) ||
          absl::IsUnimplemented(status);
 }
 
-// Whether another attempt may do better, with nothing changed.
+// Returns whether another attempt may succeed although nothing has changed.
 bool MayPass(const absl::Status& status) {
   return absl::IsResourceExhausted(status) || absl::IsUnavailable(status) ||
          absl::IsInternal(status) || absl::IsCancelled(status) || absl::IsUnknown(status);
 }
 
-// Where the log goes on for an index.
+// Returns where the log continues for an index.
 std::pair<SequenceNumber, LogPosition> StateOf(const FollowedIndex& index) {
   const std::shared_ptr<IndexWriter> writer = index.writer();
   const IndexWriter::Update update(writer.get());
   return {update.version().sequence, update.anchor().log};
 }
 
-// Locks the work on indexes that are in the order of their names.
+// Locks the work on indexes, which are in the order of their names.
 class WorkLocks {
  public:
   // The analysis does not follow locks in a vector.
@@ -175,7 +176,7 @@ void IndexUpkeep::Lost(const std::shared_ptr<FollowedIndex>& index, const absl::
 void IndexUpkeep::Schedule(Job job) {
   const auto same = std::find_if(jobs_.begin(), jobs_.end(),
                                  [&](const Job& other) { return other.index == job.index; });
-  if (same != jobs_.end()) {  // both are one
+  if (same != jobs_.end()) {  // merge both
     same->due = std::min(same->due, job.due);
     job.index->EndRepair();
   } else {
@@ -200,7 +201,7 @@ void IndexUpkeep::RunJobs() {
       continue;
     }
     if (!awaited) {
-      // The call that has lost this index may lose others of its column family, which are then
+      // The call that has lost this index may lose others of its column family. These are then
       // built with it.
       lock.Unlock();
       follower_->AwaitCall();
@@ -247,7 +248,7 @@ bool IndexUpkeep::TakeDue(std::vector<Job>* due) {
     }
   }
   jobs_.erase(jobs_.begin() + static_cast<std::ptrdiff_t>(kept), jobs_.end());
-  // Work is locked in this order.
+  // The work is locked in this order.
   std::sort(due->begin(), due->end(),
             [](const Job& a, const Job& b) { return a.index->name() < b.index->name(); });
   return true;
@@ -272,7 +273,7 @@ void IndexUpkeep::Conclude(const Job& job, const Outcome& outcome) {
   if (outcome.status.ok() || index->cancelled() || index->state() == IndexState::kReady) {
     return index->EndRepair();
   }
-  follower_->Leave(*index);  // where it had joined already
+  follower_->Leave(*index);  // if it had already joined
   if (outcome.then == Then::kStale || outcome.then == Then::kFailed) {
     index->Set(outcome.then == Then::kStale ? IndexState::kStale : IndexState::kFailed,
                outcome.status);
@@ -293,7 +294,7 @@ void IndexUpkeep::Conclude(const Job& job, const Outcome& outcome) {
 std::vector<IndexUpkeep::Outcome> IndexUpkeep::Attempt(const std::vector<Job>& jobs) {
   std::vector<Outcome> outcomes(jobs.size());
   Indexes catch_up, build;
-  std::vector<size_t> to_catch_up, to_build;  // their places among the jobs
+  std::vector<size_t> to_catch_up, to_build;  // their positions among the jobs
   const auto add = [&](size_t i, Indexes* indexes, std::vector<size_t>* places) {
     indexes->push_back(jobs[i].index);
     places->push_back(i);
@@ -319,14 +320,14 @@ std::vector<IndexUpkeep::Outcome> IndexUpkeep::Attempt(const std::vector<Job>& j
                                                    : Then::kStale};
     if (s.ok() || IsOfRows(s) || options_.on_stale == OnStale::kKeepStale) continue;
     if (may_pass && jobs[i].failures < kMaxAttempts) continue;
-    jobs[i].index->Set(IndexState::kStale, s);  // and that is why it is built
+    jobs[i].index->Set(IndexState::kStale, s);  // the reason of the build
     add(i, &build, &to_build);
   }
   const std::vector<Outcome> built = TryBuild(build);
   for (size_t k = 0; k < built.size(); ++k) {
     const size_t i = to_build[k];
     outcomes[i] = built[k];
-    // A file that is not found may have been one of the log.
+    // A missing file may have been one of the log.
     if (absl::IsNotFound(built[k].status) && jobs[i].failures < kMaxAttempts) {
       outcomes[i].then = Then::kAgain;
     }
@@ -342,7 +343,7 @@ absl::Status IndexUpkeep::Prepare(const std::shared_ptr<FollowedIndex>& index) {
   }
   absl::Status can_follow = CheckCanFollow(db_, column_family, index->spec());
   if (can_follow.ok()) return can_follow;
-  // While the database is open so, rows may go that no later opening misses.
+  // While the database is open like this, rows may disappear, and no later opening can notice that.
   if (absl::Status s = CheckKeepsRows(db_, column_family, index->spec()); !s.ok()) {
     index->Distrust(std::string(s.message()));
   }
@@ -359,7 +360,7 @@ std::vector<absl::Status> IndexUpkeep::TryCatchUp(const Indexes& indexes) {
   std::vector<size_t> places;
   for (size_t i = 0; i < indexes.size(); ++i) {
     const auto& index = indexes[i];
-    // If it holds none, others may have written there since it was opened.
+    // If it does not hold its directory, others may have written there since it was opened.
     if (!index->holds_directory()) status[i] = index->OpenWriter(db_, options_.open);
     if (status[i].ok() && begun[i].wanted != IndexMark::Kind::kNone) {
       status[i] = absl::FailedPreconditionError(index->why_marked());
@@ -389,17 +390,18 @@ std::vector<IndexUpkeep::Outcome> IndexUpkeep::TryBuild(const Indexes& indexes) 
   const LogRetention::Hold hold(retention_, options_.build_log_megabytes << 20);
   absl::Status built = BuildFiles(indexes, hold);
   if (!built.ok()) {
-    // With several it is not known whose rows or spec it is.
+    // With several indexes it is unknown whose rows or spec caused the error.
     const Then then = IsOfRows(built) && indexes.size() > 1 ? Then::kAlone
                       : MayPass(built)                      ? Then::kAgain
                                                             : Then::kFailed;
     if (absl::IsCancelled(built)) {
-      built = absl::UnavailableError("it was built with an index that was dropped meanwhile");
+      built =
+          absl::UnavailableError("its build ended because another index of the build was dropped");
     }
     for (Outcome& outcome : outcomes) outcome = {ShownError(db_, built), then};
   }
   OpenOptions open = options_.open;
-  open.verify = VerifyLevel::kMetadata;  // just written
+  open.verify = VerifyLevel::kMetadata;  // the files were just written
   Indexes opened;
   std::vector<size_t> places;
   for (size_t i = 0; i < indexes.size() && built.ok(); ++i) {
@@ -414,7 +416,7 @@ std::vector<IndexUpkeep::Outcome> IndexUpkeep::TryBuild(const Indexes& indexes) 
     const size_t i = places[k];
     absl::Status s = joined[k];
     if (s.ok()) s = Finish(opened[k], begun[i], /*built=*/true);
-    // The rows and the spec can make an index: what came between may not come again.
+    // The rows and the spec are valid for an index. The reason may not occur again.
     outcomes[i] = {ShownError(db_, s), IsOfRows(s) ? Then::kFailed : Then::kAgain};
   }
   for (size_t i = 0; i < indexes.size(); ++i) {
@@ -424,8 +426,8 @@ std::vector<IndexUpkeep::Outcome> IndexUpkeep::TryBuild(const Indexes& indexes) 
     for (size_t i = 0; i < outcomes.size(); ++i) {
       if (outcomes[i].status.ok() || IsOfRows(outcomes[i].status)) continue;
       outcomes[i] = {absl::ResourceExhaustedError(absl::StrFormat(
-                         "more than %d MB of log were written while index %s was built: raise "
-                         "IndexedDBOptions::build_log_megabytes, and open the database again",
+                         "more than %d MB of log were written while index %s was built: increase "
+                         "IndexedDBOptions::build_log_megabytes and reopen the database",
                          options_.build_log_megabytes, Quoted(indexes[i]->name()))),
                      Then::kFailed};
     }
@@ -436,12 +438,12 @@ std::vector<IndexUpkeep::Outcome> IndexUpkeep::TryBuild(const Indexes& indexes) 
 absl::Status IndexUpkeep::BuildFiles(const Indexes& indexes, const LogRetention::Hold& hold) {
   std::vector<BuildTarget> targets;
   for (const auto& index : indexes) {
-    // What an earlier build left is of no use, even where it is whole: nobody knows what came
-    // since.
+    // The files of an earlier build are useless even if they are complete, because later changes
+    // are unknown.
     if (index->writer() == nullptr && index->is_to_be_built()) {
       RETURN_IF_ERROR(catalog_.RemoveFiles(index->name()));
     }
-    index->LetGoOfDirectory();  // as the build takes it
+    index->LetGoOfDirectory();  // the build takes it
     targets.push_back({index->spec(), index->directory()});
   }
   RETURN_IF_ERROR(PassFailedWrites(indexes[0]->column_family()));
@@ -457,7 +459,7 @@ absl::Status IndexUpkeep::BuildFiles(const Indexes& indexes, const LogRetention:
   build.on_progress = [&](const Progress& progress) {
     for (const auto& index : indexes) index->set_progress(ShareDone(progress));
   };
-  // Ends the build when an index of it is dropped, or its log is kept no more.
+  // Ends the build if one of its indexes is dropped, or if its log is no longer kept.
   const Periodically watch(kWatchInterval, [&] {
     cancelled = hold.exceeded() || std::any_of(indexes.begin(), indexes.end(),
                                                [](const auto& i) { return i->cancelled().load(); });
@@ -468,8 +470,9 @@ absl::Status IndexUpkeep::BuildFiles(const Indexes& indexes, const LogRetention:
 absl::Status IndexUpkeep::PassFailedWrites(rocksdb::ColumnFamilyHandle* column_family) {
   const uint64_t failed = changes_->failed_log();
   if (failed == 0) return absl::OkStatus();
-  // A write that succeeds publishes all numbers that were given before it. Until the database has
-  // recovered from the failed one, each write has that one's error, which says nothing of rows.
+  // A successful write publishes all numbers that were assigned before it. Until the database has
+  // recovered from the failed write, each write fails with that error, which says nothing about
+  // rows.
   if (const absl::Status s = SyncLog(db_, /*read_only=*/false); !s.ok()) {
     return absl::UnavailableError(s.message());
   }
@@ -490,7 +493,7 @@ absl::Status IndexUpkeep::PassFailedWrites(rocksdb::ColumnFamilyHandle* column_f
 }
 
 std::vector<absl::Status> IndexUpkeep::CatchUpApart(const Indexes& indexes) {
-  // While these are far behind, nobody else waits for them.
+  // Other indexes do not wait while these have much to catch up.
   std::vector<absl::Status> status(indexes.size());
   LogFollower apart(
       db_, follower_->live_log(),
@@ -501,7 +504,7 @@ std::vector<absl::Status> IndexUpkeep::CatchUpApart(const Indexes& indexes) {
       LogFollower::Publishing::kOnce, follower_);
   status = apart.Join(indexes, LogFollower::Ingested::kUnchecked);
   for (int round = 1; round < kRounds && apart.Behind() > kJoinLag; ++round) {
-    apart.Follow().IgnoreError();  // each index says what became of it
+    apart.Follow().IgnoreError();  // each index's result is in its state
   }
   apart.Close();
   return status;
@@ -509,8 +512,8 @@ std::vector<absl::Status> IndexUpkeep::CatchUpApart(const Indexes& indexes) {
 
 std::vector<absl::Status> IndexUpkeep::CatchUpAndJoin(const Indexes& indexes) {
   std::vector<absl::Status> status(indexes.size());
-  // Those of one state read the log once. Numbers of other states may be of an earlier opening of
-  // the database, whose log is not read by the same numbers since it was recovered.
+  // Indexes with one state read the log once. Numbers of other states may be from an earlier
+  // session of the database. Since its recovery, the log does not have the same numbers.
   std::vector<bool> done(indexes.size());
   for (size_t i = 0; i < indexes.size(); ++i) {
     if (done[i]) continue;
@@ -540,13 +543,13 @@ std::vector<absl::Status> IndexUpkeep::CatchUpAndJoin(const Indexes& indexes) {
 
 IndexUpkeep::Begun IndexUpkeep::Begin(const FollowedIndex& index) {
   follower_->Leave(index);
-  const uint64_t requests = index.rebuild_requests();  // first, as a request changes `wanted`, too
+  const uint64_t requests = index.rebuild_requests();  // first: a request also changes `wanted`
   return {index.wanted(), requests, changes_->Count(index.spec().column_family)};
 }
 
 absl::Status IndexUpkeep::Finish(const std::shared_ptr<FollowedIndex>& index, const Begun& begun,
                                  bool built) {
-  // The mark goes before anybody is told that the index is ready.
+  // The mark is removed before any caller sees that the index is ready.
   absl::Status s = admit_(index.get(), [&]() -> absl::Status {
     RETURN_IF_ERROR(index->MarkFollowing(begun.wanted, [&] {
       return index->rebuild_requests() != begun.rebuild_requests ||

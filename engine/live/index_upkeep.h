@@ -20,51 +20,54 @@
 
 namespace cairn {
 
-// Builds indexes of a database that is written to, and lets them follow it, on a thread of its own.
-// Those of one column family that are due together are built by one scan of its rows. Thread-safe.
+// Builds indexes of a database that is being written to, and makes them follow it, on its own
+// thread. If several indexes of one column family are due, one scan of its rows builds them
+// together. Thread-safe.
 //
-// What is done to an index is what is wanted of it, as its mark says: to catch up and follow; to be
-// built, by CreateIndex or RebuildIndex; or, where it is stale, to be built if OnStale says so. An
-// attempt that fails is made again, after a wait that doubles, unless only other rows, another
-// spec, other options of the database or somebody's help would do.
+// An index's mark determines the work on it: catching up and following; a build, after CreateIndex
+// or RebuildIndex; or, if it is stale, a build if OnStale requires it. A failed attempt is repeated
+// after a wait that doubles. It is not repeated if only other rows, another spec, other options of
+// the database or help from the user can fix the failure.
 //
-// While an index is built from a snapshot, the log goes on. It is kept from that snapshot on
-// (LogRetention); what is in it is then caught up with, which is the faster the less there is,
-// until so little is left that the others can wait for it in LogFollower::Join.
+// While an index is built from a snapshot, the log grows. It is kept from that snapshot on
+// (LogRetention). Then the index catches up in rounds, each shorter than the last one, until so
+// little is left that the other indexes can wait for it in LogFollower::Join.
 class IndexUpkeep {
  public:
   using Indexes = std::vector<std::shared_ptr<FollowedIndex>>;
-  // Makes an index that has everything ready by calling the function, whose error it returns.
+  // Makes an index ready once everything else is done, by calling the function. Returns the
+  // function's error.
   using Admit = std::function<absl::Status(FollowedIndex*, absl::FunctionRef<absl::Status()>)>;
 
-  // All must outlive this. `define` reads what an index is that is not defined yet.
+  // All arguments must outlive this. `define` reads the spec of an index that has none yet.
   IndexUpkeep(rocksdb::DB* db, const IndexedDBOptions& options, const IndexCatalog* catalog,
               LogFollower* follower, LogRetention* retention, PastLogChanges* changes,
               std::function<absl::Status(FollowedIndex*)> define, Admit admit);
   ~IndexUpkeep();
 
-  // There may be so many indexes soon: what is called for these below throws nothing, except Start.
+  // Reserves memory for this number of indexes. Then the calls below for them throw nothing, except
+  // Start.
   void MakeRoomFor(size_t indexes);
-  // Has indexes that the catalog has do what is wanted of them: catches them up together, so that
-  // they follow before this returns, or has them built soon.
+  // Starts the work that the marks of the catalog's indexes require. Indexes that can catch up do
+  // so together, and follow before this returns. Others are built soon.
   void Start(const Indexes& indexes);
-  // Has what is wanted of indexes done, soon. What they were until then stays pinned by those who
-  // have it.
+  // Schedules the work that the indexes' marks require. Callers that have pinned the indexes keep
+  // the state that they pinned.
   void Work(absl::Span<const std::shared_ptr<FollowedIndex>> indexes);
-  // An index that followed cannot, for this reason: sets its state, and has it repaired if that is
-  // to be.
+  // Handles an index that cannot follow any more, for this reason: sets its state, and schedules
+  // its repair if one is required.
   void Lost(const std::shared_ptr<FollowedIndex>& index, const absl::Status& why);
 
-  // Ends what is being done, and returns when that is so. Nothing is begun afterwards.
+  // Ends work in progress, and returns once it has ended. No work begins afterwards.
   void Stop();
 
  private:
   struct Job {
     std::shared_ptr<FollowedIndex> index;
     absl::Time due;
-    absl::Duration wait;  // of the next attempt, where this one fails
-    int failures = 0;     // before this one
-    bool alone = false;   // not to be built with others, of which one could not be
+    absl::Duration wait;  // before the next attempt, if this one fails
+    int failures = 0;     // before this attempt
+    bool alone = false;   // build it separately, because a common build failed
   };
   enum class Then : uint8_t {
     kStale,
@@ -74,42 +77,42 @@ class IndexUpkeep {
   };
   struct Outcome {
     absl::Status status;
-    Then then = Then::kFailed;  // what the index is after an error
+    Then then = Then::kFailed;  // how to continue after an error
   };
 
-  // What an attempt is made for, as it was when the attempt began.
+  // The circumstances of an attempt, at its beginning.
   struct Begun {
     IndexMark::Kind wanted;
     uint64_t rebuild_requests;
     uint64_t changes;  // PastLogChanges::Count
   };
 
-  // One repair of the job's index has begun.
+  // A repair of the job's index must have begun.
   void Schedule(Job job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RunJobs();
-  // Takes the first out of jobs_, and all that are due and may be built with it, in the order of
-  // their names. False if there is no memory for that.
+  // Takes the first of jobs_, and all others that are due and can be built with it, by name.
+  // Returns false if memory runs out.
   bool TakeDue(std::vector<Job>* due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Run(std::vector<Job>* jobs);
   void Conclude(const Job& job, const Outcome& outcome);
-  // Does what is wanted of the indexes, once. They are in the order of their names.
+  // Does the work that the indexes' marks require, once. They must be in the order of their names.
   std::vector<Outcome> Attempt(const std::vector<Job>& jobs);
-  // Defines the index if need be, and checks that the database, as it is open, lets it follow.
+  // Defines the index if necessary, and checks that it can follow the database as it is open.
   absl::Status Prepare(const std::shared_ptr<FollowedIndex>& index);
   std::vector<absl::Status> TryCatchUp(const Indexes& indexes);
-  // These are of one column family.
+  // The indexes must be of one column family.
   std::vector<Outcome> TryBuild(const Indexes& indexes);
   absl::Status BuildFiles(const Indexes& indexes, const LogRetention::Hold& hold);
-  // Gets the database past the records of writes that have failed, so that a snapshot has all
-  // sequence numbers that they may have taken, and the log goes on in another file.
+  // Moves the database past the records of failed writes. Then a snapshot has all sequence numbers
+  // that these may have taken, and the log continues in another file.
   absl::Status PassFailedWrites(rocksdb::ColumnFamilyHandle* column_family);
-  // Brings indexes of one state near the end of the log.
+  // Brings indexes with one state near the end of the log.
   std::vector<absl::Status> CatchUpApart(const Indexes& indexes);
   std::vector<absl::Status> CatchUpAndJoin(const Indexes& indexes);
-  // Begins an attempt to have an index follow: it is not a member of the follower until it joins.
+  // Begins an attempt to make an index follow. It is no member of the follower until it joins.
   Begun Begin(const FollowedIndex& index);
-  // Makes an index that has joined ready. Aborted if anything of `begun` has changed; otherwise, if
-  // the index was lost after it had joined, why. After an error it has left.
+  // Makes an index that has joined ready. Errors: Aborted if anything in `begun` has changed;
+  // otherwise the reason, if the index was lost after it had joined. After an error it has left.
   absl::Status Finish(const std::shared_ptr<FollowedIndex>& index, const Begun& begun, bool built);
 
   rocksdb::DB* const db_;
@@ -123,7 +126,7 @@ class IndexUpkeep {
 
   Mutex mutex_;
   CondVar changed_;
-  std::vector<Job> jobs_ ABSL_GUARDED_BY(mutex_);  // one an index, with room for all that there are
+  std::vector<Job> jobs_ ABSL_GUARDED_BY(mutex_);  // one per index, with capacity for all
   const std::vector<Job>* at_work_ ABSL_GUARDED_BY(mutex_) = nullptr;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;

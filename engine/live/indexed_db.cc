@@ -43,7 +43,7 @@ class IndexedDatabase final : public WatchedDb<IndexedDB> {
   ~IndexedDatabase() override {
     if (listener_ != nullptr) listener_->Tell(nullptr);
   }
-  // The database has this listener. To be called before Start.
+  // The database must have this listener. Must be called before Start.
   void Hear(std::shared_ptr<DatabaseListener> listener) {
     auto observer = std::make_shared<DatabaseListener::Observer>();
     observer->on_ingested = [this](const std::string& column_family, SequenceNumber sequence) {
@@ -53,7 +53,7 @@ class IndexedDatabase final : public WatchedDb<IndexedDB> {
     listener->Tell(std::move(observer));
     listener_ = std::move(listener);
   }
-  // The database is this object's alone, with these handles: Close closes it.
+  // Makes this object the owner of the database, with these handles: Close closes it.
   void Own(absl::Span<ColumnFamilyHandle* const> handles) {
     const MutexLock lock(&handles_mutex_);
     owns_database_ = true;
@@ -186,7 +186,7 @@ class IndexedDatabase final : public WatchedDb<IndexedDB> {
       return dropped;
     });
   }
-  // RocksDB, too, drops one after the other, up to the first that fails.
+  // RocksDB also drops them one after the other, up to the first failure.
   Status DropColumnFamilies(const std::vector<ColumnFamilyHandle*>& families) override {
     for (ColumnFamilyHandle* family : families) {
       if (const Status dropped = DropColumnFamily(family); !dropped.ok()) return dropped;
@@ -226,8 +226,8 @@ class IndexedDatabase final : public WatchedDb<IndexedDB> {
     return destroyed.ok() ? closed : destroyed;
   }
 
-  // RocksDB counts who wants files kept, and lets one set all that to naught; but the indexes do,
-  // too. So the callers here are counted by themselves.
+  // RocksDB counts the callers that disable file deletions, and lets one caller reset the count.
+  // The indexes also disable them. So the callers of this object are counted separately.
   Status DisableFileDeletions() override {
     const MutexLock lock(&file_deletions_mutex_);
     const Status disabled = db_->DisableFileDeletions();
@@ -255,13 +255,13 @@ class IndexedDatabase final : public WatchedDb<IndexedDB> {
     return enabled;
   }
 
-  // Writes by `direct` if there is nothing to check, so that such a write costs what it costs
-  // without indexes, otherwise by `checked`.
+  // Writes by `direct` if there is nothing to check, so that the write costs the same as without
+  // indexes. Otherwise writes by `checked`.
   template <typename Direct, typename Checked>
   Status BeginWrite(const WriteOptions& options, const Direct& direct, const Checked& checked) {
     if (!indexes_.LimitBacklog(options)) {
       return Status::Incomplete(
-          "the indexes are behind, and the write must not wait (no_slowdown)");
+          "the write would have to wait for the indexes, but must not (no_slowdown)");
     }
     if (!options.disableWAL && indexes_.BeginUncheckedWrite()) {
       const absl::Cleanup end = [&] { indexes_.EndUncheckedWrite(); };
@@ -303,18 +303,18 @@ class IndexedDatabase final : public WatchedDb<IndexedDB> {
     const MutexLock lock(&handles_mutex_);
     handles_.insert(handles.begin(), handles.end());
   }
-  // RocksDB cannot close a database of which there are handles.
+  // RocksDB cannot close a database that has handles.
   Status CloseUnusedDatabase() ABSL_EXCLUSIVE_LOCKS_REQUIRED(handles_mutex_) {
     return owns_database_ && indexes_.closed() && handles_.empty() ? db_->Close() : Status::OK();
   }
 
   Mutex handles_mutex_;
   bool owns_database_ ABSL_GUARDED_BY(handles_mutex_) = false;
-  std::shared_ptr<DatabaseListener> listener_;  // null where the database was opened by others
-  // That are not destroyed.
+  std::shared_ptr<DatabaseListener> listener_;  // null if the caller opened the database
+  // Handles that are not destroyed.
   std::set<ColumnFamilyHandle*> handles_ ABSL_GUARDED_BY(handles_mutex_);
   Mutex file_deletions_mutex_;
-  // By callers.
+  // The number of times that callers have disabled them.
   int file_deletions_disabled_ ABSL_GUARDED_BY(file_deletions_mutex_) = 0;
   IndexSet indexes_;
 };
@@ -329,7 +329,7 @@ std::string IndexDirectoryOf(const std::string& path, const IndexedDBOptions& op
                                          : options.index_directory;
 }
 
-// Unavailable if the database at `path` is open.
+// Returns Unavailable if the database at `path` is open.
 absl::Status CheckNotOpen(const std::string& path, rocksdb::FileSystem* files) {
   const std::string lock_path = path + "/LOCK";
   if (!files->FileExists(lock_path, rocksdb::IOOptions(), nullptr).ok()) return absl::OkStatus();
@@ -344,7 +344,7 @@ absl::Status CheckNotOpen(const std::string& path, rocksdb::FileSystem* files) {
 absl::StatusOr<std::unique_ptr<IndexedDatabase>> AttachTo(
     std::shared_ptr<rocksdb::DB> db, absl::Span<ColumnFamilyHandle* const> handles,
     const IndexedDBOptions& options, std::shared_ptr<DatabaseListener> listener) {
-  if (db == nullptr) return absl::InvalidArgumentError("Attach needs a database, not null");
+  if (db == nullptr) return absl::InvalidArgumentError("Attach: expected a database, got null");
   RETURN_IF_ERROR(CheckDevices(options.open));
   IndexedDBOptions resolved = options;
   if (resolved.open.file_system == nullptr) {
@@ -368,7 +368,8 @@ absl::StatusOr<std::unique_ptr<IndexedDB>> OpenWithIndexes(
     archiving.WAL_size_limit_MB = options.log_retention_megabytes;
   }
   auto listener = std::make_shared<DatabaseListener>();
-  // Before those of the application: an ingested number is noted before anything can look for it.
+  // Our listener comes before those of the application, so that an ingested number is noted before
+  // anything looks for it.
   archiving.listeners.insert(archiving.listeners.begin(), listener);
   std::unique_ptr<rocksdb::DB> opened;
   handles->clear();
@@ -452,7 +453,7 @@ absl::StatusOr<std::unique_ptr<IndexedDB>> IndexedDB::Open(const rocksdb::Option
       Open(rocksdb::DBOptions(db_options), path,
            {{rocksdb::kDefaultColumnFamilyName, rocksdb::ColumnFamilyOptions(db_options)}},
            &handles, options));
-  // The default column family's handle is the database's own, besides this one.
+  // The default column family also has the database's own handle.
   indexed->DestroyColumnFamilyHandle(handles[0]).PermitUncheckedError();
   return indexed;
 }

@@ -97,8 +97,7 @@ class Live final : public SecondaryIndex {
     return follower_->Current(*index_);
   }
   static absl::Status IsFollowed() {
-    return absl::FailedPreconditionError(
-        "an IndexedDB keeps its indexes current and merged by itself");
+    return absl::FailedPreconditionError("an IndexedDB catches up and compacts its indexes itself");
   }
 
   const std::shared_ptr<const FollowedIndex> index_;

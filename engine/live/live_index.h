@@ -8,8 +8,8 @@
 
 namespace cairn {
 
-// An index of an IndexedDB, by whatever state it is in: each query is answered from what all has
-// been committed when it begins. Thread-safe.
+// An index of an IndexedDB, in any state. Each query sees everything that was committed before it
+// began. Thread-safe.
 std::shared_ptr<const SecondaryIndex> LiveIndex(std::shared_ptr<const FollowedIndex> index,
                                                 std::shared_ptr<LogFollower> follower);
 

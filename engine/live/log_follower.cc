@@ -25,34 +25,34 @@ bool HasLookUp(const SettledChanges& changes) {
                      [](const RowChange& row) { return row.kind == RowChangeKind::kLookUp; });
 }
 
-// Sequence numbers that the indexes may always be behind: some milliseconds' work.
+// The lag of the indexes, in sequence numbers, that is always allowed: a few milliseconds of work.
 constexpr SequenceNumber kMinBacklog = 10000;
-// How fast the speed of following is taken to be what it was last.
+// The weight of the newest measurement in the average speed.
 constexpr double kNewestShare = 0.25;
-// How long a writer waits for somebody to follow before it does.
+// How long a writer waits for another thread to follow before it follows itself.
 constexpr absl::Duration kPatience = absl::Milliseconds(20);
 
 // How long to wait for the end of an ingestion that may have taken a missing number.
 constexpr std::chrono::milliseconds kIngestionPatience(1000);
 
-// Numbers of ingested files that are remembered, the newest ones.
+// The maximum number of ingested numbers that are remembered, the newest ones.
 constexpr size_t kMaxIngested = 100'000;
 
-// Of followed_, where there is nothing to follow.
+// The value of followed_ if there is nothing to follow.
 constexpr SequenceNumber kNothingFollows = std::numeric_limits<SequenceNumber>::max();
 
-// Changes that are held at a time by those that publish once: enough for batches that find
-// neighboring rows in passing, little next to an index.
+// The size of a slice for followers that publish once: large enough that batches find neighboring
+// rows in one pass, small compared with an index.
 constexpr size_t kLargeSliceBytes = size_t{64} << 20;
-// Memory for a slice of the log is kept for the next one, unless a record was as large as this.
+// Memory for a slice of the log is kept for the next one, unless a record was larger than this.
 constexpr size_t kMaxKept = 4 * UpdateLog::kSliceBytes;
 
-// How often versions of one sequence number are looked for while more are published.
+// The maximum number of attempts to find equal versions while new ones are published.
 constexpr int kTries = 16;
 
 absl::Status Doubted() {
   return absl::FailedPreconditionError(
-      "a write to the database failed, and its record may be in the log all the same");
+      "a write to the database failed, but its record may be in the log");
 }
 
 absl::Status Closed() {
@@ -138,8 +138,8 @@ absl::StatusOr<std::vector<std::shared_ptr<const IndexVersion>>> LogFollower::Cu
       return version->sequence == versions[0]->sequence;
     });
   };
-  // All are published within some microseconds, so that a try or two nearly always do. While the
-  // log is not read, nothing is.
+  // All are published within a few microseconds, so one or two attempts are nearly always enough.
+  // While the log is not read, nothing is published.
   for (int tries = 0; tries < kTries; ++tries) {
     if (take()) return versions;
   }
@@ -194,7 +194,7 @@ bool LogFollower::LimitBacklog(absl::Duration longest, bool may_wait, absl::Dura
   const absl::Time begin = absl::Now();
   while (true) {
     {
-      // Others follow beside this thread, and more at a time, so that it is the faster to wait.
+      // Other threads follow concurrently, and take more at a time, so waiting is faster.
       MutexLock lock(&progress_mutex_);
       const auto end = std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(kPatience);
       while (followed_ < wanted && progressed_.WaitUntil(&lock, end)) {
@@ -218,13 +218,13 @@ void LogFollower::FollowTo(SequenceNumber until,
       mutex_.AssertHeld();
       return Step(until, &snapshot);
     });
-    // The number that is missing may be an ingested file's that has not been noted yet.
+    // The missing number may belong to an ingested file that has not been noted yet.
     if (absl::IsFailedPrecondition(status) && CountIngested(/*wait=*/true) > ingested) continue;
     if (!status.ok()) {
       doubted_.exchange(false) ? FailAll(status) : FailReaders(status);
       continue;
     }
-    // Not of little, of which most time is not for the rows.
+    // Short steps do not count, because most of their time is not spent on rows.
     if (tail_ == nullptr || tail_->sequence() < before + kMinBacklog / 2) continue;
     const double per_second = static_cast<double>(tail_->sequence() - before) /
                               std::max(1e-6, absl::ToDoubleSeconds(absl::Now() - begin));
@@ -234,7 +234,8 @@ void LogFollower::FollowTo(SequenceNumber until,
 
 void LogFollower::NoteIngested(SequenceNumber sequence) {
   const MutexLock lock(&ingested_mutex_);
-  // Also what all members have passed: an index that is being built, or is to join, may be behind.
+  // Includes numbers that all members have passed: an index that is being built or will join may be
+  // before them.
   ingested_.insert(sequence);
   if (ingested_.size() > kMaxIngested) ingested_.erase(ingested_.begin());
   ++ingested_count_;
@@ -278,7 +279,7 @@ absl::Status LogFollower::Step(SequenceNumber until,
   const SequenceNumber start = tail_->sequence();
   const LogPosition position = tail_->position();
   Updates updates;
-  // Also of those that do not take part yet, as all updates begin in one order.
+  // Includes members that do not take part yet, because all updates begin in one order.
   for (const auto& member : members_) {
     updates.of_member.push_back(
         std::make_unique<IndexWriter::Update>(member.index->writer().get()));
@@ -287,9 +288,9 @@ absl::Status LogFollower::Step(SequenceNumber until,
   absl::Status status = Advance(until, snapshot, &updates);
   for (Family& family : families_) family.source = nullptr;
   if (status.ok()) status = CheckFamilies(&updates);
-  if (status.ok() && doubted_) status = Doubted();  // the caller has all leave
+  if (status.ok() && doubted_) status = Doubted();  // the caller makes all leave
   if (!status.ok()) {
-    // What was applied is undone, so that it is to be read again.
+    // Applied changes are undone, so they must be read again.
     updates.of_member.clear();
     for (Member& member : members_) {
       if (member.from > start) continue;
@@ -357,8 +358,8 @@ absl::Status LogFollower::Advance(SequenceNumber until,
       families_[i].settled.Settle(changes_[i]);
       has_looked_up |= HasLookUp(families_[i].settled);
     }
-    // Rows are looked up as they are at the end, which is then where a snapshot is: nothing is
-    // published before.
+    // Rows are looked up in their state at the end, where the snapshot is. Nothing is published
+    // before.
     if (has_looked_up && *snapshot == nullptr) {
       *snapshot = std::make_shared<rocksdb::ManagedSnapshot>(db_);
       if ((*snapshot)->snapshot() == nullptr) {
@@ -368,7 +369,7 @@ absl::Status LogFollower::Advance(SequenceNumber until,
     }
     if (has_looked_up) until = (*snapshot)->snapshot()->GetSequenceNumber();
     RETURN_IF_ERROR(ApplySlice(start, *snapshot, updates));
-    // None is left to go on for, as all have failed.
+    // All members have failed, so there is no reason to continue.
     if (std::all_of(updates->of_member.begin(), updates->of_member.end(),
                     [](const auto& update) { return update == nullptr; })) {
       break;
@@ -420,7 +421,7 @@ void LogFollower::GiveBackMemory(size_t family) {
 
 absl::Status LogFollower::ApplyTo(const Member& member, const Family& family,
                                   IndexWriter::Update* update) {
-  // An exception of an index's extractor is that index's error alone.
+  // An exception of an index's extractor is only that index's error.
   return Guarded("applying changed rows", [&]() -> absl::Status {
     RETURN_IF_ERROR(
         member.extractor->Extract(family.settled, family.source.get(), member.updates.get()));

@@ -27,105 +27,107 @@
 
 namespace cairn {
 
-// Keeps a database's indexes current by reading its log: once for all of them, and for as much as
-// is there, so that those who wait for it wait together. All its indexes are at one sequence
-// number. They come to the end by steps of some milliseconds, each of which is published: who needs
-// no more than that waits no longer.
+// Keeps a database's indexes current by reading its log. It reads the log once for all of them, as
+// far as it goes, so concurrent waiters share one read. All indexes are at one sequence number.
+// They advance in steps of a few milliseconds, and each step is published. So a waiter returns as
+// soon as the sequence number that it needs is published.
 //
-// Indexes join at the state that each has, behind the others perhaps: reading then begins at the
-// lowest, and each index takes part from its own sequence number on.
+// Indexes join at their own state, which may be before that of the others. Then reading restarts at
+// the lowest state, and each index takes part from its own sequence number on.
 //
-// One that cannot go on leaves. If the log does not go on, all leave that have come to that place.
-// Thread-safe, also beside Close.
+// An index that cannot continue leaves. If the log does not continue, all indexes that have reached
+// that place leave. Thread-safe, also during Close.
 class LogFollower {
  public:
   using OnLost = std::function<void(const std::shared_ptr<FollowedIndex>&, const absl::Status&)>;
-  // kSteps: a step is published every few milliseconds. kOnce: each call publishes once, at its
-  // end, so that what a unique index has in between does not count, and reads larger pieces.
+  // kSteps: publish every few milliseconds. kOnce: each call publishes once, at its end, and reads
+  // larger slices. So the intermediate states of a unique index do not matter.
   enum class Publishing : uint8_t { kSteps, kOnce };
 
-  // `live`: what was known of the log before any write that an index can miss. `on_lost` is called
-  // for each index that has left so, and why, in the middle of a call of this
-  // object, which it may not use. It is to set the index's state, and throws nothing.
-  // `told`: who is told of ingestions in place of this one, and must outlive it.
+  // `live` is the knowledge of the log before any write that an index can miss. `on_lost` is called
+  // for each index that has left, with the reason, during a call of this object, which it must not
+  // use. It must set the index's state, and must not throw. `told`, if given, receives ingestions
+  // instead of this object, and must outlive it.
   LogFollower(rocksdb::DB* db, LiveLog live, OnLost on_lost,
               Publishing publishing = Publishing::kSteps, LogFollower* told = nullptr);
   ~LogFollower();
 
-  // Watches for column families that are dropped past the object: with each call of CheckFamilies,
-  // and with the first record of another one that was made since. To be called before the first
-  // Join.
+  // Watches for column families that are dropped past the object: in each call of CheckFamilies,
+  // and at the first log record of a newer column family. Must be called before the first Join.
   void WatchFamilies() { watches_families_ = true; }
   bool watches_families() const { return watches_families_; }
-  // Gives up the indexes whose column families have been dropped since. Costs two short reads of
-  // files. Errors: those of reading the MANIFEST.
+  // Gives up the indexes whose column families have been dropped. Costs two short reads of files.
+  // Errors: those of reading the MANIFEST.
   absl::Status CheckFamilies();
 
-  // Brings the indexes up to all that has been committed. That they have got there says each of
-  // them. FailedPrecondition once this is closed.
+  // Brings the indexes up to the last commit. Each index has its own result in its state. Errors:
+  // FailedPrecondition once this is closed.
   absl::Status Follow();
-  // The index at what all had committed that returned before the call; why it cannot be had else:
-  // FollowedIndex::Ready, Follow.
+  // Returns the index with all commits that returned before the call. Errors: those of
+  // FollowedIndex::Ready and Follow.
   absl::StatusOr<std::shared_ptr<SecondaryIndex>> Current(const FollowedIndex& index);
-  // The versions of several indexes at one sequence number, which has all that had committed before
-  // the call. Errors as Current's; FailedPrecondition where one does not follow.
+  // Returns the versions of several indexes at one sequence number, with all commits before the
+  // call. Errors: those of Current; FailedPrecondition if one does not follow.
   absl::StatusOr<std::vector<std::shared_ptr<const IndexVersion>>> CurrentTogether(
       absl::Span<const std::shared_ptr<FollowedIndex>> indexes);
-  // An index at one state, which has all that had committed before the call, and a snapshot of the
-  // database at the same sequence number. Errors as Current's; FailedPrecondition if the database
-  // does not support snapshots.
+  // An index at one state with all commits before the call, and a snapshot of the database at the
+  // same sequence number. Errors: those of Current; FailedPrecondition if the database does not
+  // support snapshots.
   struct State {
     std::shared_ptr<const IndexVersion> version;
     std::shared_ptr<rocksdb::ManagedSnapshot> snapshot;
   };
   absl::StatusOr<State> CurrentState(const FollowedIndex& index);
-  // Waits while the indexes are so far behind that they take longer than this to be current, and
-  // sets how long; if not `may_wait`, returns false instead. Otherwise this costs some nanoseconds.
+  // Waits while catching up would take the indexes longer than `longest`, and sets `waited`. If not
+  // `may_wait`, returns false instead of waiting. If no wait is needed, this costs a few
+  // nanoseconds.
   bool LimitBacklog(absl::Duration longest, bool may_wait, absl::Duration* waited);
 
-  // Takes in indexes with writers, distinct ones that are no members, and returns how that ended
-  // for each. It returns when they have caught up. The log is read once for all. Other members wait
-  // as long, so that these should be near the end; but they do not wait for the checks before and
-  // after, whose time grows with the database's files. The database must be open until it returns.
+  // Adds indexes with writers, which must be distinct and no members, and returns the result for
+  // each. Returns once they have caught up. The log is read once for all. Other members wait
+  // meanwhile, so the new ones should be nearly current. But members do not wait for the checks
+  // before and after, whose time grows with the database's files. The database must stay open until
+  // this returns.
   //
   // Errors: FailedPrecondition if the database does not continue an index's state, or if files were
-  // ingested since (not looked for if kUnchecked); Cancelled if the index or this is; errors of the
-  // index's rows. An index that cannot join does no harm to the others.
+  // ingested since (not checked with kUnchecked); Cancelled if the index or this object is
+  // cancelled; errors of the index's rows. An index that cannot join does not affect the others.
   enum class Ingested : uint8_t { kChecked, kUnchecked };
   std::vector<absl::Status> Join(absl::Span<const std::shared_ptr<FollowedIndex>> indexes,
                                  Ingested ingested = Ingested::kChecked);
   void Leave(const FollowedIndex& index);
-  // Has those that `is_failing` returns true for leave, for this reason.
+  // Makes the indexes for which `is_failing` returns true leave, with this reason.
   void Fail(absl::FunctionRef<bool(const FollowedIndex&)> is_failing, const absl::Status& why);
 
-  // The log may have a record that the database has not: all leave, before any of them has more of
-  // the log. Waits for nothing, so that it may be called from within a call into the database.
+  // Records that the log may have a record that the database lacks. All indexes leave before any of
+  // them reads further. Does not wait, so it can be called during a call into the database.
   void Doubt() { doubted_ = true; }
 
-  // A file that was ingested has taken this sequence number, which is therefore not in the log: all
-  // indexes but its column family's go on behind it. Waits for nothing.
+  // Records that an ingested file has taken this sequence number, which is therefore not in the
+  // log. All indexes except those of its column family continue after it. Does not wait.
   void NoteIngested(SequenceNumber sequence);
-  // Between these two, files are ingested: if a number is missing in the log by then, the follower
-  // waits a moment for NoteIngested. What is done between them must not use the follower.
+  // Files are ingested between these two calls. If a number is missing in the log then, the
+  // follower waits briefly for NoteIngested. The caller must not use the follower between these
+  // calls.
   void BeginIngestion();
   void EndIngestion();
 
-  // Sequence numbers that the members have still to come to; 0 without members.
+  // The number of sequence numbers that the members have not reached yet; 0 without members.
   SequenceNumber Behind() const;
-  // When the indexes were last known to have everything. Now, where there is none.
+  // The last time at which the indexes were known to be current; now, if there are none.
   absl::Time current_at() const;
-  // The number of the log's file that reading has come to, or a lower one; 0 without members.
+  // The number of the log file that reading has reached, or a lower one; 0 without members.
   uint64_t log_number() const;
 
-  // Returns once a call that may be losing indexes now has lost all that it loses.
+  // Returns once a call in progress has lost all indexes that it loses.
   void AwaitCall() const { const MutexLock lock(&mutex_); }
 
   const LiveLog& live_log() const { return live_; }
 
-  // The database's sequence number. FailedPrecondition once this is closed.
+  // Returns the database's sequence number. Errors: FailedPrecondition once this is closed.
   absl::StatusOr<SequenceNumber> Latest() const;
 
-  // Ends following, and waits until that is so; the database is not used afterwards.
+  // Ends following, and waits for that. The database is not used afterwards.
   void Close();
 
  private:
@@ -134,66 +136,67 @@ class LogFollower {
     SettledChanges settled;
     std::unique_ptr<SnapshotSource> source;  // for rows to be looked up
   };
-  // What an index knows of ingested files (Anchor).
+  // An index's knowledge of ingested files (Anchor).
   struct KnownFiles {
     uint64_t ingested_file = 0;  // the newest
     std::shared_ptr<const TableFiles> tables;
   };
-  // An index that follows, and how its rows' keys are taken.
+  // A following index, and the objects that extract its rows' keys.
   struct Member {
     std::shared_ptr<FollowedIndex> index;
     std::unique_ptr<ChangeExtractor> extractor;
     std::unique_ptr<RowUpdates> updates;
-    // It takes part once reading has come to `from`, which was at `position` of the log.
+    // It takes part once reading has reached `from`, which is at `position` in the log.
     SequenceNumber from = 0;
     LogPosition position;
     KnownFiles known;
-    absl::Status* joining = nullptr;  // of an index in Join: what becomes of it
+    absl::Status* joining = nullptr;  // the result of an index in Join
   };
-  // Indexes that are brought from one state to another, while nobody else may.
+  // Exclusive updates of the members from one state to another.
   struct Updates {
-    std::vector<std::unique_ptr<IndexWriter::Update>> of_member;  // null where it has failed
-    std::vector<absl::Status> status;                             // why
+    std::vector<std::unique_ptr<IndexWriter::Update>> of_member;  // null if the member has failed
+    std::vector<absl::Status> status;                             // the reason
   };
 
-  // Brings the indexes up to `sequence`, and on to what has been committed by then, or waits until
-  // others have brought them there.
+  // Brings the indexes up to `sequence`, and further to all current commits, or waits until another
+  // thread has done so.
   absl::Status Follow(SequenceNumber sequence);
 
-  // Makes sure that the database continues the index's state, and has the index's anchor say so.
+  // Checks that the database continues the index's state, and updates the index's anchor
+  // accordingly.
   absl::StatusOr<Member> Admit(const std::shared_ptr<FollowedIndex>& index);
-  // Brings one index, which nothing else writes to, to the database's state of now.
+  // Brings one index, to which nothing else writes, to the database's current state.
   absl::Status CatchUpAlone(const FollowedIndex& index) const;
-  // Removes from those that were admitted the ones whose column families have gone, and says so.
+  // Removes the admitted indexes whose column families have been dropped, and sets their results.
   absl::Status LoseThoseOfGoneFamilies(std::vector<Member>* admitted)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Removes from those that were admitted the ones that are members, and says so.
+  // Removes the admitted indexes that already are members, and sets their results.
   void RefuseMembers(std::vector<Member>* admitted) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Takes in those that were admitted, and brings all to one state. Returns a snapshot of that, or
-  // null and has said why.
+  // Adds the admitted indexes, and brings all to one state. Returns a snapshot of that state, or
+  // null after setting their results.
   std::shared_ptr<rocksdb::ManagedSnapshot> TakeIn(std::vector<Member>* admitted);
-  // Has those leave that lack rows of files that are newer than the ones that they know.
+  // Makes the indexes leave that lack rows of ingested files newer than those that they know.
   void CheckIngested(absl::Span<const std::shared_ptr<FollowedIndex>> indexes,
                      absl::Span<const KnownFiles> known, SequenceNumber until,
                      absl::Span<absl::Status> status);
 
-  // Whether reading has come to where the member is.
+  // Returns whether reading has reached the member's state.
   bool TakesPart(const Member& member) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return member.from <= tail_->sequence();
   }
-  // Brings the indexes to a state: each says what became of it.
+  // Brings the indexes to a state. Each one's result is in its state.
   void FollowTo(SequenceNumber until, std::shared_ptr<rocksdb::ManagedSnapshot> snapshot)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Follows up to some place where the indexes can be published, and publishes them.
+  // Follows up to a place where the indexes can be published, and publishes them.
   absl::Status Step(SequenceNumber until, std::shared_ptr<rocksdb::ManagedSnapshot>* snapshot)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Advance(SequenceNumber until, std::shared_ptr<rocksdb::ManagedSnapshot>* snapshot,
                        Updates* updates) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Applies changes_, which begin behind `start`, to those that take part there.
+  // Applies changes_, which begin after `start`, to the members that take part there.
   absl::Status ApplySlice(SequenceNumber start,
                           const std::shared_ptr<rocksdb::ManagedSnapshot>& snapshot,
                           Updates* updates) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Frees what a slice of the log took, of a family.
+  // Frees the memory that a slice of the log took for a family.
   void GiveBackMemory(size_t family) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static absl::Status ApplyTo(const Member& member, const Family& family,
                               IndexWriter::Update* update);
@@ -203,52 +206,52 @@ class LogFollower {
     const MutexLock lock(&manifest_mutex_);
     return manifest_.Read();
   }
-  // Gives up the indexes whose column families have gone, if the log may show that.
+  // Gives up the indexes whose column families have been dropped, if the log may show that.
   absl::Status CheckFamilies(Updates* updates) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Goes on to the last of the ingested numbers that come next, up to `until`.
+  // Skips the ingested numbers that come next, up to `until`.
   void PassIngested(SequenceNumber until) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The first ingested number behind `sequence`; the largest number if there is none.
+  // Returns the first ingested number after `sequence`; the largest number if there is none.
   SequenceNumber NextIngested(SequenceNumber sequence) const;
-  // How many numbers have been noted. Waits a moment for ingestions that are in progress to end.
+  // Returns the count of noted numbers. Waits briefly for ingestions in progress to end.
   uint64_t CountIngested(bool wait);
-  // If this has been doubted, has all leave.
+  // If this has been doubted, makes all indexes leave.
   void HeedDoubt();
   void Lose(const Member& member, const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FailAll(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Has those leave that take part where reading stands.
+  // Makes the members leave that take part at the current place.
   void FailReaders(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Reads for the members' column families from where the lowest of them is. If there is no memory
-  // for that, none follows.
+  // Restarts reading for the members' column families at the lowest member's state. If memory runs
+  // out, all members leave.
   void RestartTail() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Has the members note where reading has brought them.
+  // Stores the current place of reading in the members.
   void EndTail() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MakeTail() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Tells those who wait how far reading has come.
+  // Notifies waiters of the progress of reading.
   void NoteProgress() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   rocksdb::DB* const db_;
   const LiveLog live_;
   const OnLost on_lost_;
   const Publishing publishing_;
-  LogFollower* const told_;  // of ingestions; null: this
+  LogFollower* const told_;  // receives ingestions; null: this does
 
   // Held, shared, while the database is used without mutex_.
   mutable std::shared_mutex use_mutex_;
   std::atomic<bool> closed_{false};  // set under both
   std::atomic<bool> doubted_{false};
 
-  // Up to where the indexes are; the largest number where there is none.
+  // The sequence number that the indexes have reached; the largest number if there are none.
   std::atomic<SequenceNumber> followed_;
-  // Sequence numbers that are followed; at first, a guess.
+  // The number of sequence numbers followed per second; initially a guess.
   std::atomic<double> per_second_{500000};
 
   mutable Mutex mutex_;  // locked before the two others
   std::vector<Member> members_ ABSL_GUARDED_BY(mutex_);
   std::vector<Family> families_ ABSL_GUARDED_BY(mutex_);     // of the members
-  std::vector<RowChanges> changes_ ABSL_GUARDED_BY(mutex_);  // of families_, of the slice at hand
+  std::vector<RowChanges> changes_ ABSL_GUARDED_BY(mutex_);  // of families_, for the current slice
   std::unique_ptr<LogTail> tail_ ABSL_GUARDED_BY(mutex_);    // null without members
   bool watches_families_ = false;
-  // The largest id in the log when the column families were checked last.
+  // The largest id in the log at the last check of the column families.
   uint32_t newest_family_ ABSL_GUARDED_BY(mutex_) = 0;
   Mutex manifest_mutex_ ABSL_ACQUIRED_AFTER(mutex_);
   ManifestFamilies manifest_ ABSL_GUARDED_BY(manifest_mutex_);
@@ -260,7 +263,7 @@ class LogFollower {
   int ingestions_ ABSL_GUARDED_BY(ingested_mutex_) = 0;           // in progress
 
   mutable Mutex progress_mutex_ ABSL_ACQUIRED_AFTER(mutex_);
-  bool following_ ABSL_GUARDED_BY(progress_mutex_) = false;  // somebody is in FollowTo
+  bool following_ ABSL_GUARDED_BY(progress_mutex_) = false;  // a thread is in FollowTo
   absl::Time current_at_ ABSL_GUARDED_BY(progress_mutex_);
   CondVar progressed_;
 };

@@ -1,4 +1,4 @@
-// Column families that are dropped while indexes of them follow the log.
+// Handles column families that are dropped while their indexes follow the log.
 
 #include <algorithm>
 #include <set>
@@ -13,7 +13,7 @@
 namespace cairn {
 namespace {
 
-// Gives up an index whose column family was dropped past the object; returns why.
+// Gives up an index whose column family was dropped past the object; returns the reason.
 absl::Status FamilyIsGone(FollowedIndex* index) {
   absl::Status why = absl::FailedPreconditionError(
       absl::StrFormat("its column family %s was dropped past the IndexedDB; attach again with the "
@@ -40,7 +40,7 @@ absl::Status LogFollower::CheckFamilies() {
   };
   const MutexLock lock(&mutex_);
   if (closed_ || std::none_of(members_.begin(), members_.end(), is_gone)) return absl::OkStatus();
-  live = LiveFamilies();  // as a member may have joined since, whose family is newer
+  live = LiveFamilies();  // a member with a newer family may have joined since
   RETURN_IF_ERROR(live.status());
   bool lost = false;
   for (size_t i = 0; i < members_.size();) {

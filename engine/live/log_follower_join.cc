@@ -75,7 +75,7 @@ absl::StatusOr<LogFollower::Member> LogFollower::Admit(
 
   std::vector<ChangedRange> ranges;
   do {
-    // Rows that the log does not tell of are read again first, which stops nobody else.
+    // Rows whose changes are not in the log are read again first. No other index waits for that.
     if (!ranges.empty()) RETURN_IF_ERROR(CatchUpAlone(*index));
     ranges.clear();
     IndexWriter::Update update(writer.get());
@@ -89,8 +89,8 @@ absl::StatusOr<LogFollower::Member> LogFollower::Admit(
     bool proven = true;
     RETURN_IF_ERROR(CheckContinues(member.from, db_, column_family, &anchor, &proven, &ranges));
     if (!ranges.empty()) continue;
-    // That the log has what is missing is said here, where it is nobody else's error. Numbers that
-    // were given twice are seen nowhere else.
+    // Check here that the log has the missing changes: here an error affects no other index.
+    // Numbers that were used twice are not detected anywhere else.
     const SequenceNumber latest = db_->GetLatestSequenceNumber();
     RETURN_IF_ERROR(UpdateLog::Open(db_, absl::MakeConstSpan(&column_family, 1), member.from,
                                     latest, member.position, live_)
@@ -102,10 +102,10 @@ absl::StatusOr<LogFollower::Member> LogFollower::Admit(
 }
 
 absl::Status LogFollower::CatchUpAlone(const FollowedIndex& index) const {
-  // The layers above the root keep values, or there would be no index.
+  // The layers above the root do not change values; otherwise there would be no index.
   ASSIGN_OR_RETURN(const std::unique_ptr<SnapshotSource> source,
                    SnapshotSource::FromDb(db_->GetRootDB(), index.column_family()));
-  // Durable: the files of a later opening may not show any more that rows were read again.
+  // Durable, because the files of a later session may no longer show that rows were read again.
   CatchUpOptions options;
   options.durable = true;
   options.cancelled = &index.cancelled();
@@ -130,9 +130,10 @@ std::shared_ptr<rocksdb::ManagedSnapshot> LogFollower::TakeIn(std::vector<Member
     for (const Member& member : *admitted) *member.joining = ready;
     return nullptr;
   }
-  EndTail();  // before others come that are not there yet
+  EndTail();  // before indexes with lower states join
   for (Member& member : *admitted) members_.push_back(std::move(member));
-  // By their names, so that updates of several begin in one order, whoever joined first.
+  // Sorted by name, so that updates of several begin in one order, regardless of the order of
+  // joining.
   std::sort(members_.begin(), members_.end(),
             [](const Member& a, const Member& b) { return a.index->name() < b.index->name(); });
   RestartTail();

@@ -10,9 +10,9 @@
 namespace cairn {
 namespace {
 
-// RocksDB lists its directories each time, which takes a millisecond for a thousand files.
+// Each time, RocksDB lists its directories, which takes a millisecond per thousand files.
 constexpr absl::Duration kShortestHold = absl::Seconds(1);
-// For files that compactions leave behind while nothing is written.
+// For files that compactions make obsolete while there are no writes.
 constexpr absl::Duration kLongestHold = absl::Seconds(30);
 
 bool Archives(const rocksdb::DBOptions& options) {
@@ -24,7 +24,7 @@ bool Archives(const rocksdb::DBOptions& options) {
 LogRetention::LogRetention(rocksdb::DB* db, uint64_t max_kept)
     : db_(db), max_kept_(max_kept), released_at_(absl::Now()) {
   if (!Archives(db->GetDBOptions())) pause_ = std::make_unique<FileDeletionPause>(db);
-  // Of processes that were killed.
+  // Left over from killed processes.
   if (HasWalLinks(db) && FileDeletionPause(db).pauses()) RemoveAllWalLinks(db);
   if (pause_ == nullptr) return;
   released_bytes_ = LogBytes();

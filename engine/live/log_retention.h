@@ -12,22 +12,22 @@
 
 namespace cairn {
 
-// Keeps files of a database's log from being removed before they have been read, by putting off the
-// removal of all obsolete files.
-// - For those who follow, if the database does not archive its log (DBOptions::WAL_ttl_seconds,
-//   WAL_size_limit_MB): it is let happen once reading has come to another file of the log, but at
-//   most once a second, and every half a minute in any case.
-// - For a build, also if the database archives its log, whose archive is not purged meanwhile:
-// until
-//   the build ends, or more was written than it may keep. Thread-safe.
+// Keeps files of a database's log from being removed before they are read, by delaying the removal
+// of all obsolete files.
+// - For the follower, if the database does not archive its log (DBOptions::WAL_ttl_seconds,
+//   WAL_size_limit_MB). Files are removed once reading has reached another file of the log, but at
+//   most once per second, and at least every 30 seconds.
+// - For a build, even if the database archives its log; the archive is then not purged. This lasts
+//   until the build ends, or until more was written than the build may keep.
+// Thread-safe.
 class LogRetention {
  public:
-  // `max_kept` bytes of log are kept for those who follow before it is time to read them.
+  // `max_kept` is the number of bytes of log to keep before the follower must read them.
   LogRetention(rocksdb::DB* db, uint64_t max_kept);
 
   static constexpr uint64_t kNoBound = 0;
-  // While it lives the log is kept as it is now, and what is written to it, up to `max_kept`
-  // bytes. It may outlive Close.
+  // While a Hold exists, the current log and later writes to it are kept, up to `max_kept` bytes.
+  // It may outlive Close.
   class Hold {
    public:
     Hold(LogRetention* retention, uint64_t max_kept);
@@ -35,30 +35,29 @@ class LogRetention {
     Hold(const Hold&) = delete;
     Hold& operator=(const Hold&) = delete;
 
-    // Whether more has been written, and nothing is kept any more.
+    // Returns whether more was written; then nothing is kept any more.
     bool exceeded() const { return exceeded_.load(std::memory_order_relaxed); }
 
    private:
     friend class LogRetention;
     LogRetention* const retention_;
     const uint64_t max_kept_;
-    uint64_t first_bytes_ = 0;  // of the log, when it began
+    uint64_t first_bytes_ = 0;  // of the log, when the hold began
     std::unique_ptr<FileDeletionPause> pause_;
     std::atomic<bool> exceeded_{false};
   };
 
-  // To be called when the log has been read up to a place in the file `log_number`; 0: nobody reads
-  // it. What is written
-  // there and behind it stays readable, though RocksDB may remove the files in the moment of the
-  // call: they are linked (wal_links.h) until reading has come past them. Only a file that is
-  // begun and becomes obsolete between that and RocksDB's own look at its files, some microseconds
-  // later, is lost, as the next reading finds.
+  // Must be called when the log has been read up to a place in the file `log_number`; 0 if it is
+  // not read. Writes at that place and after it remain readable. RocksDB may remove their files
+  // during the call, so the files are linked (wal_links.h) until they have been read. There is one
+  // exception: a file that is created and becomes obsolete within the microseconds before RocksDB
+  // lists its files is lost. The next read detects this.
   void Release(uint64_t log_number);
-  // Lets go of what is held beyond its bounds. True where it is time to read the log and to call
-  // Release: to be called every second or so.
+  // Releases holds that exceed their bounds. Returns true if it is time to read the log and to call
+  // Release. Must be called about every second.
   bool CheckBounds();
 
-  // Lets go of everything. The database is not used afterwards.
+  // Releases everything. The database is not used afterwards.
   void Close();
 
  private:
@@ -69,7 +68,7 @@ class LogRetention {
 
   Mutex mutex_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
-  // Of those who follow; null where the database archives its log.
+  // For the follower; null if the database archives its log.
   std::unique_ptr<FileDeletionPause> pause_ ABSL_GUARDED_BY(mutex_);
   uint64_t log_number_ ABSL_GUARDED_BY(mutex_) = 0;  // at the last release
   absl::Time released_at_ ABSL_GUARDED_BY(mutex_);

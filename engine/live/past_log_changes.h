@@ -56,8 +56,8 @@ class PastLogChanges {
     of_any_.count += 2;
   }
 
-  // A write has failed whose record may be in the log file `log_number`, which changes no row and
-  // counts as a change of any.
+  // Records a failed write whose record may be in the log file `log_number`. It changes no row, but
+  // counts as a change of any row.
   void NoteFailedWrite(uint64_t log_number) {
     const MutexLock lock(&mutex_);
     of_any_.count += 2;

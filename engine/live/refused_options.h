@@ -6,14 +6,14 @@
 
 namespace cairn {
 
-// Whether the log may have the record of a write that failed as a step like any other. By the
-// default path RocksDB gives the numbers of a failed write to the next one, which shows in the log
-// (engine/log/update_log.h); by these paths it does not.
+// Returns whether the log may contain the record of a failed write like that of any other write. On
+// the default write path, RocksDB gives a failed write's numbers to the next write, which is
+// visible in the log (engine/log/update_log.h). With these options it is not.
 bool FailedWritesKeepNumbers(const rocksdb::DBOptions& options);
 
-// FailedPrecondition, naming the option and the reason, if the database is open with an option
-// under which its log does not show which rows it has. `reports_failed_writes`: Open has given the
-// database a listener; Attach has none.
+// Returns FailedPrecondition, with the option and the reason, if the database is open with an
+// option that makes the log unreliable. `reports_failed_writes`: Open has added a listener to the
+// database; Attach adds none.
 absl::Status CheckDatabaseOptions(rocksdb::DB* db, bool reports_failed_writes);
 
 }  // namespace cairn

@@ -11,8 +11,8 @@ absl::Status ShownError(rocksdb::DB* db, const absl::Status& error) {
         "shows them");
   }
   return absl::InvalidArgumentError(
-      "a row cannot be read as the index's spec says; DBOptions::allow_data_in_errors shows which "
-      "and why");
+      "a row does not match the index's spec; DBOptions::allow_data_in_errors shows which one and "
+      "why");
 }
 
 }  // namespace cairn

@@ -24,10 +24,10 @@
 namespace cairn {
 namespace {
 
-// How often an index that waits to be ready looks whether it has been cancelled.
+// How often an index that waits to be ready checks whether it has been cancelled.
 constexpr std::chrono::milliseconds kCancelledInterval(10);
 
-// A key of an index, as one text.
+// Returns a key of an index as one string.
 std::string ReservedKey(const FollowedIndex& index, const EncodedKeys& keys, size_t i) {
   std::string text = index.name();
   text += '\0';
@@ -53,14 +53,14 @@ absl::Status OfIndex(const FollowedIndex& index, const absl::Status& status) {
                       absl::StrFormat("index %s: %s", Quoted(index.name()), status.message()));
 }
 
-// The rows that the changes put, with their keys.
+// Extracts the rows that the changes put, with their keys.
 absl::Status ExtractRows(const FollowedIndex& index, const SettledChanges& settled,
                          RowUpdates* updates) {
   for (const RowChange& row : settled.rows()) {
     if (row.kind != RowChangeKind::kLookUp) continue;
     return absl::UnimplementedError(
-        "it is unique, and the result of a merge operand is unknown before the write: write the "
-        "value");
+        "the index is unique, and the result of a merge operand is unknown before the write; write "
+        "the value");
   }
   ASSIGN_OR_RETURN(ChangeExtractor extractor, ChangeExtractor::Create(index.spec()));
   return extractor.Extract(settled, nullptr, updates);
@@ -148,7 +148,7 @@ bool UniqueGuard::Reserve(const std::vector<Rows>& rows, bool may_wait, Hold* ho
     const EncodedKeys& column = of_index.updates.keys;
     const KeyCodec& codec = of_index.index->codec();
     for (size_t i = 0; i < column.size(); ++i) {
-      // A key with a null is equal to nothing.
+      // A key with a null is not equal to any key.
       if (codec.nulls() != NullPolicy::kSkip && HasNull(codec, column, i).value_or(false)) continue;
       keys.push_back(ReservedKey(*of_index.index, column, i));
     }
@@ -205,7 +205,7 @@ bool UniqueGuard::IsMissedByWrites(const FollowedIndex& index) {
 absl::Status UniqueGuard::Admit(FollowedIndex* index,
                                 absl::FunctionRef<absl::Status()> make_ready) {
   if (!index->spec().unique) return make_ready();
-  // While new writes are not held up: one that is waited for here may wait for another admission.
+  // New writes are not delayed yet: a write that is awaited here may wait for another admission.
   while (IsMissedByWrites(*index) && !index->cancelled()) {
     std::this_thread::sleep_for(kCancelledInterval);
   }
@@ -236,15 +236,15 @@ absl::Status UniqueGuard::Admit(FollowedIndex* index,
 
 rocksdb::Status UniqueGuard::Check(const Rows& rows) {
   const FollowedIndex& index = *rows.index;
-  const auto column_family = index.HoldColumnFamily();  // longer than `source`
+  const auto column_family = index.HoldColumnFamily();  // must outlive `source`
   if (absl::Status s = follower_->Current(index).status(); !s.ok()) {
     return rocksdb::Status::TryAgain(
-        absl::StrFormat("rows cannot be put, as unique index %s cannot check them: %s",
+        absl::StrFormat("rows cannot be written, because unique index %s cannot check them: %s",
                         Quoted(index.name()), s.message()));
   }
   if (!rows.status.ok()) return ToRocksDb(OfIndex(index, ShownError(db_, rows.status)));
-  // The row that has the key already is read before it is blamed: a compaction filter may have
-  // removed or changed it since.
+  // Reads the row that already has the key before reporting it, because a compaction filter may
+  // have removed or changed it.
   std::unique_ptr<SnapshotSource> source;
   const auto row_has_key = [&](std::string_view primary_key, const EncodedKeys& keys,
                                size_t i) -> absl::StatusOr<bool> {

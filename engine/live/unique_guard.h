@@ -20,26 +20,27 @@
 
 namespace cairn {
 
-// Writes batches of which no unique index gets a key twice.
+// Writes batches such that no unique index gets a key twice.
 //
-// A write reserves the keys that its rows will have, in a set in memory, until it has ended. A
-// write of one of these keys waits for that; all others go on, whatever the first one waits for in
-// the database. With its keys reserved a write is checked against the index, which has every write
-// of these keys that has ended by then, and no other can be in progress. All of a write's keys are
-// reserved in one step, so that writes do not wait for each other in a circle.
+// A write reserves the keys that its rows will have, in an in-memory set, until it has ended. A
+// write of one of these keys waits; all others continue, even if the first one waits in the
+// database. Once its keys are reserved, a write is checked against the index. The index contains
+// all finished writes of these keys, and no other such write is in progress. All keys of a write
+// are reserved in one step, so writes cannot wait for each other in a cycle.
 //
-// An index that is being built for the first time checks nothing, and its build fails if rows have
-// one key. From the moment that it is ready, until it is dropped, a write is refused if it puts
-// rows and the index cannot check them, as it is rebuilt, catches up, is stale or has failed.
-// Deletions need no check. Thread-safe.
+// During the first build of an index nothing is checked, and the build fails if two rows have one
+// key. Once the index has been ready, and until it is dropped, a write that puts rows is refused if
+// the index cannot check them. This is so while it is rebuilt or catches up, or if it is stale or
+// has failed. Deletions need no check. Thread-safe.
 class UniqueGuard {
  public:
   UniqueGuard(rocksdb::DB* db, LogFollower* follower) : db_(db), follower_(follower) {}
 
-  // The unique ones of `indexes` are watched from now on.
+  // Watches the unique ones of `indexes` from now on.
   void Watch(const std::vector<std::shared_ptr<FollowedIndex>>& indexes);
   bool idle() const { return idle_.load(std::memory_order_acquire); }
-  // If nothing is watched, true: a write may go past this until EndPast, and Admit waits for it.
+  // If nothing is watched, returns true: a write may bypass this guard until EndPast, and Admit
+  // waits for it.
   bool BeginPast() {
     if (!idle()) return false;
     ++past_;
@@ -49,62 +50,64 @@ class UniqueGuard {
   }
   void EndPast() { --past_; }
 
-  // On an error nothing is written. Errors, besides the database's own:
-  // - InvalidArgument, naming the index, the key and both rows, if an index would have a key twice;
-  //   or if a row cannot be read under ErrorPolicy::kFail;
+  // Checks and writes a batch. On error nothing is written. Errors, in addition to the database's
+  // own:
+  // - InvalidArgument, with the index, the key and both rows, if an index would have a key twice;
+  //   also if a row cannot be read under ErrorPolicy::kFail;
   // - NotSupported for merge operands, whose result is unknown before the write;
-  // - TryAgain, naming the index, if it cannot check the rows now;
-  // - Incomplete if another write holds a key, and this one must not wait (no_slowdown).
+  // - TryAgain, with the index, if it cannot check the rows now;
+  // - Incomplete if another write has reserved a key and this one must not wait (no_slowdown).
   rocksdb::Status Write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
 
-  // Lets an index that has caught up become ready, by `make_ready`, so that no write that it has
-  // not checked ends afterwards: waits for those in progress, has the index apply them, and holds
-  // up new ones meanwhile. Errors: those of `make_ready`, and Aborted if the index is lost.
+  // Lets an index that has caught up become ready, through `make_ready`, such that no unchecked
+  // write ends afterwards. Waits for writes in progress, has the index apply them, and delays new
+  // ones meanwhile. Errors: those of `make_ready`, and Aborted if the index is lost.
   absl::Status Admit(FollowedIndex* index, absl::FunctionRef<absl::Status()> make_ready);
 
  private:
   using Indexes = std::vector<std::shared_ptr<FollowedIndex>>;
-  // A write's rows as one index sees them.
+  // A write's rows, as one index reads them.
   struct Rows {
     const FollowedIndex* index;
     RowUpdates updates;
-    absl::Status status;  // why they cannot be checked, whatever the index has
+    absl::Status status;  // why the rows cannot be checked, regardless of the index's contents
   };
-  // What a write holds while it is in progress.
+  // The reservations of a write in progress.
   struct Hold {
     std::vector<std::string> keys;
-    std::vector<const FollowedIndex*> unchecked;  // indexes that are built for the first time
+    std::vector<const FollowedIndex*> unchecked;  // indexes in their first build
   };
 
   std::shared_ptr<const Indexes> watched() const {
     const MutexLock lock(&watched_mutex_);
     return watched_;
   }
-  // Appends the rows that the batch puts, for each index that has such.
+  // Appends the rows that the batch puts, for each index with such rows.
   static absl::Status ReadRows(const Indexes& indexes, const rocksdb::WriteBatch& batch,
                                std::vector<Rows>* rows);
   bool MustWait(const std::vector<Rows>& rows, const std::vector<std::string>& keys) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // False if it would have to wait and must not. Throws std::bad_alloc, and holds nothing then.
+  // Returns false if it would have to wait but must not. Throws std::bad_alloc, and then nothing is
+  // reserved.
   bool Reserve(const std::vector<Rows>& rows, bool may_wait, Hold* hold);
   void Release(const Hold& hold);
   rocksdb::Status Check(const Rows& rows);
-  // Whether a write is in progress that began before the index was watched.
+  // Returns whether a write is in progress that began before the index was watched.
   bool IsMissedByWrites(const FollowedIndex& index);
 
   rocksdb::DB* const db_;
   LogFollower* const follower_;
   mutable Mutex watched_mutex_;
   std::shared_ptr<const Indexes> watched_ ABSL_GUARDED_BY(watched_mutex_);  // null at first
-  // What was watched before; a write has its own until it ends.
+  // Former watched lists. Each write holds its list until it ends.
   std::vector<std::weak_ptr<const Indexes>> former_ ABSL_GUARDED_BY(watched_mutex_);
   std::atomic<bool> idle_{true};   // nothing is watched
-  std::atomic<uint64_t> past_{0};  // writes that go past this
+  std::atomic<uint64_t> past_{0};  // writes in progress that bypass this guard
 
   Mutex mutex_;
   CondVar released_;
   std::unordered_set<std::string> reserved_ ABSL_GUARDED_BY(mutex_);
-  // Writes in progress that indexes have not checked, and indexes that are about to be ready.
+  // Counts of unchecked writes in progress, and indexes that are about to be ready.
   std::map<const FollowedIndex*, uint64_t> unchecked_ ABSL_GUARDED_BY(mutex_);
   std::vector<const FollowedIndex*> admitting_ ABSL_GUARDED_BY(mutex_);
 };

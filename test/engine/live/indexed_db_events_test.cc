@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(listeners_are_told_states_with_reasons_and_ends_of_work) {
 
   RequireOk(db->RebuildIndex("x"));
   RequireOk(db->WaitUntilReady("x"));
-  BOOST_TEST(recorder->Await("x/default: ready -> stale: it is to be built anew"));
+  BOOST_TEST(recorder->Await("x/default: ready -> stale: waiting to be rebuilt"));
   db.Create("y = value.field(',', 0):text", 1);
   rocksdb::WriteOptions no_log;
   no_log.disableWAL = true;

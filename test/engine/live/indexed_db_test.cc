@@ -305,7 +305,7 @@ BOOST_AUTO_TEST_CASE(a_row_that_cannot_be_read_fails_its_index_until_a_rebuild_o
   };
   refused("index 'age' has failed: ");
   refused("zoe");
-  refused("; mend that, then call IndexedDB::RebuildIndex");
+  refused("; fix that, then call IndexedDB::RebuildIndex");
   BOOST_TEST(RequireOk(db->Lookup("skips", KeyQuery::Everything())).size() == 1u);
   db.Put("zoe", R"({"age": 42})");
   refused("has failed");
