@@ -165,7 +165,7 @@ def test_opening(table: Table, tmp_path: pathlib.Path) -> None:
     for devices, message in (([0, -1], "found -1"), ([0] * 65, "at most 64, found 65")):
         with pytest.raises(cairn.InvalidArgument, match=message):
             table.open("u64", device="auto", devices=devices)
-    with pytest.raises(cairn.InvalidArgument, match="no ordered index is to be on a GPU"):
+    with pytest.raises(cairn.InvalidArgument, match="no ordered index is for a GPU"):
         table.open("u64", devices=[0])
     with pytest.raises(cairn.Unavailable):
         table.open("u64", device="gpu", devices=[0, 1000])

@@ -115,7 +115,7 @@ def test_by_key_range(local_cluster: object, opened: Open, tmp_path: pathlib.Pat
     refused: list[tuple[Callable[[Any], Any], str]] = [
         (lambda i: i.aggregate({"n": "median"}), "found 'median'"),
         (lambda i: i.aggregate(["count"]), "expected a dict of names"),
-        (lambda i: i.aggregate({"n": ("sum", "price")}), "no column 'price', of n, x, s, t, wide"),
+        (lambda i: i.aggregate({"n": ("sum", "price")}), "no column 'price'; included columns: n, x, s, t, wide"),
         (lambda i: i.aggregate({"n": ("sum", "t")}), "found one of text"),
         (lambda i: i.group_by(3, {}), "1 to 2 leading parts"),
         (lambda i: i.group_by(1, {}, after=[b"?"]), "cursor of a group"),

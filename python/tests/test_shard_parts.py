@@ -49,7 +49,7 @@ def test_parts_are_put_together(directory: pathlib.Path) -> None:
             shard_map.combine_aggregates(4, ASKED, parts)  # type: ignore[arg-type]
     with pytest.raises(cairn.InvalidArgument, match="ShardMap::OpenShard opened"):
         shard_map.aggregate_part(whole, ASKED)
-    with pytest.raises(cairn.InvalidArgument, match="no column 'price', of n, t"):
+    with pytest.raises(cairn.InvalidArgument, match="no column 'price'; included columns: n, t"):
         shard_map.combine_aggregates(0, {"x": ("sum", "price")}, [])
     opened[0].close()
     with pytest.raises(cairn.Closed):

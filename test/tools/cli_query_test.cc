@@ -226,7 +226,7 @@ BOOST_AUTO_TEST_CASE(lists_of_devices_are_checked) {
     BOOST_TEST(result.err.find(message) != std::string::npos, result.err);
   };
   fails({"--devices=0,1"}, "--devices requires --device");
-  fails({"--device=cpu", "--devices=0,1"}, "no ordered index is to be on a GPU");
+  fails({"--device=cpu", "--devices=0,1"}, "no ordered index is for a GPU");
   fails({"--device=gpu", "--devices=0,-1"}, "found -1");
   fails({"--device=gpu", "--devices=0,a"}, "--devices");
   const ToolResult nowhere = MustRun({"query", index, "--range=..", "--limit=1", "--device=auto",

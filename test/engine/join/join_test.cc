@@ -283,7 +283,7 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_joined_is_refused) {
   JoinResult rows;
   const absl::Status types = Join(*number, *wide, {}, &rows);
   BOOST_TEST(absl::IsInvalidArgument(types), types);
-  BOOST_TEST(types.message().find("(u32) with keys of (u64)") != std::string::npos, types);
+  BOOST_TEST(types.message().find("(u32) and (u64)") != std::string::npos, types);
   BOOST_TEST(absl::IsInvalidArgument(CountJoin(*wide, *number).status()));
 
   JoinOptions options;

@@ -182,7 +182,7 @@ BOOST_AUTO_TEST_CASE(batches_that_do_not_fit_are_refused) {
              CAIRN_INVALID_ARGUMENT);
   ranges.upper = &keys;
   CheckError(cairn_device_count(index.get(), &ranges, counts_tensor.managed(), nullptr),
-             CAIRN_INVALID_ARGUMENT, {"neither upper keys nor bounds"});
+             CAIRN_INVALID_ARGUMENT, {"no upper keys and no bounds"});
 }
 
 BOOST_AUTO_TEST_SUITE_END()
