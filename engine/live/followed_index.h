@@ -53,7 +53,7 @@ class FollowedIndex {
     return !defined.is_read || scope.Has(defined.spec.column_family);
   }
 
-  // The index's mark, as on disk. The mark of a dropped index can only be changed by RemoveMark.
+  // The index's mark, as on disk. The mark of a dropped index does not change any more.
   IndexMark::Kind wanted() const;
   std::string why_marked() const;
   std::string marked_spec() const;
@@ -84,7 +84,7 @@ class FollowedIndex {
   // Tries again to write a mark that could not be written.
   void RetryMark();
   // Marks the index as following. Returns Aborted if the mark is no longer `wanted`, or if
-  // `is_disturbed` returns true. It is called while no other mark can be made.
+  // `is_disturbed` returns true, which is called while no other mark can be made.
   absl::Status MarkFollowing(IndexMark::Kind wanted, const std::function<bool()>& is_disturbed);
 
   // Sets the state, until End. `repair` is as for BeginRepair.

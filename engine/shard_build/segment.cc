@@ -32,7 +32,7 @@ absl::StatusOr<Segment> OpenSegment(const std::string& directory, int threads, F
   return Segment{directory, std::move(manifest), std::move(contents)};
 }
 
-// In a segment's counts: the checksums of its range's ends; of no upper end, none.
+// Names in a segment's counts: checksums of the ends of its range. An open range has no upper end.
 constexpr char kRangeLower[] = "range_lower";
 constexpr char kRangeUpper[] = "range_upper";
 
@@ -41,19 +41,19 @@ std::optional<uint64_t> CountOf(const Manifest& manifest, const char* name) {
   return at == manifest.counts.end() ? std::nullopt : std::optional(at->second);
 }
 
-// Whether a segment's range begins where the one before ended: at the beginning where `before` is
-// null, and with the end behind it where it is the last.
+// Checks that a segment's range begins where the previous one ends, or at the empty key if `before`
+// is null. If it is the last segment, its range must be open.
 absl::Status CheckRange(const Manifest* before, const Manifest& segment, bool last) {
   const std::optional<uint64_t> lower = CountOf(segment, kRangeLower);
   if (!lower) {
-    return absl::FailedPreconditionError("it is no segment, or its extraction did not end");
+    return absl::FailedPreconditionError("it is not a segment, or its extraction did not finish");
   }
   const std::optional<uint64_t> end =
       before == nullptr ? Checksum("", 0) : CountOf(*before, kRangeUpper);
   if (lower != end) {
     return absl::FailedPreconditionError(
-        "its rows do not begin where those of the segment before it end: one is missing, or they "
-        "are not in order");
+        "its rows do not begin where those of the previous segment end: a segment is missing, or "
+        "they are not in order");
   }
   if (last && CountOf(segment, kRangeUpper)) {
     return absl::FailedPreconditionError("its rows are not the last: a segment is missing");
@@ -64,7 +64,7 @@ absl::Status CheckRange(const Manifest* before, const Manifest& segment, bool la
 absl::Status CheckBelongTogether(const Manifest& first, const Manifest& other) {
   const auto differ = [](std::string_view what, const std::string& a, const std::string& b) {
     return absl::FailedPreconditionError(
-        absl::StrFormat("its %s is '%s', that of the first segment '%s'", what, b, a));
+        absl::StrFormat("its %s is '%s', expected '%s' as in the first segment", what, b, a));
   };
   if (first.spec != other.spec) return differ("spec", first.spec, other.spec);
   if (first.column_family != other.column_family) {
@@ -86,18 +86,19 @@ absl::StatusOr<std::string> RowKey(const Segment& segment, RowId row) {
   return std::string(key[0]);
 }
 
-// Rows of a segment follow those of the one before, where both have some.
+// Checks that the rows of a segment follow those of an earlier one. Both must have rows.
 absl::Status CheckRowOrder(const Segment& before, const Segment& after) {
   ASSIGN_OR_RETURN(const std::string last,
                    RowKey(before, static_cast<RowId>(before.rows().rows() - 1)));
   ASSIGN_OR_RETURN(const std::string first, RowKey(after, 0));
   if (last < first) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrFormat("its first row is '%s', but segment '%s', which is before it, ends with '%s'",
+      absl::StrFormat("its first row is '%s', but the previous segment '%s' ends with '%s'",
                       EscapeBytes(first), before.directory, EscapeBytes(last)));
 }
 
-// The first position in [0, size) whose key is not below `key`, or is above it.
+// Returns the first position in [0, size) whose key is at least `key`, or greater than it if
+// `or_equal`.
 template <typename Key>
 uint64_t Behind(const SortedRun& run, const Key& key, bool or_equal) {
   const auto column = ColumnOf<Key>(run);
@@ -107,7 +108,8 @@ uint64_t Behind(const SortedRun& run, const Key& key, bool or_equal) {
   });
 }
 
-// By halving the segment that has most places left, as a selection from sorted columns does.
+// Repeatedly halves the segment with the most remaining positions, as in a selection from sorted
+// columns.
 template <typename Key>
 SegmentPositions SelectRank(const Segments& segments, uint64_t rank) {
   const size_t size = segments.size();
@@ -123,7 +125,7 @@ SegmentPositions SelectRank(const Segments& segments, uint64_t rank) {
     const Key pivot = ColumnOf<Key>(segments[widest].run())[middle];
     uint64_t before = 0;
     for (size_t s = 0; s < size; ++s) {
-      // Of one key, the entries of an earlier segment are before those of a later one.
+      // Among equal keys, the entries of an earlier segment are before those of a later one.
       places[s] = s == widest ? middle : Behind<Key>(segments[s].run(), pivot, s < widest);
       before += places[s];
     }
@@ -152,9 +154,10 @@ absl::Status MarkSegment(const PrimaryKeyRange& range, const std::string& direct
 
 absl::StatusOr<Segments> OpenSegments(absl::Span<const std::string> directories, int threads,
                                       FileSystem* files) {
-  if (directories.empty()) return absl::InvalidArgumentError("no segments");
+  if (directories.empty())
+    return absl::InvalidArgumentError("segments: expected at least one, got none");
   Segments segments;
-  const Segment* last = nullptr;  // with rows
+  const Segment* last = nullptr;  // the last one with rows
   segments.all.reserve(directories.size());
   for (const std::string& directory : directories) {
     absl::StatusOr<Segment> opened = OpenSegment(directory, threads, files);
@@ -192,7 +195,7 @@ absl::StatusOr<SegmentPositions> PositionsOfBound(const Segments& segments,
                                                   const ShardBound& bound) {
   EncodedKeys key(segments.kind);
   if (!AppendOrderedKey(bound.key, &key)) {
-    return absl::InvalidArgumentError("a bound that is no key of the index");
+    return absl::InvalidArgumentError("a shard bound is not a key of the index");
   }
   SegmentPositions positions(segments.size());
   for (size_t s = 0; s < segments.size(); ++s) {
@@ -224,7 +227,7 @@ absl::StatusOr<ShardBound> BoundAt(const Segments& segments, const SegmentPositi
     least = s;
     min_key = std::move(bytes);
   }
-  if (least == segments.size()) return absl::InternalError("no entry behind a bound");
+  if (least == segments.size()) return absl::InternalError("no entry after a shard bound");
   for (size_t s = 0; s < segments.size(); ++s) {
     if (positions[s] == 0) continue;
     other.Clear(segments.kind);

@@ -20,7 +20,7 @@
 
 namespace cairn {
 
-// A segment, opened: what ExtractSegment made of a range of rows.
+// An open segment: the result of ExtractSegment for a range of rows.
 struct Segment {
   std::string directory;
   Manifest manifest;
@@ -31,7 +31,7 @@ struct Segment {
   const ColumnTable& columns() const { return contents.columns; }
 };
 
-// All segments of an index to be, in the order of their rows.
+// All segments of an index to be built, in row order.
 struct Segments {
   std::vector<Segment> all;
   IndexSpec spec;
@@ -42,27 +42,27 @@ struct Segments {
   const Segment& operator[](size_t i) const { return all[i]; }
 };
 
-// Says in the manifest of an index that was built of a range's rows which range that is: what makes
-// it a segment.
+// Records the row range of an index in its manifest. The index must have been built from the rows
+// of this range. This makes it a segment.
 absl::Status MarkSegment(const PrimaryKeyRange& range, const std::string& directory,
                          FileSystem* files);
 
-// Opens segments, and makes sure that they are parts of one index. Errors as SplitSegments'.
+// Opens segments, and checks that they are parts of one index. Errors: those of SplitSegments.
 absl::StatusOr<Segments> OpenSegments(absl::Span<const std::string> directories, int threads,
                                       FileSystem* files);
 
-// Positions, one a segment: the entries before them are those before a place, in the order (key,
-// primary key) of all segments together.
+// One position per segment. Together the entries before them are the first entries of all segments
+// in (key, primary key) order.
 using SegmentPositions = std::vector<uint64_t>;
 
-// Before the entry that has `rank` entries before it. Requires rank <= segments.entries.
+// Returns the positions with `rank` entries before them. Requires rank <= segments.entries.
 SegmentPositions PositionsOfRank(const Segments& segments, uint64_t rank);
-// Before the first entry that is not below the bound. Errors of reading primary keys;
-// InvalidArgument for a bound that is of no key.
+// Returns the positions of the first entry that is not less than the bound. Errors: those of
+// reading primary keys; InvalidArgument if the bound does not have a key of the index.
 absl::StatusOr<SegmentPositions> PositionsOfBound(const Segments& segments,
                                                   const ShardBound& bound);
-// The bound of such positions, of which one has an entry behind it. Without a primary key where no
-// entry before has the key.
+// Returns the bound at such positions; at least one must have an entry after it. The bound has no
+// primary key if no earlier entry has the same key.
 absl::StatusOr<ShardBound> BoundAt(const Segments& segments, const SegmentPositions& positions);
 
 }  // namespace cairn

@@ -34,7 +34,7 @@
 namespace cairn {
 namespace {
 
-// The rows of one range of a source, which must outlive it, as a source of its own.
+// The rows of one range of a source, as a separate source. The source must outlive it.
 class SourceRange final : public SnapshotSource {
  public:
   SourceRange(const SnapshotSource& source, PrimaryKeyRange range)
@@ -62,7 +62,7 @@ class SourceRange final : public SnapshotSource {
 };
 
 absl::StatusOr<std::vector<PrimaryKeyRange>> SourceRange::Split(int parts) const {
-  // The source cuts all of itself; those cuts that are within the range are its own.
+  // The source splits all its rows; the cuts within the range apply here.
   ASSIGN_OR_RETURN(const std::vector<PrimaryKeyRange> all, source_.Split(parts));
   std::vector<PrimaryKeyRange> within;
   for (PrimaryKeyRange part : all) {
@@ -73,12 +73,12 @@ absl::StatusOr<std::vector<PrimaryKeyRange>> SourceRange::Split(int parts) const
     }
     if (part.open || part.lower < part.upper) within.push_back(std::move(part));
   }
-  // An empty range has one part, as any has.
+  // An empty range has one part, as any other range has at least one.
   if (within.empty()) within.push_back({range_.lower, range_.lower, false});
   return within;
 }
 
-// BuildSharded: all steps in one process, which holds the directory's lock meanwhile. Used once.
+// BuildSharded: all steps in one process, which holds the directory's lock. Can be used once.
 class ShardedBuild {
  public:
   ShardedBuild(const SnapshotSource& source, const IndexSpec& spec, const std::string& directory,
@@ -103,7 +103,8 @@ class ShardedBuild {
   std::vector<std::string> shards_;  // names
 };
 
-// Rows of a segment, unless the caller says otherwise: rows have a few keys each at most.
+// Rows per segment, unless the caller sets another number. Assumes that rows have only a few keys
+// each.
 constexpr uint64_t kRowsOfSegment = uint64_t{1} << 28;
 
 ShardedBuild::ShardedBuild(const SnapshotSource& source, const IndexSpec& spec,
@@ -121,7 +122,7 @@ absl::StatusOr<BuildReport> ShardedBuild::Run() {
         absl::StrFormat("%d shards, expected 1 to %d", options_.shards, kMaxShards));
   }
   ASSIGN_OR_RETURN(directory_, ShardDirectory::OpenForWrite(path_, files_.get()));
-  // Of attempts that were interrupted; and, at the end, this one's segments.
+  // Leftovers are from interrupted attempts; at the end, they are this build's segments.
   directory_->RemoveLeftovers();
   const auto clean = absl::MakeCleanup([&] { directory_->RemoveLeftovers(); });
   BuildReport report;
@@ -190,7 +191,7 @@ absl::StatusOr<ShardPlan> ReadPlan(const std::string& path, FileSystem* files) {
   return ParseShardPlan(text, path);
 }
 
-// The segments of a plan, as they were when it was made.
+// Opens the segments of a plan, which must be unchanged since the plan was made.
 absl::StatusOr<Segments> OpenSegmentsOf(const ShardPlan& plan, int threads, FileSystem* files) {
   std::vector<std::string> directories;
   for (const ShardPlan::Input& segment : plan.segments) directories.push_back(segment.directory);
@@ -198,7 +199,7 @@ absl::StatusOr<Segments> OpenSegmentsOf(const ShardPlan& plan, int threads, File
   for (size_t i = 0; i < segments.size(); ++i) {
     if (ManifestChecksum(segments[i].manifest) == plan.segments[i].manifest_checksum) continue;
     return absl::FailedPreconditionError(
-        absl::StrFormat("segment '%s' is not the one that the plan was made of", directories[i]));
+        absl::StrFormat("segment '%s' has changed since the plan was made", directories[i]));
   }
   return segments;
 }
@@ -212,7 +213,7 @@ ShardWriterOptions WriterOptions(const BuildOptions& options, FileSystem* files)
   return of_writer;
 }
 
-// The index would be ahead of a database whose machine failed, if its log were not on the disk.
+// Syncs the log to disk. Otherwise the index could be ahead of a database whose machine failed.
 absl::Status SyncLogOf(const SnapshotSource& source) {
   const auto* const database = dynamic_cast<const DbSource*>(&source);
   if (database == nullptr || !database->has_log() || database->changes_values()) {
@@ -225,10 +226,10 @@ absl::Status WritePlan(const ShardPlan& plan, const std::string& path, FileSyste
   const std::string text = FormatShardPlan(plan);
   if (text.size() > kMaxShardManifestBytes) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("a plan of %d bytes, of at most %d: keys are too long", text.size(),
-                        kMaxShardManifestBytes));
+        absl::StrFormat("the plan has %d bytes, expected at most %d: keys are too long",
+                        text.size(), kMaxShardManifestBytes));
   }
-  // Of two attempts at a time, each has its own.
+  // Concurrent attempts each have their own file.
   const std::string temporary =
       absl::StrFormat("%s.%s.tmp", path, ShardDirectory::NewName("plan", 0));
   absl::Status written = ReplaceFile(files, path, temporary, text);
@@ -252,7 +253,7 @@ absl::StatusOr<BuildReport> ExtractSegment(const SnapshotSource& source,
                                            const BuildOptions& options) try {
   const BuildTarget target{spec, directory};
   BuildOptions of_segment = options;
-  of_segment.prebuild_search_structure = false;  // nobody searches it
+  of_segment.prebuild_search_structure = false;  // it is not searched
   absl::StatusOr<std::vector<BuildReport>> reports;
   if (range.lower.empty() && range.open) {
     reports = BuildIndexes(source, absl::MakeConstSpan(&target, 1), of_segment);
@@ -292,7 +293,7 @@ absl::StatusOr<BuildReport> BuildShard(const std::string& plan, uint32_t shard,
   ASSIGN_OR_RETURN(const ShardPlan read, ReadPlan(plan, files.get()));
   if (shard >= read.shards.size()) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("shard %d, of %d", shard, read.shards.size()));
+        absl::StrFormat("shard %d: expected less than %d", shard, read.shards.size()));
   }
   const ShardWriterOptions writer = WriterOptions(options, files.get());
   ASSIGN_OR_RETURN(const Segments segments, OpenSegmentsOf(read, writer.threads, files.get()));
@@ -306,7 +307,7 @@ absl::StatusOr<BuildReport> BuildSharded(const SnapshotSource& source, const Ind
                                          const ShardedBuildOptions& options) try {
   return ShardedBuild(source, spec, directory, options).Run();
 } catch (...) {
-  return StatusOfException("building an index in shards");
+  return StatusOfException("building a sharded index");
 }
 
 absl::Status PublishShards(const std::string& plan, const std::string& directory,

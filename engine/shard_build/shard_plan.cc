@@ -18,17 +18,17 @@ namespace {
 constexpr std::string_view kPlanKey = "cairn-shard-plan";
 constexpr std::string_view kPlanVersion = "1.0";
 
-// Reads the lines of a plan in the one order in which they are written.
+// Reads the lines of a plan, which have a fixed order.
 class PlanReader {
  public:
   PlanReader(std::string_view body, std::string_view path) : body_(body), path_(path) {}
 
   bool at_end() const { return body_.empty(); }
-  // Whether the next line has this key.
+  // Returns whether the next line has this key.
   bool Next(std::string_view key) const {
     return body_.substr(0, key.size()) == key && body_.substr(key.size(), 1) == " ";
   }
-  // Takes it; `take(value)` says whether the value is good.
+  // Reads the line; `take(value)` returns whether the value is valid.
   template <typename Take>
   absl::Status Line(std::string_view key, Take take) {
     ++line_;
@@ -76,7 +76,7 @@ absl::StatusOr<ShardPlan> MakeShardPlan(const Segments& segments, uint32_t shard
   plan.shards.resize(parts);
   uint64_t begin = 0;
   for (uint64_t i = 0; i < parts; ++i) {
-    // Of the remainder, each of the first shards has one entry.
+    // The remainder is distributed over the first shards, one entry each.
     const uint64_t end = begin + segments.entries / parts + (i < segments.entries % parts ? 1 : 0);
     plan.shards[i].entries = end - begin;
     begin = end;
@@ -119,7 +119,7 @@ absl::StatusOr<ShardPlan> ParseShardPlan(std::string_view text, std::string_view
   }));
   if (version != kPlanVersion) {
     return absl::FailedPreconditionError(
-        absl::StrFormat("plan '%s' is of format version %s; this build reads version %s", path,
+        absl::StrFormat("plan '%s' has format version %s; this build reads version %s", path,
                         EscapeLine(version), kPlanVersion));
   }
   RETURN_IF_ERROR(
@@ -148,7 +148,7 @@ absl::StatusOr<ShardPlan> ParseShardPlan(std::string_view text, std::string_view
   if (plan.segments.empty() || plan.shards.empty() || plan.shards.size() > kMaxShards ||
       FormatShardPlan(plan) != text) {
     return absl::DataLossError(
-        absl::StrFormat("plan '%s' is damaged: its lines are not as they are written", path));
+        absl::StrFormat("plan '%s' is damaged: its lines differ from the format", path));
   }
   return plan;
 }

@@ -13,7 +13,7 @@
 
 namespace cairn {
 
-// How segments are cut into shards. Plain data.
+// How segments are divided into shards. Plain data.
 struct ShardPlan {
   struct Input {
     std::string directory;  // as it was given
@@ -34,16 +34,17 @@ struct ShardPlan {
   bool operator==(const ShardPlan&) const = default;
 };
 
-// Cuts the segments' entries into shards of sizes that differ by one at most; into fewer where
-// there are fewer entries. AlreadyExists, naming the key, where a unique index would have it twice.
+// Divides the segments' entries into shards whose sizes differ by at most one. If there are fewer
+// entries than shards, there is one shard per entry. Errors: AlreadyExists, with the key, if a
+// unique index would have a key twice.
 absl::StatusOr<ShardPlan> MakeShardPlan(const Segments& segments, uint32_t shards);
 
-// As text, and back: exactly what FormatShardPlan writes, else DataLoss, naming `path`;
-// FailedPrecondition for another version.
+// Converts a plan to text and back. Errors: DataLoss, with `path`, for any text that
+// FormatShardPlan does not write; FailedPrecondition for another version.
 std::string FormatShardPlan(const ShardPlan& plan);
 absl::StatusOr<ShardPlan> ParseShardPlan(std::string_view text, std::string_view path);
 
-// What a shard is known by to be of a plan: stands in its manifest's counts under "shard_plan".
+// Identifies the plan of a shard. A shard's manifest stores it in its counts under "shard_plan".
 uint64_t PlanChecksum(const ShardPlan& plan);
 
 }  // namespace cairn

@@ -18,14 +18,15 @@ namespace cairn {
 namespace {
 
 absl::Status Refuse(std::string_view name, const absl::Status& status) {
-  // A fault of one shard is why the whole cannot be published.
+  // An error of one shard is the reason why the index cannot be published.
   const bool of_shard = absl::IsDataLoss(status) || absl::IsNotFound(status);
   return absl::Status(
       of_shard ? absl::StatusCode::kFailedPrecondition : status.code(),
       absl::StrFormat("shard '%s' cannot be published: %s", name, std::string(status.message())));
 }
 
-// Reads all of an index's files through, and holds its ends against the shard's bounds.
+// Reads all of an index's files completely, and checks its first and last entry against the shard's
+// bounds.
 absl::Status CheckFiles(const std::string& path, const Manifest& manifest,
                         const ShardManifest& next, size_t shard, int threads, FileSystem* files) {
   ASSIGN_OR_RETURN(const ShardContents contents,
@@ -41,7 +42,7 @@ absl::Status CheckOfPlan(const Manifest& manifest, const ShardPlan& plan, uint64
     return at == manifest.counts.end() ? UINT64_MAX : at->second;
   };
   if (count("shard_plan") != checksum) {
-    return absl::FailedPreconditionError("it was not built of this plan");
+    return absl::FailedPreconditionError("it was not built from this plan");
   }
   if (count("shard") != shard) {
     return absl::FailedPreconditionError(
@@ -51,7 +52,7 @@ absl::Status CheckOfPlan(const Manifest& manifest, const ShardPlan& plan, uint64
                           manifest.sequence == plan.sequence &&
                           manifest.entries == plan.shards[shard].entries;
   if (as_planned) return absl::OkStatus();
-  return absl::FailedPreconditionError("its spec, database, state or size is not the plan's");
+  return absl::FailedPreconditionError("its spec, database, state or size differs from the plan");
 }
 
 absl::Status PublishNext(ShardManifest next, ShardDirectory* directory) {
@@ -98,7 +99,7 @@ absl::Status PublishPlan(const ShardPlan& plan, const std::string& path, int thr
   const uint64_t checksum = PlanChecksum(plan);
   std::vector<std::string> names;
   for (size_t i = 0; i < plan.shards.size(); ++i) {
-    // Attempts that did not end have no manifest; those of other plans are passed over.
+    // Incomplete attempts have no manifest. Shards of other plans are skipped.
     const std::string prefix = absl::StrFormat("shard-%d.", i);
     absl::Status last =
         absl::NotFoundError(absl::StrFormat("there is no directory '%s…' in '%s'", prefix, path));
@@ -122,20 +123,20 @@ absl::Status PublishIndexes(absl::Span<const std::string> names, const std::stri
   ShardManifest next;
   next.mode = ShardMode::kSource;
   std::vector<Manifest> manifests;
-  std::map<std::string, std::string> databases;  // and the shard that is of it
+  std::map<std::string, std::string> databases;  // database id -> name of its shard
   for (const std::string& name : names) {
     absl::StatusOr<Manifest> manifest = ReadManifest(directory->PathOf(name), files);
     if (!manifest.ok()) return Refuse(name, manifest.status());
     if (next.shards.empty()) next.spec = manifest->spec;
     if (manifest->spec != next.spec) {
-      return Refuse(
-          name, absl::FailedPreconditionError(absl::StrFormat(
-                    "its spec is '%s', that of the first shard '%s'", manifest->spec, next.spec)));
+      return Refuse(name, absl::FailedPreconditionError(absl::StrFormat(
+                              "its spec is '%s', expected '%s' as in the first shard",
+                              manifest->spec, next.spec)));
     }
     const auto [other, fresh] = databases.emplace(manifest->database_id, name);
     if (!fresh && !manifest->database_id.empty()) {
       return Refuse(name, absl::FailedPreconditionError(
-                              absl::StrFormat("it is of the database %s, as shard '%s' is",
+                              absl::StrFormat("it has the same database %s as shard '%s'",
                                               manifest->database_id, other->second)));
     }
     next.shards.push_back(RecordOf(name, *manifest));

@@ -11,13 +11,13 @@
 
 namespace cairn {
 
-// Checks the shards of a plan that stand in a directory under these names, one a shard, and makes
-// them its next generation. FailedPrecondition, naming the shard, where one is not what the plan
-// wants, or is damaged: nothing is published then.
+// Checks the shards of a plan, which are in a directory under these names, one per shard, and
+// publishes them as its next generation. Errors: FailedPrecondition, with the shard, if one does
+// not match the plan or is damaged. Then nothing is published.
 absl::Status PublishNamed(const ShardPlan& plan, absl::Span<const std::string> names, int threads,
                           ShardDirectory* directory);
 
-// PublishShards, and PublishSources.
+// Implement PublishShards and PublishSources.
 absl::Status PublishPlan(const ShardPlan& plan, const std::string& directory, int threads,
                          FileSystem* files);
 absl::Status PublishIndexes(absl::Span<const std::string> names, const std::string& directory,

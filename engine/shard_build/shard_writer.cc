@@ -26,9 +26,9 @@
 namespace cairn {
 namespace {
 
-// Some rows of a segment, and their ranks among them: an id in a shard that has only these. Marked
-// by any number of threads; then, once Count has been called, read by any. A bit a row and a
-// sixteenth of that.
+// A set of rows of a segment and their ranks in it. The ranks are the row ids in a shard that has
+// only these rows. Any number of threads may mark rows. After Count has been called, any number may
+// read ranks. Takes one bit per row, plus 1/16 of that.
 class RowRanks {
  public:
   // Throws std::bad_alloc.
@@ -41,7 +41,8 @@ class RowRanks {
     words_[row / 64].fetch_or(uint64_t{1} << (row % 64), std::memory_order_relaxed);
   }
 
-  // Counts what is marked; `first` is the rank of the first row. Returns the rank behind the last.
+  // Counts the marked rows; `first` is the rank of the first one. Returns the rank after the last
+  // one.
   uint64_t Count(uint64_t first) {
     for (size_t w = 0; w < words_.size(); ++w) {
       if (w % kWordsPerBlock == 0) before_[w / kWordsPerBlock] = first;
@@ -59,7 +60,7 @@ class RowRanks {
     rank += static_cast<uint64_t>(std::popcount(Word(word) & ((uint64_t{1} << (row % 64)) - 1)));
     return static_cast<RowId>(rank);
   }
-  // Appends the marked rows among [begin, end).
+  // Appends the marked rows in [begin, end).
   void Append(uint64_t begin, uint64_t end, std::vector<RowId>* marked) const {
     for (uint64_t row = begin; row < end; row = (row / 64 + 1) * 64) {
       uint64_t word = Word(row / 64) >> (row % 64);
@@ -83,14 +84,14 @@ class RowRanks {
   std::vector<uint64_t> before_;  // the rank of the first row of each block
 };
 
-// Entries that are handed to the file at a time.
+// Entries that are passed to the file at a time.
 constexpr size_t kEntriesAtATime = 4096;
-// Entries, or rows, that a thread marks, or writes, at a time.
+// Entries that a thread marks at a time, and rows that it writes at a time.
 constexpr uint64_t kMarkedAtATime = uint64_t{1} << 20;
 constexpr uint64_t kRowsOfPart = uint64_t{1} << 20;
 constexpr uint64_t kRowsAtATime = 4096;
 
-// Walks a segment's slice, under the ids that its rows have in the shard.
+// Iterates over a segment's slice, with the row ids of the shard.
 template <typename Key>
 class SliceCursor {
  public:
@@ -182,7 +183,7 @@ class ShardWrite {
   SegmentPositions begin_, end_;  // the shard's slice of each segment
   uint64_t entries_ = 0;
   std::vector<std::unique_ptr<RowRanks>> ranks_;  // of each segment
-  std::vector<uint64_t> first_rows_;              // likewise
+  std::vector<uint64_t> first_rows_;              // of each segment
   uint64_t rows_ = 0;
   std::unique_ptr<IndexDirectory> directory_;
 };
@@ -203,12 +204,12 @@ absl::Status ShardWrite::FindSlices() {
   }
   if (entries_ != planned.entries) {
     return absl::FailedPreconditionError(
-        absl::StrFormat("the segments have %d entries for shard %d, the plan says %d", entries_,
+        absl::StrFormat("the segments have %d entries for shard %d, but the plan has %d", entries_,
                         shard_, planned.entries));
   }
   if (entries_ > kMaxEntries) {
     return absl::ResourceExhaustedError(absl::StrFormat(
-        "a shard holds at most %d entries, found %d: ask for more shards", kMaxEntries, entries_));
+        "a shard can have at most %d entries, found %d; use more shards", kMaxEntries, entries_));
   }
   return absl::OkStatus();
 }
@@ -334,7 +335,7 @@ absl::Status ShardWrite::PrimaryKeys(absl::Span<const RowId> rows, StringList* p
   for (const RowId row : rows) {
     const auto behind = std::upper_bound(first_rows_.begin(), first_rows_.end(), row);
     const auto s = static_cast<size_t>(behind - first_rows_.begin()) - 1;
-    // A message is worth the search.
+    // Only error messages need this, so the search may be slow.
     std::vector<RowId> all;
     ranks_[s]->Append(0, ranks_[s]->rows(), &all);
     RETURN_IF_ERROR(segments_[s].rows().PrimaryKeys({all[row - first_rows_[s]]}, primary_keys));

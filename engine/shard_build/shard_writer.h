@@ -14,23 +14,24 @@
 
 namespace cairn {
 
-// How WriteShard works.
+// Options of WriteShard.
 struct ShardWriterOptions {
   int threads = 1;
   FileSystem* files = FileSystem::Posix();
   const std::atomic<bool>* cancelled = nullptr;
-  bool prebuild_search_structure = false;             // as BuildOptions'
-  std::function<void(uint64_t entries)> on_progress;  // entries more; from one thread; may be empty
+  bool prebuild_search_structure = false;             // as in BuildOptions
+  std::function<void(uint64_t entries)> on_progress;  // called by one thread with the number of
+                                                      // further entries; may be empty
 };
 
-// Writes one shard of a plan as an ordinary index into `directory`, from its slices of the
-// segments, in one pass and bounded memory: the slices are in (key, primary key) order, and so is
-// what they are merged to; the rows that they have get new ids by rank. Errors as BuildShard's.
+// Writes one shard of a plan as an ordinary index to `directory`, from its slices of the segments,
+// in one pass and bounded memory. The slices are in (key, primary key) order, and they are merged
+// in that order. Their rows get new ids by rank. Errors: those of BuildShard.
 absl::StatusOr<BuildReport> WriteShard(const Segments& segments, const ShardPlan& plan,
                                        uint32_t shard, const std::string& directory,
                                        const ShardWriterOptions& options);
 
-// Bytes of memory that it takes, about.
+// Returns the approximate bytes of memory that WriteShard takes.
 uint64_t ShardWriterMemory(const Segments& segments);
 
 }  // namespace cairn

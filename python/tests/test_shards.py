@@ -216,7 +216,7 @@ def test_steps_that_cannot_be(pair: Pair, tmp_path: pathlib.Path) -> None:
         (lambda: shards.build(pair.database, "value:txt", tmp_path / "o", shards=2), cairn.InvalidArgument, "txt"),
         (lambda: shards.extract_segment(pair.database, (b"a", 7), SPEC, segment), cairn.InvalidArgument, "upper end"),  # type: ignore[arg-type]
         (lambda: shards.extract_segment(pair.database, b"a", SPEC, segment), cairn.InvalidArgument, "pair"),  # type: ignore[arg-type]
-        (lambda: shards.split_segments([], 2, tmp_path / "plan"), cairn.InvalidArgument, "no segments"),
+        (lambda: shards.split_segments([], 2, tmp_path / "plan"), cairn.InvalidArgument, "expected at least one, got none"),
         (lambda: shards.split_segments([tmp_path / "none"], 2, tmp_path / "plan"), cairn.NotFound, "none"),
         (lambda: shards.shards_of_plan(tmp_path / "plan"), cairn.NotFound, "plan"),
         (lambda: shards.build_shard(tmp_path / "plan", 0, tmp_path / "s"), cairn.NotFound, "plan"),

@@ -34,7 +34,7 @@ BOOST_AUTO_TEST_CASE(segments_that_do_not_belong_together_are_refused_by_name) {
     BOOST_TEST(Says(status, why), status);
     BOOST_TEST(!fs::exists(steps.plan()));
   };
-  refused({}, "", "no segments");
+  refused({}, "", "segments: expected at least one, got none");
   refused({segments[1], segments[2]}, segments[1], "do not begin");
   refused({segments[0], segments[2]}, segments[2], "do not begin");
   refused({segments[0], segments[1]}, segments[1], "not the last");
@@ -55,7 +55,7 @@ BOOST_AUTO_TEST_CASE(segments_that_do_not_belong_together_are_refused_by_name) {
   refused({segments[0], segments[1], later}, later, "its sequence number is");
   const std::string index = steps.work() + "/index";
   RequireOk(SecondaryIndex::Build(*source, Spec(kShardSpec), index).status());
-  refused({index}, index, "it is no segment");
+  refused({index}, index, "it is not a segment");
 }
 
 BOOST_AUTO_TEST_CASE(a_damaged_segment_or_plan_is_refused_by_every_step) {
@@ -146,7 +146,7 @@ BOOST_AUTO_TEST_CASE(shards_that_are_missing_damaged_or_of_another_plan_are_not_
   steps.Split(4);
   steps.BuildOne(1);
   WriteAll(steps.plan(), plan);
-  refused("shard-1", "not built of this plan");
+  refused("shard-1", "not built from this plan");
   fs::rename(steps.work() + "/kept", path);
   RequireOk(steps.Publish());
   BOOST_CHECK(Entries(*steps.Open()) == Entries(*Build(steps.db(), kShardSpec)));

@@ -193,7 +193,7 @@ BOOST_AUTO_TEST_CASE(sources_of_different_specs_or_one_database_are_not_publishe
   build(other, names[1], "value.field('|',0):u32");
   refused("its spec is");
   build(db, names[1], "value:text");
-  refused("it is of the database");
+  refused("it has the same database");
   build(other, names[1], "value:text");
   RequireOk(PublishSources(names, path, {}));
   RequireOk(SecondaryIndex::Open(path).status());
