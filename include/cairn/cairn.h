@@ -1,6 +1,6 @@
 #pragma once
 
-// Includes the C++ API, except cairn/join.h and cairn/device/index_group.h.
+// Includes all public C++ headers. The C API is cairn/c.h and cairn/c/device.h.
 
 #include "cairn/aggregate.h"
 #include "cairn/batch_index.h"
@@ -9,13 +9,14 @@
 #include "cairn/device.h"
 #include "cairn/device/aggregates.h"
 #include "cairn/device/group.h"
+#include "cairn/device/index_group.h"
 #include "cairn/device/join.h"
 #include "cairn/extractor.h"
 #include "cairn/index_group.h"
 #include "cairn/index_iterator.h"
 #include "cairn/index_spec.h"
 #include "cairn/indexed_db.h"
-#include "cairn/internal/arrow.h"
+#include "cairn/join.h"
 #include "cairn/key_codec.h"
 #include "cairn/lookup.h"
 #include "cairn/options.h"
