@@ -1,5 +1,5 @@
-# pytest as ctest tests, over the libcairn of this build: python/package installs, python/pytest runs, and python/ray what
-# is of cairn.ray, which starts clusters of Ray on this machine. Where there is no Ray, its tests are reported as skipped.
+# pytest as ctest tests, with the libcairn of this build: python/package installs the package, and python/pytest runs its tests.
+# python/ray runs those of cairn.ray, which start clusters of Ray on this machine; without Ray they are reported as skipped.
 if(CAIRN_PYTHON)
   add_test(NAME python/package COMMAND ${PROJECT_SOURCE_DIR}/tools/python-package ${PROJECT_BINARY_DIR} test,examples,ray)
   set_tests_properties(python/package PROPERTIES LABELS python TIMEOUT 900 FIXTURES_SETUP cairn_python)
@@ -12,10 +12,10 @@ if(CAIRN_PYTHON)
     WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
   set_tests_properties(python/pytest python/ray PROPERTIES LABELS python TIMEOUT 900 FIXTURES_REQUIRED cairn_python
     ENVIRONMENT "CAIRN=$<TARGET_FILE:cairn_tool>;MPLBACKEND=Agg")
-  # Begun first, where nothing is known of an earlier run: others would wait for these at the end.
+  # Starts first if ctest knows no times of an earlier run: others would wait for these at the end.
   set_tests_properties(python/package PROPERTIES COST 1000)
   set_tests_properties(python/pytest python/ray PROPERTIES COST 500)
-  # pytest's status where all modules are skipped: no test was collected.
+  # pytest's status if all modules are skipped: no test was collected.
   set_tests_properties(python/ray PROPERTIES SKIP_RETURN_CODE 5)
   # 200 kills in each step of a build and of hosts under load: half an hour.
   add_test(NAME python/ray_soak COMMAND ${pytest} -rP ${tests}/test_ray_faults.py WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})

@@ -14,7 +14,7 @@ ProgressCallback = Callable[[str, int, int], object]
 
 
 class _Bar:
-    """Progress as a bar of tqdm's where that is installed, else as a line of standard error a phase."""
+    """Progress as a bar of tqdm if it is installed, otherwise as one line per phase on standard error."""
 
     def __init__(self) -> None:
         try:
@@ -52,7 +52,7 @@ def _targets(specs: Any) -> list[tuple[str, Any]]:
         if not isinstance(directory, str | bytes | os.PathLike):
             raise ArgumentTypeError(f"specs: expected a path as a directory, found {type(directory).__name__}")
         if not isinstance(spec, str):
-            raise ArgumentTypeError(f"specs[{os.fsdecode(directory)!r}]: expected a spec, a str, found {type(spec).__name__}")
+            raise ArgumentTypeError(f"specs[{os.fsdecode(directory)!r}]: expected a spec as a str, found {type(spec).__name__}")
     return [(os.fsdecode(directory), spec) for directory, spec in pairs]
 
 
@@ -69,20 +69,21 @@ def build(
     """Builds one or several indexes in one pass over the rows of a database.
 
     source: the directory of a checkpoint, backup or database; a list of SST files; or a Snapshot.
-    specs: output directory -> what to index, as "value.json('/city'):text" (docs/specs.md). An index
-        that is there is replaced by its next version.
-    column_family: of the rows; None: what the specs say with cf=, else "default".
-    threads: 0, one per core, to 4096. memory_budget: bytes of memory for entries that wait to be sorted, 0 half
-        of the machine's; beyond that they are spilled into the output directories.
-    prebuild_search_structure: stores the search structure of keys that are numbers, which opening the index then
-        maps in place of building it; the index's file is nearly twice as large.
-    progress: called as progress(phase, done, total), about ten times a second, with the phases "scan"
-        (rows; the total is an estimate), "sort" and "write" (entries). True shows a bar by tqdm where
-        that is installed.
+    specs: output directory -> spec, such as "value.json('/city'):text" (docs/specs.md). An existing index in a
+        directory is replaced by its next version.
+    column_family: of the rows; None: the one in the specs (cf=), or "default".
+    threads: 0, one per core, to 4096.
+    memory_budget: bytes of memory for entries that wait to be sorted; 0: half of the machine's. Entries that
+        exceed it are spilled to the output directories.
+    prebuild_search_structure: stores the search structure of keys that are numbers, so that opening the index
+        maps it instead of building it. The index's file is nearly twice as large.
+    progress: called as progress(phase, done, total), about ten times a second, with the phases "scan" (rows;
+        the total is an estimate), "sort" and "write" (entries). True shows a bar by tqdm if it is installed.
 
-    Returns output directory -> BuildReport. On any error, and on Ctrl-C, the directories hold what they
-    held before; where progress raises or Ctrl-C comes once all is written, what was built. Errors: InvalidArgument (a spec, with the offset), NotFound, FailedPrecondition,
-    Unimplemented, AlreadyExists (unique=true), ResourceExhausted.
+    Returns output directory -> BuildReport. On any error, and on Ctrl-C, the directories are unchanged. If
+    progress raises or Ctrl-C comes after everything is written, they have the new version. Errors:
+    InvalidArgument (a spec, with the offset), NotFound, FailedPrecondition, Unimplemented, AlreadyExists
+    (unique=true), ResourceExhausted.
     """
     targets = _targets(specs)
     bar = _Bar() if progress is True else None

@@ -11,9 +11,9 @@ from cairn.errors import InvalidArgument
 def from_arrow(data: Any, column: str | Sequence[str] | None = None, **options: Any) -> _cairn.ColumnIndex:
     """An index over an Arrow array, or over columns of a table; rows are numbered from 0.
 
-    data: an array, chunked array, record batch or table of pyarrow, Polars or anything else with Arrow's
+    data: an array, chunked array, record batch or table of pyarrow, Polars or any library with Arrow's
         PyCapsule interface, or a pandas DataFrame.
-    column: the key's column by name, or the names of its parts; None: `data` itself.
+    column: the name of the key's column, or the names of its parts; None: `data` itself.
     options: those of from_columns.
     """
     if column is None:
@@ -28,7 +28,7 @@ def from_arrow(data: Any, column: str | Sequence[str] | None = None, **options: 
 
 def _one(data: Any, name: str) -> Any:
     values = data[name]
-    # A pandas Series of numbers is a NumPy array; of anything else, Arrow's type for it is asked for.
+    # A pandas Series of numbers is a NumPy array; any other Series is converted to Arrow.
     if type(values).__module__.partition(".")[0] == "pandas" and not hasattr(values, "__arrow_c_stream__"):
         if values.dtype.kind in "iuf":
             return values.to_numpy()

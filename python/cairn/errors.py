@@ -1,24 +1,24 @@
-"""The exceptions of Cairn: one class for each status code of the C++ library."""
+"""The exceptions of Cairn: one class per status code of the C++ library."""
 
 
 class Error(Exception):
-    """Base of all of Cairn's exceptions."""
+    """The base class of all exceptions of Cairn."""
 
 
 class InvalidArgument(Error, ValueError):
-    """An argument that no index would take, or that this one does not."""
+    """An argument that no index supports, or that this one does not support."""
 
 
 class ArgumentTypeError(InvalidArgument, TypeError):
-    """An argument of another type than its function takes; says which, what was expected and found."""
+    """An argument has the wrong type; the message names it, the expected and the found type."""
 
 
 class KeyTypeError(ArgumentTypeError):
-    """Keys of another type, shape, stride or byte order than the index has; says what was expected and found."""
+    """Keys have another type, shape, stride or byte order than the index; the message has what was expected and found."""
 
 
 class OutputTypeError(ArgumentTypeError):
-    """An `out` array that cannot take the answers; says what was expected and found."""
+    """An `out` array that cannot take the results; the message has what was expected and found."""
 
 
 class NotFound(Error, FileNotFoundError):
@@ -26,11 +26,11 @@ class NotFound(Error, FileNotFoundError):
 
 
 class AlreadyExists(Error):
-    """A unique index would get a key twice."""
+    """A unique index would contain a key twice."""
 
 
 class FailedPrecondition(Error):
-    """The index is not of this database, or the log no longer tells all that changed."""
+    """The index is not of this database, or the log does not have all changes."""
 
 
 class Closed(FailedPrecondition):
@@ -38,7 +38,7 @@ class Closed(FailedPrecondition):
 
 
 class Forked(FailedPrecondition):
-    """The index or snapshot was opened before a fork, and is used in the child."""
+    """The index or snapshot was opened before a fork and is used in the child."""
 
 
 class OutOfRange(Error, IndexError):
@@ -50,11 +50,11 @@ class DataLoss(Error):
 
 
 class ResourceExhausted(Error, MemoryError):
-    """Not enough memory, disk space or free row ids of an index."""
+    """Memory, disk space or the row ids of an index are exhausted."""
 
 
 class Unavailable(Error):
-    """No such device, or another process writes to the index."""
+    """There is no such device, or another process writes to the index."""
 
 
 class Unimplemented(Error, NotImplementedError):
@@ -66,7 +66,7 @@ class Cancelled(Error):
 
 
 class Internal(Error):
-    """A defect of Cairn, or an error of the system that has no class of its own."""
+    """A defect of Cairn, or a system error without a separate class."""
 
 
 __all__ = [

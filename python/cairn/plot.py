@@ -13,7 +13,7 @@ import numpy as np
 from cairn import _cairn
 from cairn.errors import Error, InvalidArgument
 
-_LEAST_TIME = 1e-3  # seconds that small batches are repeated for
+_LEAST_TIME = 1e-3  # small batches are repeated for this many seconds
 
 
 def measure(
@@ -28,19 +28,19 @@ def measure(
     """The response time of every route of an index at several batch sizes.
 
     operation: "find_first", "contains" or "find".
-    keys: the keys to ask for, as that operation takes them: a list, or a NumPy or Arrow array. None: the
-        first million of the index. Batches take theirs at random.
+    keys: the keys of the batches, as the operation takes them: a list, or a NumPy or Arrow array. None: the
+        first million of the index. Batches draw from them at random.
     batches: sizes, from 1; None: powers of four up to 4^10.
-    seconds: the time to spend, about; large batches that would exceed it are left out.
+    seconds: the approximate time to spend; large batches that would exceed it are omitted.
 
-    Returns route -> [(batch size, seconds a batch)]; the route "router" is what the index chooses itself.
-    A route that cannot take a batch lacks its size.
+    Returns route -> [(batch size, seconds per batch)]. The route "router" is the choice of the index itself. A
+    route that cannot take a batch lacks its size.
     """
     if operation not in ("find_first", "contains", "find"):
         raise InvalidArgument(f"expected 'find_first', 'contains' or 'find', found '{operation}'")
     pool = _keys_of(index) if keys is None else keys
     if len(pool) == 0:
-        raise InvalidArgument("expected an index with entries, or keys to ask for, found none")
+        raise InvalidArgument("expected an index with entries, or keys to query, found none")
     if not isinstance(pool, list) and not hasattr(pool, "take"):
         raise InvalidArgument(f"keys: expected a list, or a NumPy or Arrow array, found {type(pool).__name__}")
     sizes = list(batches) if batches is not None else [4**i for i in range(11)]
@@ -67,8 +67,10 @@ def measure(
 def response(index: _cairn.Index, operation: str = "find_first", *, axes: Any = None, **options: Any) -> Any:
     """Draws throughput and response time against batch size, for every route of an index on this machine.
 
-    axes: two axes of matplotlib's to draw into; None: a new figure. options: those of `measure`.
-    Returns the figure. Needs matplotlib.
+    axes: two axes of matplotlib to draw into; None: a new figure.
+    options: those of `measure`.
+
+    Returns the figure. Requires matplotlib.
     """
     pyplot = importlib.import_module("matplotlib.pyplot")
     times = measure(index, operation, **options)
@@ -89,8 +91,8 @@ def response(index: _cairn.Index, operation: str = "find_first", *, axes: Any = 
         )
         throughput.plot(sizes, sizes / taken / 1e6, label="chosen" if name == "router" else name, **style)
         latency.plot(sizes, taken * 1e6, **style)
-    for chart, title in ((throughput, "throughput, million queries a second"), (latency, "response time, us a batch")):
-        chart.set(xscale="log", yscale="log", xlabel="queries in a batch")
+    for chart, title in ((throughput, "throughput, million queries per second"), (latency, "response time, us per batch")):
+        chart.set(xscale="log", yscale="log", xlabel="queries per batch")
         chart.set_title(title, loc="left", fontsize=10)
         chart.grid(alpha=0.25, which="major")
         chart.spines[["top", "right"]].set_visible(False)
@@ -113,7 +115,7 @@ def _pick(pool: Any, numbers: Any) -> Any:
 
 
 def _time(call: Callable[[], object], share: float) -> float:
-    """The median time of one call; as many as fit the share of time, at least three."""
+    """The median time of one call: of the calls that fit the share of time, at least three."""
     start = time.perf_counter()
     call()
     once = time.perf_counter() - start

@@ -1,24 +1,24 @@
-"""Indexes in shards: many index directories that are one index, which cairn.open opens as any.
+"""Sharded indexes: many index directories that form one index, which cairn.open opens like any other.
 
 At once, in one process:
 
     cairn.shards.build("/data/checkpoint", "value.json('/city'):text", "/data/city", shards=16)
 
-Or step by step, each step in a process of its own on any machine that sees the directories:
+Or step by step, each step in a separate process on any machine that sees the directories:
 
     extract_segment  a range of a source's rows -> a segment: an ordinary index directory
-    split_segments   all segments -> a plan: where the shards' bounds are
+    split_segments   all segments -> a plan: the bounds of the shards
     build_shard      the plan and the segments -> one shard: an ordinary index directory
-    publish_shards   the plan and the shards -> the next generation of the index, at one instant
+    publish_shards   the plan and the shards -> the next generation of the index, atomically
 
-Each step depends on its inputs alone, writes to a place of its own, and may be killed, repeated and
-run twice at a time: give each attempt a directory that no other has (shard_directory_name,
-segment_directory_name), and hand on the one that ended well. Nothing is seen before publish_shards.
-docs/sharding.md tells more; cairn.ray runs the steps on a Ray cluster.
+A step depends only on its inputs and writes only to its output. It may be killed, repeated, and run twice at
+the same time: give each attempt a new directory (shard_directory_name, segment_directory_name), and pass on
+that of a successful one. Nothing is visible before publish_shards. docs/sharding.md has more; cairn.ray runs
+the steps on a Ray cluster.
 
-All take these keywords. threads: 0, one per core, to 4096. memory_budget: bytes for entries that wait to be
-sorted, 0 half of the machine's. progress: called as progress(phase, done, total), about ten times a
-second. Ctrl-C and an exception of progress end a step. Other threads run meanwhile.
+All steps take these keywords. threads: 0, one per core, to 4096. memory_budget: bytes for entries that wait to
+be sorted; 0: half of the machine's. progress: called as progress(phase, done, total), about ten times a second.
+Ctrl-C and an exception of progress end a step. Other Python threads can run concurrently.
 """
 
 import os
@@ -69,13 +69,15 @@ def build(
     memory_budget: int = 0,
     progress: ProgressCallback | None = None,
 ) -> _cairn.BuildReport:
-    """All steps in one process, of one source: the next generation of the index in `directory`.
+    """Runs all steps in one process, for one source: builds the next generation of the index in `directory`.
 
-    source, spec: as cairn.build takes them. shards: of equal size, to an entry; there are fewer where
-    there are fewer entries. segments: into how many ranges of rows the source is cut; 0, one for 2^28.
-    prebuild_search_structure: as cairn.build's.
-    On any error the directory holds the generation that it held before. Errors as cairn.build's;
-    FailedPrecondition where the directory holds anything but an index in shards.
+    source, spec: as in cairn.build.
+    shards: the number of shards, whose sizes differ by at most one entry; fewer if there are fewer entries.
+    segments: the number of ranges of rows into which the source is cut; 0: one per 2^28 rows.
+    prebuild_search_structure: as in cairn.build.
+
+    On any error the directory keeps its generation. Errors as cairn.build; FailedPrecondition if the directory
+    contains anything but a sharded index.
     """
     return _cairn.build_sharded(source, spec, directory, shards, segments, prebuild_search_structure, threads, memory_budget, progress)
 
@@ -90,9 +92,9 @@ def extract_segment(
     memory_budget: int = 0,
     progress: ProgressCallback | None = None,
 ) -> _cairn.BuildReport:
-    """Builds an index of the rows of one range of primary keys, of those of one call of Snapshot.split.
+    """Builds an index of the rows in one range of primary keys. All ranges must be from one call of Snapshot.split.
 
-    A segment there is replaced. Errors as cairn.build's.
+    Replaces a segment in `directory`. Errors as cairn.build.
     """
     return _cairn.extract_segment(source, range, spec, directory, threads, memory_budget, progress)
 
@@ -106,13 +108,13 @@ def split_segments(
     memory_budget: int = 0,
     progress: ProgressCallback | None = None,
 ) -> int:
-    """Cuts what the segments hold into shards of equal size, and writes the plan to a file, whole or not at all.
+    """Cuts the segments' entries into shards of equal size, and writes the plan to a file, atomically.
 
-    segments: in the order of their ranges, which together are all. Returns the number of shards, which
-    is less than asked for where there are fewer entries.
+    segments: all segments, in the order of their ranges. Returns the number of shards, which is less than
+        requested if there are fewer entries.
 
-    FailedPrecondition, naming the segment, where one is of another spec, database or state, or they do
-    not fit together; AlreadyExists where a unique index would have a key twice; DataLoss.
+    FailedPrecondition, naming the segment, if one has another spec, database or state, or if they do not fit
+    together; AlreadyExists if a unique index would contain a key twice; DataLoss.
     """
     return _cairn.split_segments(_paths(segments, "segments"), shards, plan, threads, memory_budget, progress)
 
@@ -129,9 +131,11 @@ def build_shard(
 ) -> _cairn.BuildReport:
     """Builds one shard of a plan, in one pass over its part of the segments.
 
-    directory: within the index's, by a name of shard_directory_name. prebuild_search_structure: as cairn.build's.
-    FailedPrecondition where a segment
-    is not the one that was split; AlreadyExists where a unique index would have a key twice.
+    directory: in the index's directory, with a name of shard_directory_name.
+    prebuild_search_structure: as in cairn.build.
+
+    FailedPrecondition if a segment has changed since the split; AlreadyExists if a unique index would contain a
+    key twice.
     """
     return _cairn.build_shard(plan, shard, directory, prebuild_search_structure, threads, memory_budget, progress)
 
@@ -144,11 +148,11 @@ def publish_shards(
     memory_budget: int = 0,
     progress: ProgressCallback | None = None,
 ) -> None:
-    """Makes the shards of a plan the next generation of the index in `directory`, in which they stand.
+    """Makes the shards of a plan in `directory` the next generation of the index there.
 
-    Takes any of several attempts at a shard. Then removes all other shards, other attempts included:
-    no attempt may still run. FailedPrecondition, and nothing is published, where a shard is missing, of
-    another plan, or damaged.
+    Takes any complete one of several attempts at a shard. Then removes all other shards and attempts: no
+    attempt may still run. FailedPrecondition if a shard is missing, of another plan, or damaged; then nothing
+    is published.
     """
     _cairn.publish_shards(plan, directory, threads, memory_budget, progress)
 
@@ -161,9 +165,9 @@ def publish_sources(
     memory_budget: int = 0,
     progress: ProgressCallback | None = None,
 ) -> None:
-    """Publishes indexes of different databases, stored in `directory` under `names`, as one index by source.
+    """Publishes indexes of different databases, stored in `directory` under `names`, as one index sharded by source.
 
-    names: of shard_directory_name. FailedPrecondition, and nothing is published, where one is missing or
-    damaged, or two differ in their spec or are of one database.
+    names: of shard_directory_name. FailedPrecondition if one is missing or damaged, or if two differ in their
+        spec or are of one database; then nothing is published.
     """
     _cairn.publish_sources(_paths(names, "names"), directory, threads, memory_budget, progress)

@@ -68,15 +68,15 @@ void BindAggregates(nb::module_& module, nb::class_<Index, Queries>& index) {
           },
           nb::arg("aggregates").none(), CAIRN_AGGREGATE_RANGES,
           nb::sig("def aggregate(self, " CAIRN_AGGREGATE_RANGES_SIG ") -> Column"),
-          R"doc(Aggregates of each range: a column of structs, one field an aggregate, one row a range.
+          R"doc(Aggregates of each range: a column of structs, with one row per range and one field per aggregate.
 
     index.aggregate({"rows": "count", "total": ("sum", "price")}, keys=["de", "fr"])
 
-Functions: "count" of entries or of a column's values, "count_distinct" of the keys, "sum", "avg", "min",
-"max" of a column that the index includes, "include(…)" in its spec. Ranges are given as to count; none is
-all of the index. It takes as long for a million entries as for one. A row counts once for each key that it
-has there. Nulls are passed over; the sum, mean, least and greatest of none are null. OutOfRange for a sum
-of integers that does not fit 64 bits.)doc")
+Functions: "count" of entries or of a column's values, "count_distinct" of the keys, and "sum", "avg", "min",
+    "max" of a column that the index includes ("include(…)" in its spec). Ranges are given as to count;
+    without ranges, the whole index is one. The time does not depend on the number of entries. A row counts
+    once for each of its keys in the range. Nulls are ignored; the sum, mean, minimum and maximum of no values
+    are null. OutOfRange if a sum of integers does not fit 64 bits.)doc")
       .def(
           "group_by",
           [](const Index& self, Argument<size_t, "parts"> parts, nb::handle aggregates,
@@ -91,9 +91,10 @@ of integers that does not fit 64 bits.)doc")
           nb::sig("def group_by(self, parts: int, " CAIRN_AGGREGATE_RANGES_SIG
                   ", limit: int | None = None, after: collections.abc.Sequence[bytes] | None = "
                   "None) -> AggregateGroupsResult"),
-          R"doc(The same of each range's groups: of its entries with the same values in the first `parts` parts of the key.
+          R"doc(Aggregates of each group of a range: its entries with the same values in the first `parts` parts of the key.
 
-With a `limit`, at most so many groups a range; `after` takes the `cursors` of the call before, and goes on.)doc");
+With a `limit`, each range returns at most `limit` groups. `after` takes the `cursors` of the previous call
+and continues there.)doc");
 }
 
 }  // namespace cairn::python

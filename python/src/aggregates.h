@@ -1,6 +1,6 @@
 #pragma once
 
-// Aggregates: what cairn.Index's aggregate and group_by take and give.
+// Aggregates: the arguments and results of aggregate and group_by of cairn.Index.
 
 #include <nanobind/nanobind.h>
 
@@ -8,8 +8,8 @@
 
 namespace cairn::python {
 
-// The arguments of what takes ranges but no cursors, for its binding, and the signature of
-// aggregates and these.
+// The arguments of methods with ranges but without cursors, for their bindings, and the signature
+// of `aggregates` and these.
 #define CAIRN_AGGREGATE_RANGES                                                                   \
   nb::arg("lower") = nb::none(), nb::arg("upper") = nb::none(), nb::kw_only(),                   \
   nb::arg("keys") = nb::none(), nb::arg("prefix") = nb::none(), nb::arg("leading") = nb::none(), \

@@ -4,25 +4,25 @@
 
 namespace cairn::python {
 
-// Building indexes, and the class cairn.BuildReport.
+// Binds builds of indexes, and the class cairn.BuildReport.
 void BindBuild(nanobind::module_& module);
 
-// The class cairn.Index.
+// Binds the class cairn.Index.
 void BindIndex(nanobind::module_& module);
 
-// Joins of two indexes.
+// Binds joins of two indexes.
 void BindJoins(nanobind::module_& module);
 
-// The steps that build an index in shards, and the class cairn.shards.ShardMap.
+// Binds the steps of building a sharded index, and the class cairn.shards.ShardMap.
 void BindShards(nanobind::module_& module);
 
-// The classes cairn.IndexGroup and cairn.WhereResult.
+// Binds the classes cairn.IndexGroup and cairn.WhereResult.
 void BindWhere(nanobind::module_& module);
 
-// The class cairn.ColumnIndex.
+// Binds the class cairn.ColumnIndex.
 void BindColumnIndex(nanobind::module_& module);
 
-// The class cairn.DeviceIndex.
+// Binds the class cairn.DeviceIndex.
 void BindDevice(nanobind::module_& module);
 
 }  // namespace cairn::python

@@ -35,8 +35,8 @@ std::vector<BuildReport> Build(nb::handle source,
     const std::string& family = targets.back().spec.column_family;
     if (!column_family.has_value() || *column_family == "default") column_family = family;
     if (family != "default" && family != *column_family) {
-      ThrowInvalid("specs: expected those of one column family, found '" + *column_family +
-                   "' and '" + family + "'");
+      ThrowInvalid("specs: expected one column family, found '" + *column_family + "' and '" +
+                   family + "'");
     }
   }
   if (targets.empty()) ThrowInvalid("specs: expected at least one index to build, found none");
@@ -63,10 +63,11 @@ void BindBuild(nb::module_& module) {
   nb::class_<BuildReport>(module, "BuildReport", "The result of a build.")
       .def_ro("rows", &BuildReport::rows, "Rows in the column family.")
       .def_ro("entries", &BuildReport::entries)
-      .def_ro("rows_skipped", &BuildReport::rows_skipped, "That could not be read (on_error=skip).")
+      .def_ro("rows_skipped", &BuildReport::rows_skipped,
+              "Rows that could not be read (on_error=skip).")
       .def_ro("rows_without_key", &BuildReport::rows_without_key)
       .def_ro("first_skipped", &BuildReport::first_skipped,
-              "The first skipped row's primary key, and why.")
+              "The first skipped row's primary key, and the reason.")
       .def("__repr__", [](const BuildReport& report) {
         return "<cairn.BuildReport: " + std::to_string(report.rows) + " rows, " +
                std::to_string(report.entries) + " entries>";

@@ -1,4 +1,4 @@
-// The class cairn.ColumnIndex: an index over columns in memory, which no database has.
+// The class cairn.ColumnIndex: an index over columns in memory, without a database.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -23,7 +23,7 @@
 namespace cairn::python {
 namespace {
 
-// An OrderedIndex as what answers batches.
+// An OrderedIndex as a BatchIndex.
 class OrderedBatches final : public BatchIndex {
  public:
   explicit OrderedBatches(std::unique_ptr<OrderedIndex> index) : index_(std::move(index)) {}
@@ -57,7 +57,8 @@ std::optional<DataType> TypeNamed(const std::string& name) {
   return std::nullopt;
 }
 
-// The type of one column of keys, by what it holds. `read` takes the Arrow data that this reads.
+// Returns the type of one column of keys, from its contents. Sets `read` to the Arrow data that
+// this reads.
 DataType TypeOfColumn(nb::handle column, std::unique_ptr<ArrowIn>* read) {
   if (PyRange_Check(column.ptr())) return DataType::kI64;
   if (PyList_Check(column.ptr())) {
@@ -80,10 +81,11 @@ DataType TypeOfColumn(nb::handle column, std::unique_ptr<ArrowIn>* read) {
     }
   }
   ThrowKeyType("keys: expected a column of numbers, text or bytes, found " + Described(column) +
-               "; types= says what its values are");
+               "; set types= to the type of its values");
 }
 
-// The types of keys' parts. `read` takes the Arrow data that this reads, as KeysIn wants it.
+// Returns the types of the keys' parts. Sets `read` to the Arrow data that this reads, in the form
+// that KeysIn takes.
 std::vector<DataType> TypesOf(nb::handle keys, std::vector<std::unique_ptr<ArrowIn>>* read) {
   if (PyTuple_Check(keys.ptr())) {
     std::vector<DataType> types;
@@ -101,7 +103,7 @@ std::vector<DataType> TypesOf(nb::handle keys, std::vector<std::unique_ptr<Arrow
         const auto type = arrow->TypeOf(i);
         if (!type.has_value()) {
           ThrowKeyType("keys: column " + std::to_string(i + 1) +
-                       " holds neither numbers nor text nor bytes");
+                       " contains neither numbers nor text nor bytes");
         }
         types.push_back(*type);
       }
@@ -140,7 +142,7 @@ ColumnIndex* FromColumns(nb::handle keys, nb::handle row_ids, TextArg<"structure
   if (!row_ids.is_none()) {
     rows.emplace(row_ids, ValueOf(KeyCodec::Create({DataType::kU32})), "row_ids");
     if (rows->size() != in.size()) {
-      ThrowInvalid("row_ids: expected " + std::to_string(in.size()) + ", one a key, found " +
+      ThrowInvalid("row_ids: expected " + std::to_string(in.size()) + ", one per key, found " +
                    std::to_string(rows->size()));
     }
   }
@@ -171,10 +173,10 @@ ColumnIndex* FromColumns(nb::handle keys, nb::handle row_ids, TextArg<"structure
 void BindColumnIndex(nb::module_& module) {
   nb::class_<ColumnIndex, Queries>(
       module, "ColumnIndex",
-      R"doc(An index over columns in memory, made by cairn.from_columns or cairn.from_arrow.
+      R"doc(An index over columns in memory, from cairn.from_columns or cairn.from_arrow.
 
-Answers as cairn.Index does; rows are the row ids that it was made with, by default the numbers of the
-columns' rows. It has no primary keys, no cursors and no routes. Thread-safe.)doc")
+It has the queries of cairn.Index. Rows are the row ids that it was created with, by default the positions in
+the columns. It has no primary keys, no cursors and no routes. Thread-safe.)doc")
       .def(
           "__len__", [](const ColumnIndex& self) { return self.OpenOrdered()->run().size(); },
           "The number of entries.")
@@ -200,19 +202,20 @@ columns' rows. It has no primary keys, no cursors and no routes. Thread-safe.)do
       .def_prop_ro(
           "kind", [](const ColumnIndex& self) { return PhysicalTypeName(self.codec().kind()); },
           "The physical form of keys: \"u32\", \"u64\" or \"bytes\".");
-  module.def("from_columns", &FromColumns, nb::arg("keys").none(), nb::arg("row_ids") = nb::none(),
-             nb::kw_only(), nb::arg("structure") = "cpu:auto", nb::arg("types") = nb::none(),
-             nb::arg("nulls") = "refuse", nb::arg("threads") = 0,
-             nb::sig("def from_columns(keys: typing.Any, row_ids: typing.Any = None, *, structure: "
-                     "str = 'cpu:auto', "
-                     "types: collections.abc.Sequence[str] | None = None, nulls: str = 'refuse', "
-                     "threads: int = 0) -> ColumnIndex"),
-             R"doc(An index over columns of keys, given as cairn.Index takes them. Copies and sorts.
+  module.def(
+      "from_columns", &FromColumns, nb::arg("keys").none(), nb::arg("row_ids") = nb::none(),
+      nb::kw_only(), nb::arg("structure") = "cpu:auto", nb::arg("types") = nb::none(),
+      nb::arg("nulls") = "refuse", nb::arg("threads") = 0,
+      nb::sig("def from_columns(keys: typing.Any, row_ids: typing.Any = None, *, structure: "
+              "str = 'cpu:auto', "
+              "types: collections.abc.Sequence[str] | None = None, nulls: str = 'refuse', "
+              "threads: int = 0) -> ColumnIndex"),
+      R"doc(Creates an index over columns of keys, which are given as to cairn.Index. Copies and sorts them.
 
-row_ids: uint32[keys], unlike kNoRow; none: 0, 1, 2 …
-structure: the search structure, by factory string.
-types: the type of each part; none: by the columns' own types (of a list, its first value's: i64, f64,
-text or bytes).
+row_ids: uint32[keys], without cairn.NO_ROW; None: 0, 1, 2 …
+structure: the factory string of the search structure.
+types: the type of each part; None: the types of the columns (of a list: i64, f64, text or bytes, from its
+    first value).
 nulls: "first" and "last" keep nulls, before or after all values; "refuse" raises InvalidArgument.)doc");
 }
 

@@ -45,7 +45,7 @@ Operation OperationOf(const std::string& name) {
 }
 
 void BindExplain(nb::module_& module) {
-  nb::class_<Explain>(module, "Explain", R"doc(How a batch was routed; printed, it says so in words.
+  nb::class_<Explain>(module, "Explain", R"doc(How a batch was routed; str() describes it.
 
 Pass one as `explain=` to a query, which fills it. Times are in seconds.)doc")
       .def(nb::init<>())
@@ -55,13 +55,13 @@ Pass one as `explain=` to a query, which fills it. Times are in seconds.)doc")
       .def_ro("queries", &Explain::queries)
       .def_ro("expected_rows", &Explain::expected_rows,
               "Rows expected for the whole batch; find and scan only.")
-      .def_ro("route", &Explain::route, "The route that answered.")
-      .def_ro("index", &Explain::index, "Its ordered index, as stats() describes it.")
-      .def_ro("reason", &Explain::reason, "Why it was taken.")
+      .def_ro("route", &Explain::route, "The route that executed the batch.")
+      .def_ro("index", &Explain::index, "The route's ordered index, as stats() describes it.")
+      .def_ro("reason", &Explain::reason, "Why the route was chosen.")
       .def_prop_ro("predicted", [](const Explain& e) { return absl::ToDoubleSeconds(e.predicted); })
       .def_prop_ro(
           "measured", [](const Explain& e) { return absl::ToDoubleSeconds(e.measured); },
-          "From the C++ call to its answers.")
+          "Time from the C++ call to its results.")
       .def_ro("failures", &Explain::failures, "Errors of routes that were tried first.")
       .def_prop_ro(
           "candidates",

@@ -80,10 +80,11 @@ nb::dict DictOf(const FoundGroups::Fields& fields) {
 
 void BindGroups(nb::module_& module) {
   nb::class_<FoundGroups>(module, "AggregateGroupsResult",
-                          R"doc(The groups of each range of a batch, in the order of keys.
+                          R"doc(The groups of each range of a batch, in key order.
 
-Range i's are `offsets[i]` … `offsets[i + 1] - 1`. Arrow takes all as a table without a copy, one row a
-group, with the columns query, part1, part2 … and the aggregates by their names: `pyarrow.table(groups)`.)doc")
+Range i has the groups `offsets[i]` … `offsets[i + 1] - 1`. Arrow takes all groups as a table without a copy,
+with one row per group and the columns query, part1, part2 … and the names of the aggregates:
+`pyarrow.table(groups)`.)doc")
       .def("__len__", &FoundGroups::size, "The number of ranges.")
       .def("__repr__",
            [](const FoundGroups& groups) {
@@ -91,7 +92,7 @@ group, with the columns query, part1, part2 … and the aggregates by their name
            })
       .def_prop_ro("offsets", &FoundGroups::Offsets,
                    nb::sig("def offsets(self) -> numpy.typing.NDArray[numpy.uint64]"),
-                   "uint64[ranges + 1]: where each range's groups begin. Read-only, no copy.")
+                   "uint64[ranges + 1]: the begin of each range's groups. Read-only, no copy.")
       .def_prop_ro(
           "keys", [](const FoundGroups& groups) { return DictOf(groups.Keys()); },
           nb::sig("def keys(self) -> dict[str, Column]"),
@@ -101,7 +102,7 @@ group, with the columns query, part1, part2 … and the aggregates by their name
           nb::sig("def values(self) -> dict[str, Column]"),
           "Each group's aggregates, by their names.")
       .def_prop_ro("cursors", &FoundGroups::Cursors, nb::sig("def cursors(self) -> list[bytes]"),
-                   "With a limit: for `after=`, where each range goes on; empty bytes where it has "
+                   "With a limit: the cursor of each range, for `after=`; empty bytes if it has "
                    "ended.")
       .def(
           "__arrow_c_schema__",

@@ -1,6 +1,6 @@
 #pragma once
 
-// The answers of cairn.Index's aggregate and group_by.
+// The results of aggregate and group_by of cairn.Index.
 
 #include <nanobind/nanobind.h>
 
@@ -16,16 +16,16 @@
 
 namespace cairn::python {
 
-// A struct of each range: its aggregates by their names.
+// A struct per range: its aggregates by their names.
 Column ValuesTable(size_t ranges, const std::vector<std::string>& names,
                    std::shared_ptr<const std::vector<ColumnValues>> values);
 
-// The groups of each range of a batch. Immutable once it is in Python.
+// The groups of each range of a batch. Immutable once Python has it.
 class FoundGroups {
  public:
   using Fields = std::vector<std::pair<std::string, Column>>;
 
-  // `names`: of the aggregates.
+  // `names` are those of the aggregates.
   FoundGroups(std::shared_ptr<const AggregateGroupsResult> groups, std::vector<std::string> names)
       : groups_(std::move(groups)), names_(std::move(names)) {}
 
@@ -34,7 +34,7 @@ class FoundGroups {
   Fields Keys() const;
   Fields Values() const;
   nb::object Cursors() const;
-  // A struct of each group: query, part1 …, and the aggregates.
+  // A struct per group: query, part1 …, and the aggregates.
   Column Table() const;
 
  private:

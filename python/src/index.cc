@@ -50,11 +50,11 @@ Index* OpenIndex(nb::handle directory, const OpenArguments& arguments) {
   return new Index(ValueOf(std::move(index)), path);
 }
 
-// The version of this moment, which neither catch_up nor merge changes.
+// The current version, which neither catch_up nor compact changes.
 Index* Pinned(const Index& self) {
   const auto index = self.OpenSecondary();
   auto pinned = ValueOf(index->Pin());
-  // Its own catch_up and merge are refused.
+  // The pinned version itself rejects catch_up and compact.
   return new Index(std::const_pointer_cast<SecondaryIndex>(std::move(pinned)), self.directory());
 }
 
@@ -152,7 +152,7 @@ std::vector<std::string> Verify(const Index& self, nb::handle database,
   return differences;
 }
 
-// Without the GIL: a writer may hold what it reads.
+// Without the GIL, since a writer may hold the lock that this needs.
 uint64_t Entries(const Index& self) {
   const auto index = self.OpenSecondary();
   absl::StatusOr<IndexStats> stats = absl::InternalError("");
@@ -183,7 +183,7 @@ const Index& IndexOf(nb::handle object, const std::string& argument) {
   const bool is_path = PyUnicode_Check(object.ptr()) || nb::hasattr(object, "__fspath__");
   throw PythonError("ArgumentTypeError",
                     argument + ": expected a cairn.Index, found " + Described(object) +
-                        (is_path ? "; open the directory by cairn.open()" : ""));
+                        (is_path ? "; open the directory with cairn.open()" : ""));
 }
 
 OpenOptions OpenOptionsOf(const OpenArguments& arguments) {
@@ -213,36 +213,37 @@ void BindIndex(nb::module_& module) {
   auto index =
       nb::class_<Index, Queries>(
           module, "Index",
-          R"doc(A secondary index, opened by cairn.open: mapped files, and what catch_up added since.
+          R"doc(A secondary index, opened by cairn.open: its mapped files, and the changes that catch_up has applied.
 
-Thread-safe; queries of several threads run side by side, and none waits for catch_up or merge. A
-query sees one version, from its beginning to its end; pin() keeps one for several. After a fork, the child opens its own.
+Thread-safe; queries of several threads run in parallel, and none waits for catch_up or compact. A query sees
+one version of the index from beginning to end; pin() keeps one version for several queries. After a fork, the
+child must open the index itself.
 
-Keys are logical, of `key_types`, and given in batches:
-- one part that is a number: a one-dimensional, contiguous NumPy array of exactly that type, or an
-  Arrow array of it. uint32 and uint64 are searched where they are; other types are encoded, which
-  takes a copy. Integers of another type, as NumPy's default int64, are converted: InvalidArgument
-  for a value that the key's type does not have.
-- text or bytes: an Arrow array of strings or binary (also large ones, views, and chunked ones), whose
-  bytes are searched where they are. NumPy has no type for that.
-- several parts: a tuple of columns, one a part; or an Arrow struct array or table.
-- few keys: a range, a list of Python values (of tuples, for several parts), or one value alone, which is a
+Keys are logical, of `key_types`, and are given in batches:
+- One part that is a number: a one-dimensional, contiguous NumPy array of exactly that type, or an Arrow array
+  of it. uint32 and uint64 are searched in place; other types are encoded, which takes a copy. Integers of
+  another type, such as NumPy's default int64, are converted; InvalidArgument if the key's type does not have
+  a value.
+- Text or bytes: an Arrow array of strings or binary (also large ones, views, and chunked ones), whose bytes
+  are searched in place. NumPy has no suitable type.
+- Several parts: a tuple of columns, one per part, or an Arrow struct array or table.
+- Few keys: a range, a list of Python values (of tuples for several parts), or a single value, which is a
   batch of one. None is null.
-Anything else is a KeyTypeError, which says how to convert.
+Anything else is a KeyTypeError, whose message has the conversion.
 
-Rows are uint32. Of an index in shards they are uint64, `shard << 32 | row`, as its shards may have
-2^32 rows each: `row_dtype` and `no_row` are what find_first gives.)doc")
+Rows are uint32. For a sharded index they are uint64, `shard << 32 | row`, since each shard may have 2^32
+rows. `row_dtype` and `no_row` are the dtype and the missing row of find_first.)doc")
           .def("primary_keys", &PrimaryKeys, nb::arg("row_ids").none(),
                nb::sig("def primary_keys(self, row_ids: typing.Any) -> Column"),
                R"doc(The primary key of each row, given as `row_dtype`[rows].
 
-A merge gives rows other ids: find(primary_keys=True) and scan(primary_keys=True) take both from one
-version, and pin() keeps one for several calls. Errors: OutOfRange for an id that no row has.)doc")
+compact changes row ids. find(primary_keys=True) and scan(primary_keys=True) return rows and primary keys of
+one version, and pin() keeps one version for several calls. Errors: OutOfRange for an id that no row has.)doc")
           .def(
               "pin", &Pinned,
-              R"doc(The index as it is now, as an Index that neither catch_up nor merge changes, row ids included.
+              R"doc(The current version of the index, as an Index that catch_up and compact do not change, including its row ids.
 
-It answers every query, may outlive this index, and takes no time to make. Its own catch_up and merge
+It supports all queries, may outlive this index, and is created in constant time. Its own catch_up and compact
 raise FailedPrecondition. Close it when it is no longer needed: it keeps the files of its version.)doc")
           .def(
               "fetch",
@@ -264,10 +265,10 @@ raise FailedPrecondition. Close it when it is no longer needed: it keeps the fil
                   "None, bounds: str = '[)', "
                   "limit: int | None = None, after: collections.abc.Sequence[bytes] | None = None) "
                   "-> FindResult"),
-              R"doc(Whole rows of keys or ranges (as count's), read from `database`: a directory or Snapshot.
+              R"doc(Whole rows of keys or ranges (as to count), read from `database`: a directory or Snapshot.
 
-Rows that have no such key any more are left out, and counted in `stale`. FailedPrecondition where it
-is not the index's database.)doc")
+Rows that no longer have such a key are dropped and counted in `stale`. FailedPrecondition if `database` is
+not the index's database.)doc")
           .def(
               "catch_up", &CatchUp, nb::arg("database").none(), nb::kw_only(),
               nb::arg("durable") = true, nb::arg("skip_identity_check") = false,
@@ -277,14 +278,14 @@ is not the index's database.)doc")
                       "max_bytes_per_second: int = 0) -> CatchUpReport"),
               R"doc(Brings the index up to the state of `database`, a directory or Snapshot, from its write-ahead log.
 
-FailedPrecondition where the log does not tell everything since `sequence`, or it is another database:
-build anew then. Ctrl-C ends it.)doc")
+FailedPrecondition if the log does not have all changes since `sequence`, or if it is another database:
+rebuild the index then. Ctrl-C ends it.)doc")
           .def("compact", &Compact, nb::kw_only(), nb::arg("threads") = 0,
                nb::arg("max_bytes_per_second") = 0, nb::arg("progress") = nb::none(),
                nb::sig("def compact(self, *, threads: int = 0, max_bytes_per_second: int = 0, "
                        "progress: collections.abc.Callable[[str, int, int], object] | None = None) "
                        "-> None"),
-               "Makes a new base of the base and all that was caught up. Row ids change. Ctrl-C "
+               "Merges the changes of catch_up into the index's base files. Row ids change. Ctrl-C "
                "ends "
                "it.")
           .def(
@@ -294,7 +295,8 @@ build anew then. Ctrl-C ends it.)doc")
                 const GilReleased released;
                 return index->ShouldCompact();
               },
-              "Whether merge would make queries so much faster, or the index so much smaller, that "
+              "Whether compact would make queries so much faster, or the index so much smaller, "
+              "that "
               "it "
               "pays.")
           .def(
@@ -302,9 +304,10 @@ build anew then. Ctrl-C ends it.)doc")
               nb::arg("max_differences") = 100,
               nb::sig("def verify(self, database: typing.Any = None, *, max_differences: int = "
                       "100) -> list[str]"),
-              R"doc(Checks the index's files and structures, or, against a database, every row and entry both ways.
+              R"doc(Verifies the index's files and structures or, with a database, every row and entry in both directions.
 
-Differences from the database as lines, at most `most`; none means equal. DataLoss for a damaged file.)doc")
+Returns differences from the database as lines, at most `max_differences`; an empty list means that they are
+equal. DataLoss for a damaged file.)doc")
           .def(
               "stats",
               [](const Index& self) {
@@ -333,7 +336,7 @@ Differences from the database as lines, at most `most`; none means equal. DataLo
                 return self.Open()->BestBatch(OperationOf(*operation));
               },
               nb::arg("operation"), nb::sig("def best_batch(self, operation: str) -> int"),
-              "The least batch whose predicted throughput is nine tenths of the highest.")
+              "The smallest batch whose predicted throughput is at least 90% of the maximum.")
           .def("__len__", &Entries, "The number of entries.")
           .def("__bool__", [](const Index&) { return true; })
           .def(
@@ -349,7 +352,7 @@ Differences from the database as lines, at most `most`; none means equal. DataLo
           .def_prop_ro("spec", &Index::spec, "The spec as text.")
           .def_prop_ro("column_family", &Index::column_family)
           .def_prop_ro("in_shards", &Index::in_shards,
-                       "Whether it is an index in shards, whose rows take 64 bits.")
+                       "Whether the index is sharded, so that rows have 64 bits.")
           .def_prop_ro(
               "row_dtype",
               [](const Index& self) {
@@ -357,7 +360,7 @@ Differences from the database as lines, at most `most`; none means equal. DataLo
                                                                                     : "uint32");
               },
               nb::sig("def row_dtype(self) -> numpy.dtype[typing.Any]"),
-              "The NumPy dtype of rows: uint64 of an index in shards, else uint32.")
+              "The NumPy dtype of rows: uint64 for a sharded index, otherwise uint32.")
           .def_prop_ro(
               "no_row", [](const Index& self) { return self.in_shards() ? kNoGlobalRow : kNoRow; },
               "The result of find_first for a key without a row: the largest number of "
@@ -367,7 +370,7 @@ Differences from the database as lines, at most `most`; none means equal. DataLo
               "The physical form of keys: \"u32\", \"u64\" or \"bytes\".")
           .def_prop_ro(
               "sequence", [](const Index& self) { return self.OpenSecondary()->sequence(); },
-              "The database's sequence number that the index is current to.");
+              "The sequence number of the database's state that the index represents.");
   BindAggregates(module, index);
   module.def(
       "open",
@@ -376,18 +379,20 @@ Differences from the database as lines, at most `most`; none means equal. DataLo
       },
       nb::arg("directory").none(), CAIRN_OPEN_ARGS,
       nb::sig("def open(directory: str | os.PathLike[str], *, " CAIRN_OPEN_SIG ") -> Index"),
-      R"doc(Opens the index in a directory, which may be one in shards (cairn.shards).
+      R"doc(Opens the index in a directory; it may be sharded (cairn.shards).
 
-device: "cpu"; "gpu", which fails where no GPU can take the index; "auto", both where that can be.
-devices: the GPUs, by CUDA ordinal; none: the first. Shards are opened on them in turn, any other index on
-each, where large batches are split over them and the others answer for one that is lost.
-ordered_indexes: the search structures to keep, by factory string, as "cpu:fast"; none: as `device` says.
-verify: "full" reads every section's checksum, "metadata" headers and the order of keys.
-calibration: "stored" uses what was measured on such a machine, else measures for some tens of
-milliseconds, as "trials" always does; "store" also writes what it measures into the directory, for
-later; "none" has the first structure answer.
-Budgets are bytes, 0 half of the available memory; threads, 0 one per core, to 4096.
-aggregates: included columns whose aggregates are made now, not when they are first asked for.
+device: "cpu"; "gpu", which fails if no GPU can take the index; "auto": the CPU, and also a GPU if possible.
+devices: the GPUs, by CUDA ordinal; none: the first. Shards are assigned to them in turn. An unsharded index
+    is on each of them: large batches are split, and if one is lost, the others answer.
+ordered_indexes: the search structures to keep, by factory string, such as "cpu:fast"; none: the default of
+    `device`.
+verify: "full" verifies every section's checksum, "metadata" only headers and the order of keys.
+calibration: "stored" uses stored measurements of such a machine; without any, it measures for some tens of
+    milliseconds, as "trials" always does. "store" also writes measurements to the directory. "none" uses only
+    the first structure.
+host_memory_budget, device_memory_budget: bytes; 0: half of the available memory.
+threads: 0, one per core, to 4096.
+aggregates: included columns whose aggregates are computed now, not on their first use.
 
 Errors: NotFound, DataLoss, InvalidArgument, Unavailable (no GPU), ResourceExhausted.)doc");
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// The class cairn.Index: a SecondaryIndex; and how one is opened.
+// The class cairn.Index: a SecondaryIndex, and opening one.
 
 #include <cstdint>
 #include <memory>
@@ -38,10 +38,10 @@ class Index : public Queries {
   const bool in_shards_;
 };
 
-// The index that a caller gave as `argument`. Throws ArgumentTypeError.
+// The index that a caller passed as `argument`. Throws ArgumentTypeError.
 const Index& IndexOf(nb::handle object, const std::string& argument);
 
-// OpenOptions as a caller writes them.
+// OpenOptions in the form of Python arguments.
 struct OpenArguments {
   std::string device;
   std::vector<int> devices;
@@ -52,11 +52,11 @@ struct OpenArguments {
   std::vector<std::string> aggregates;
 };
 
-// Throws InvalidArgument for a name that stands for nothing.
+// Throws InvalidArgument for an unknown name.
 OpenOptions OpenOptionsOf(const OpenArguments& arguments);
 
-// The keywords of what opens an index, for its binding: parameters of a lambda, the OpenArguments
-// that they are, nanobind's arguments, and their signature.
+// The keywords of functions that open an index, for their bindings: parameters of a lambda, the
+// OpenArguments made from them, nanobind's arguments, and their signature.
 #define CAIRN_OPEN_PARAMETERS                                                                  \
   TextArg<"device"> device, Argument<std::vector<int>, "devices"> devices,                     \
       NamesArg<"ordered_indexes"> ordered_indexes, TextArg<"verify"> verify,                   \

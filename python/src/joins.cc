@@ -26,14 +26,14 @@
 namespace cairn::python {
 namespace {
 
-// The pairs of a join, as Python has them. Immutable.
+// The pairs of a join in Python. Immutable.
 struct FoundPairs {
   struct Contents {
     cairn::JoinResult rows;
     StringList left_keys, right_keys;  // primary keys
   };
   std::shared_ptr<Contents> contents;
-  std::optional<KeyCodec> codec;  // of the left index, where keys were asked for
+  std::optional<KeyCodec> codec;  // of the left index, if keys were requested
   bool with_primary_keys = false;
   std::vector<std::string> left_columns, right_columns;
 
@@ -100,7 +100,7 @@ FoundPairs JoinIndexes(nb::handle left, nb::handle right, BoolArg<"with_keys"> w
   RunQuery([&](const std::atomic<bool>* cancelled) {
     options.cancelled = cancelled;
     FoundPairs::Contents& contents = *found.contents;
-    // Pinned, so that the rows keep their names between the calls.
+    // Pinned, so that row ids keep their meaning between the calls.
     const auto pinned_left = of_left->Pin(), pinned_right = of_right->Pin();
     absl::Status status = pinned_left.status();
     status.Update(pinned_right.status());
@@ -131,11 +131,12 @@ uint64_t CountPairs(nb::handle left, nb::handle right) {
 }  // namespace
 
 void BindJoins(nb::module_& module) {
-  nb::class_<FoundPairs>(module, "JoinResult", R"doc(Pairs of rows of two indexes that have one key.
+  nb::class_<FoundPairs>(module, "JoinResult",
+                         R"doc(Pairs of rows of two indexes that have the same key.
 
-Pair j is of rows `left[j]` and `right[j]`. Arrow takes all as a table without a copy, with the columns left.row_id,
-right.row_id and, where they were asked for, key, left.primary_key, right.primary_key and the included columns, as
-left.NAME and right.NAME: `pyarrow.table(pairs)`.)doc")
+Pair j consists of rows `left[j]` and `right[j]`. Arrow takes all pairs as a table without a copy:
+`pyarrow.table(pairs)`. Its columns are left.row_id, right.row_id and, if requested, key, left.primary_key,
+right.primary_key and the included columns, as left.NAME and right.NAME.)doc")
       .def("__len__", &FoundPairs::size, "The number of pairs.")
       .def("__repr__",
            [](const FoundPairs& pairs) {
@@ -149,14 +150,14 @@ left.NAME and right.NAME: `pyarrow.table(pairs)`.)doc")
           "right", [](const FoundPairs& pairs) { return pairs.Rows(pairs.contents->rows.right); },
           nb::sig("def right(self) -> numpy.typing.NDArray[numpy.uint64]"),
           "uint64[pairs]: the rows of the right index. Read-only, no copy.")
-      .def_prop_ro("keys", &FoundPairs::Keys, "Where they were asked for: each pair's key.")
+      .def_prop_ro("keys", &FoundPairs::Keys, "If requested: each pair's key.")
       .def_prop_ro(
           "cursor",
           [](const FoundPairs& pairs) {
             const std::string& cursor = pairs.contents->rows.cursor;
             return nb::bytes(cursor.data(), cursor.size());
           },
-          "With a limit: for `after=`, where the join goes on; empty where it has ended.")
+          "With a limit: the cursor of the join, for `after=`; empty if it has ended.")
       .def(
           "__arrow_c_schema__",
           [](const FoundPairs& pairs) { return pairs.Table().SchemaCapsule(); },
@@ -181,10 +182,10 @@ left.NAME and right.NAME: `pyarrow.table(pairs)`.)doc")
           "JoinResult"),
       R"doc(Every pair of a row of `left` and a row of `right` that have the same key, as an SQL inner join.
 
-By key, then by the rows in the order that either index has them in. A null equals nothing. `left_columns` and
-`right_columns` are names of included columns of either index. With a `limit`, at most so many pairs; `after` takes the
-cursor of an earlier join and goes on there. InvalidArgument where the types of their keys differ. Other threads run
-meanwhile.)doc");
+Pairs are ordered by key, then by the rows in the order of their indexes. A null equals nothing.
+`left_columns` and `right_columns` are names of included columns of the indexes. With a `limit`, returns at
+most `limit` pairs; `after` takes the cursor of an earlier join and continues there. InvalidArgument if the
+types of their keys differ. Other Python threads can run concurrently.)doc");
   module.def("count_join", &CountPairs, nb::arg("left").none(), nb::arg("right").none(),
              nb::sig("def count_join(left: Index, right: Index) -> int"),
              "The number of pairs of rows of two indexes that have the same key.");

@@ -58,8 +58,8 @@ Queries::Queries(std::shared_ptr<BatchIndex> index, const KeyCodec& codec, std::
 }
 
 Queries::~Queries() {
-  // In a child its threads are gone, which the destructor would wait for: the memory is the
-  // parent's, and goes with the process.
+  // In a child, the threads that the destructor would wait for do not exist. The memory belongs to
+  // the parent, and is released with the process.
   if (generation_ != ForkGeneration()) new std::shared_ptr<BatchIndex>(std::move(index_));
 }
 
@@ -111,8 +111,8 @@ struct Options {
     }
     if (!index.is_secondary() && (explain != nullptr || !route.empty())) {
       throw PythonError("Unimplemented",
-                        "route, explain: an index of columns has one ordered index, so that there "
-                        "is no route to name or explain");
+                        "route, explain: an index over columns has one ordered index, so there "
+                        "is no route to choose or explain");
     }
     options.route = route;
     options.sorted_input = sorted_input;
@@ -120,7 +120,7 @@ struct Options {
   }
 };
 
-// Calls ask(explain), which answers a batch, without the GIL.
+// Calls ask(explain), which executes a batch, without the GIL.
 template <typename Ask>
 void WithoutGil(Explain* explain, Ask ask) {
   Explain explained;
@@ -175,8 +175,8 @@ nb::object Contains(const Queries& self, nb::handle keys, nb::handle out, const 
   return std::move(found).object();
 }
 
-// Answers a batch whose rows go to `found`, and adds their primary keys if these are asked for. The
-// rows and their keys are of one version: another may have other rows under these ids.
+// Executes a batch whose rows are written to `found`, and adds their primary keys if requested.
+// Rows and primary keys are of one version, since another one may have other rows under these ids.
 void AnswerRows(const BatchIndex& index, Batch batch, bool primary_keys, Explain* explain,
                 FoundRows* found) {
   if (!primary_keys) return Execute(index, batch, explain);
@@ -191,7 +191,7 @@ void AnswerRows(const BatchIndex& index, Batch batch, bool primary_keys, Explain
   found->set_with_primary_keys();
 }
 
-// The Explain that a caller gave, or null for None.
+// The Explain that a caller passed, or null for None.
 Explain* ExplainOf(nb::handle object) {
   Explain* explain = nullptr;
   if (object.is_none()) return explain;
@@ -203,13 +203,13 @@ Explain* ExplainOf(nb::handle object) {
 
 void RequireSecondary(const Queries& self, const char* what) {
   if (!self.is_secondary()) {
-    throw PythonError("Unimplemented", std::string("an index of columns has no ") + what);
+    throw PythonError("Unimplemented", std::string("an index over columns has no ") + what);
   }
 }
 
 using ColumnNames = std::optional<std::vector<std::string>>;
 
-// Has a query return included columns.
+// Makes a query return included columns.
 void AddColumns(const Queries& self, const ColumnNames& columns, QueryOptions* query,
                 FoundRows* found) {
   if (!columns.has_value()) return;
@@ -299,11 +299,11 @@ void BindQueries(nb::module_& module) {
           nb::sig("def find_first(self, keys: typing.Any, *, out: "
                   "numpy.typing.NDArray[typing.Any] | None = None, " CAIRN_OPTIONS_SIG
                   " -> numpy.typing.NDArray[typing.Any]"),
-          R"doc(uint32[keys]: the lowest row of each key, or cairn.NO_ROW. Of an index in shards,
-uint64[keys] and cairn.NO_GLOBAL_ROW.
+          R"doc(uint32[keys]: the lowest row of each key, or cairn.NO_ROW. For a sharded index, uint64[keys] and
+cairn.NO_GLOBAL_ROW.
 
-`out` takes the answers where it is given. KeyTypeError for keys of another type, OutputTypeError for
-another `out`. Other threads run meanwhile.)doc")
+Results are written to `out` if it is given. KeyTypeError for keys of another type, OutputTypeError for an
+unsuitable `out`. Other Python threads can run concurrently.)doc")
       .def(
           "contains",
           [](const Queries& self, nb::handle keys, nb::handle out, Seconds time, Route route,
@@ -313,7 +313,7 @@ another `out`. Other threads run meanwhile.)doc")
           nb::arg("keys").none(), nb::kw_only(), nb::arg("out") = nb::none(), CAIRN_OPTION_ARGS,
           nb::sig("def contains(self, keys: typing.Any, *, out: numpy.typing.NDArray[numpy.bool_] "
                   "| None = None, " CAIRN_OPTIONS_SIG " -> numpy.typing.NDArray[numpy.bool_]"),
-          "bool[keys]: whether any row has each key. As find_first otherwise.")
+          "bool[keys]: whether any row has each key. Arguments and errors as find_first.")
       .def(
           "find",
           [](const Queries& self, nb::handle keys, BoolArg<"primary_keys"> primary_keys,
@@ -326,10 +326,10 @@ another `out`. Other threads run meanwhile.)doc")
           nb::sig("def find(self, keys: typing.Any, *, primary_keys: bool = False, columns: "
                   "collections.abc.Sequence[str] | None = None, " CAIRN_OPTIONS_SIG
                   " -> FindResult"),
-          R"doc(All rows of each key, and their primary keys if these are asked for.
+          R"doc(All rows of each key, and their primary keys if requested.
 
-`columns` are names of those that the index includes, "include(…)" in its spec: the rows' values in
-these come with them, `matches.columns`, without a look at the database.)doc")
+`columns` are names of columns that the index includes ("include(…)" in its spec). `matches.columns` then has
+the rows' values, without a read of the database.)doc")
       .def(
           "count",
           [](const Queries& self, nb::handle lower, nb::handle upper, nb::handle keys,
@@ -344,10 +344,10 @@ these come with them, `matches.columns`, without a look at the database.)doc")
                   " -> numpy.typing.NDArray[numpy.uint64]"),
           R"doc(uint64[ranges]: the number of entries in each range.
 
-Ranges go from lower[i] to upper[i]; `bounds` says which ends belong to them, as "[)". An end that is
-None is open; a composite key of fewer parts than the index has stands for the first one that begins
-with it. Or ranges are the entries of each of `keys`; or those that start with each `prefix` (text and
-bytes; of a composite the last given part); or those whose first parts are `leading`.)doc")
+Ranges go from lower[i] to upper[i]; `bounds` defines which ends are included, as in "[)". An end of None is
+open. A composite key with fewer parts than the index means the first key that begins with them.
+Alternatively, ranges are the entries of each of `keys`; those that start with each `prefix` (text and bytes;
+for a composite key, its last given part); or those whose first parts are `leading`.)doc")
       .def(
           "scan",
           [](const Queries& self, nb::handle lower, nb::handle upper, nb::handle keys,
@@ -369,8 +369,8 @@ bytes; of a composite the last given part); or those whose first parts are `lead
                   "None, " CAIRN_OPTIONS_SIG " -> FindResult"),
           R"doc(The rows of each range, by (key, primary key), ascending or descending ("desc").
 
-Ranges are given as to count, and `columns` as to find. With a `limit`, at most so many entries a range; `after` takes the
-`cursors` of the call before, and goes on.)doc")
+Ranges are given as to count, and `columns` as to find. With a `limit`, each range returns at most `limit`
+entries. `after` takes the `cursors` of the previous call and continues there.)doc")
       .def(
           "explain",
           [](nb::handle self, TextArg<"operation"> operation, nb::args args, nb::kwargs kwargs) {
@@ -383,7 +383,7 @@ Ranges are given as to count, and `columns` as to find. With a `limit`, at most 
           },
           nb::sig("def explain(self, operation: str, *args: typing.Any, **kwargs: typing.Any) -> "
                   "Explain"),
-          "How a batch is routed: explain(\"find\", keys) calls find(keys), and says how it was "
+          "How a batch is routed: explain(\"find\", keys) calls find(keys), and returns how it was "
           "answered.")
       .def(
           "on_device",
@@ -393,9 +393,9 @@ Ranges are given as to count, and `columns` as to find. With a `limit`, at most 
           nb::arg("device").none() = 0, nb::kw_only(), nb::arg("structure").none() = "gpu:auto",
           nb::sig("def on_device(self, device: int = 0, *, structure: str = 'gpu:auto') -> "
                   "DeviceIndex"),
-          "A copy of all entries as they are now in the memory of a GPU. Unavailable without one.")
+          "A copy of all current entries in the memory of a GPU. Unavailable without one.")
       .def("close", &Queries::Close,
-           "Gives the index up. Calls under way in other threads are answered; later ones raise "
+           "Closes the index. Running calls of other threads complete; later ones raise "
            "Closed.")
       .def_prop_ro("closed", &Queries::closed)
       .def_prop_ro(

@@ -17,8 +17,8 @@ namespace cairn::python {
 
 namespace nb = nanobind;
 
-// A BatchIndex that can be closed while other threads use it: a thread that
-// queries it keeps it until its call ends. Thread-safe.
+// A BatchIndex that can be closed while other threads use it: a querying thread keeps it until its
+// call ends. Thread-safe.
 class Queries {
  public:
   Queries(std::shared_ptr<BatchIndex> index, const KeyCodec& codec, std::string name);
@@ -26,15 +26,15 @@ class Queries {
   Queries(const Queries&) = delete;
   Queries& operator=(const Queries&) = delete;
 
-  // The index for the length of a call. Throws Closed, Forked.
+  // Returns the index for the duration of a call. Throws Closed, Forked.
   std::shared_ptr<BatchIndex> Open() const;
-  // Gives the index up; it goes once the calls under way are done. Called with the GIL.
+  // Releases the index, which is destroyed when all running calls have ended. Called with the GIL.
   void Close();
   bool closed() const;
 
   const KeyCodec& codec() const { return codec_; }
   const std::string& name() const { return name_; }
-  // Whether this is a SecondaryIndex: has primary keys, routes, cursors.
+  // Whether this is a SecondaryIndex, with primary keys, routes and cursors.
   virtual bool is_secondary() const = 0;
   // Whether rows are GlobalRowIds.
   virtual bool in_shards() const { return false; }
@@ -44,18 +44,18 @@ class Queries {
   std::shared_ptr<BatchIndex> index_;  // guarded by mutex_
   const KeyCodec codec_;
   const std::string name_;
-  const int generation_;  // of processes: how many forks lie between the first one and this
+  const int generation_;  // the number of forks between the first process and this one
 };
 
-// How many forks lie between the process that loaded the module and this one.
+// The number of forks between the process that loaded the module and this one.
 int ForkGeneration();
 
 // Called before RocksDB or oneTBB start threads. Children that are forked later leave exit()
-// without the handlers of libraries, which may wait for these threads for ever. What Python does at
-// its end is done.
+// without running the exit handlers of libraries, which may wait forever for these threads.
+// Python's own exit handlers have run by then.
 void LeaveForksAtOnce();
 
-// An operation's name as a method, "find_first"; InvalidArgument for another name.
+// Returns the operation with this method name, "find_first"; InvalidArgument for another name.
 Operation OperationOf(const std::string& name);
 
 void BindQueries(nb::module_& module);

@@ -44,10 +44,10 @@ Column FoundRowGroups::Table() const {
 void BindRowGroups(nb::module_& module) {
   nb::class_<FoundRowGroups>(
       module, "GroupByResult",
-      R"doc(Groups of the rows that a predicate is true of, and their aggregates.
+      R"doc(Groups of the rows for which a predicate is true, and their aggregates.
 
-Arrow takes them as a table without a copy, one row a group, with the columns to group by and the aggregates by
-their names: `pyarrow.table(groups)`.)doc")
+Arrow takes them as a table without a copy, with one row per group: `pyarrow.table(groups)`. Its columns are
+the group_by columns and the aggregates by their names.)doc")
       .def(
           "__len__", [](const FoundRowGroups& found) { return found.groups().size; },
           "The number of groups.")
@@ -57,23 +57,23 @@ their names: `pyarrow.table(groups)`.)doc")
                     std::to_string(found.groups().rows) + " rows>";
            })
       .def_prop_ro("keys", &FoundRowGroups::Keys, nb::sig("def keys(self) -> dict[str, Column]"),
-                   "Each group's values in the columns to group by.")
+                   "Each group's values in the group_by columns.")
       .def_prop_ro("values", &FoundRowGroups::Values,
                    nb::sig("def values(self) -> dict[str, Column]"),
                    "Each group's aggregates, by their names.")
       .def_prop_ro(
           "rows", [](const FoundRowGroups& found) { return found.groups().rows; },
-          "How many rows the predicate is true of.")
+          "The number of rows for which the predicate is true.")
       .def_prop_ro(
           "cursor",
           [](const FoundRowGroups& found) {
             const std::string& cursor = found.groups().cursor;
             return nb::bytes(cursor.data(), cursor.size());
           },
-          "For `after=`, where the next page begins; empty bytes where there is none.")
+          "The cursor of the next page, for `after=`; empty bytes if there is none.")
       .def_prop_ro(
           "plan", [](const FoundRowGroups& found) { return found.groups().plan.ToString(); },
-          "How the rows were found, for people.")
+          "How the rows were found, as human-readable text.")
       .def(
           "__arrow_c_schema__",
           [](const FoundRowGroups& found) { return found.Table().SchemaCapsule(); },

@@ -1,6 +1,6 @@
 #pragma once
 
-// The answer of cairn.IndexGroup.aggregate.
+// The result of cairn.IndexGroup.aggregate.
 
 #include <nanobind/nanobind.h>
 
@@ -14,17 +14,17 @@
 
 namespace cairn::python {
 
-// Groups of rows and their aggregates. Immutable once it is in Python.
+// Groups of rows and their aggregates. Immutable once Python has it.
 class FoundRowGroups {
  public:
-  // `names`: of the columns to group by, then of the aggregates.
+  // `names` are those of the group_by columns, then of the aggregates.
   FoundRowGroups(std::shared_ptr<const GroupByResult> groups, std::vector<std::string> names)
       : groups_(std::move(groups)), names_(std::move(names)) {}
 
   const GroupByResult& groups() const { return *groups_; }
   nb::dict Keys() const;
   nb::dict Values() const;
-  // A struct of each group: the columns to group by, then the aggregates.
+  // A struct per group: the group_by columns, then the aggregates.
   Column Table() const;
 
  private:

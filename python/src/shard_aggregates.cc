@@ -64,7 +64,7 @@ nb::bytes GroupsPart(const PublishedMap& self, const Index& shard, size_t parts,
   return Bytes(ValueOf(std::move(part)));
 }
 
-// The answers of shards: pairs of the ranges' numbers, an array of uint32, and bytes. Holds these.
+// The results of shards: pairs of range numbers, an array of uint32, and bytes. Keeps these alive.
 class PartsIn {
  public:
   explicit PartsIn(nb::handle parts) {
@@ -73,8 +73,7 @@ class PartsIn {
       nb::bytes results;
       if (!nb::isinstance<nb::tuple>(part) || nb::len(part) != 2 ||
           !nb::try_cast(part[1], results)) {
-        ThrowInvalid("parts: expected pairs of ranges' numbers and bytes, found " +
-                     Described(part));
+        ThrowInvalid("parts: expected pairs of range numbers and bytes, found " + Described(part));
       }
       queries = part[0];
       Buffer& held = buffers_.emplace_back();
@@ -148,10 +147,11 @@ void BindShardAggregates(nb::class_<PublishedMap>& map) {
          },
          nb::arg("shard").none(), nb::arg("aggregates").none(), CAIRN_AGGREGATE_RANGES,
          nb::sig("def aggregate_part(self, shard: Index, " CAIRN_AGGREGATE_RANGES_SIG ") -> bytes"),
-         R"doc(What one shard, opened by `open`, has for Index.aggregate of the ranges that it is asked.
+         R"doc(The part of one shard, opened by `open`, in Index.aggregate for the ranges that it is sent.
 
-Exact, as bytes for combine_aggregates of the same version of Cairn. By source, where different keys are
-counted, they have all of each range's. Errors as Index.aggregate's, but for sums that do not fit.)doc")
+Exact, as bytes for combine_aggregates of the same version of Cairn. In an index sharded by source, it
+contains all keys of each range if distinct keys are counted. Errors as Index.aggregate, except for sums that
+do not fit.)doc")
       .def(
           "group_part",
           [](const PublishedMap& self, nb::handle shard, Argument<size_t, "parts"> parts,
@@ -166,21 +166,22 @@ counted, they have all of each range's. Errors as Index.aggregate's, but for sum
           nb::sig("def group_part(self, shard: Index, parts: int, " CAIRN_AGGREGATE_RANGES_SIG
                   ", limit: int | None = None, after: collections.abc.Sequence[bytes] | None = "
                   "None) -> bytes"),
-          "The same for Index.group_by and combine_groups.")
+          "As aggregate_part, for Index.group_by and combine_groups.")
       .def("combine_aggregates", &CombineAggregates, nb::arg("ranges"),
            nb::arg("aggregates").none(), nb::arg("parts").none(),
            nb::sig("def combine_aggregates(self, ranges: int, " CAIRN_COMBINE_SIG ") -> Column"),
-           R"doc(What Index.aggregate of all shards gives for a batch of so many ranges.
+           R"doc(The result of Index.aggregate over all shards for a batch of `ranges` ranges.
 
-parts: of each shard that was asked, in their order: the numbers of its ranges, uint32, and what its
-aggregate_part gave for them. A key that several shards have counts once. OutOfRange for a sum that does
-not fit 64 bits in all.)doc")
+parts: one pair for each shard that was sent ranges, in shard order: the numbers of its ranges, uint32, and
+    the result of aggregate_part. A key in several shards counts once. OutOfRange if a total does not fit 64
+    bits.)doc")
       .def("combine_groups", &CombineGroups, nb::arg("ranges"), nb::arg("leading_parts"),
            nb::arg("aggregates").none(), nb::arg("parts").none(), nb::arg("limit") = nb::none(),
            nb::sig("def combine_groups(self, ranges: int, leading_parts: int, " CAIRN_COMBINE_SIG
                    ", limit: int | None = None) -> AggregateGroupsResult"),
-           "The same of Index.group_by and group_part, with the limit that the shards had. Cursors "
-           "are for `after` of every shard.");
+           "As combine_aggregates, for Index.group_by and group_part, with the shards' limit. "
+           "Cursors "
+           "are for `after` of all shards.");
 }
 
 }  // namespace cairn::python

@@ -1,6 +1,6 @@
 #pragma once
 
-// Aggregates of shards in many processes: ShardMap's methods for them.
+// Aggregates over shards in several processes: methods of ShardMap.
 
 #include <nanobind/nanobind.h>
 
@@ -11,7 +11,7 @@
 
 namespace cairn::python {
 
-// A ShardMap, and where it is. Immutable; thread-safe.
+// A ShardMap and its directory. Immutable; thread-safe.
 struct PublishedMap {
   std::string directory;
   std::unique_ptr<const ShardMap> map;

@@ -37,7 +37,7 @@ PublishedMap OpenMap(nb::handle directory) {
   return {path, ValueOf(std::move(map))};
 }
 
-// As a pair of arrays: begin, query_of.
+// Returns a pair of arrays: begin, query_of.
 nb::object Pair(ShardQueries queries) {
   const auto held = std::make_shared<const ShardQueries>(std::move(queries));
   return nb::make_tuple(ArrayOver(held->begin.data(), held->begin.size(), "uint64", held),
@@ -68,7 +68,7 @@ nb::object RouteRanges(const PublishedMap& self, const RangeArguments& arguments
   return Pair(std::move(queries));
 }
 
-// A column of the same physical keys.
+// Returns a column of the same physical keys.
 Column PhysicalKeys(const PublishedMap& self, nb::handle keys) {
   const KeysIn in(keys, self.map->codec(), "keys");
   const KeyBatch batch = in.batch();
@@ -122,11 +122,10 @@ nb::list Shards(const PublishedMap& self) {
 
 void BindShardMap(nb::module_& module) {
   nb::class_<PublishedMap> map(module, "ShardMap",
-                               R"doc(One generation of an index in shards, with no shard open.
+                               R"doc(One generation of a sharded index, without open shards.
 
-For programs whose processes serve some of the shards each, as cairn.ray: it says which shards the
-queries of a batch are to be sent to, opens one shard alone, and puts aggregates of all together. Immutable
-and thread-safe.)doc");
+For programs whose processes serve some of the shards each, as cairn.ray does. It routes the queries of a
+batch to shards, opens single shards, and combines the aggregates of all shards. Immutable and thread-safe.)doc");
   map.def(
          "__init__",
          [](PublishedMap* self, nb::handle directory) {
@@ -134,18 +133,18 @@ and thread-safe.)doc");
          },
          nb::arg("directory").none(),
          nb::sig("def __init__(self, directory: str | os.PathLike[str]) -> None"),
-         "Reads what is published now. NotFound where the directory has no index in shards; "
+         "Reads the current generation. NotFound if the directory has no sharded index; "
          "DataLoss.")
       .def_prop_ro(
           "directory", [](const PublishedMap& self) { return TextWithPath(self.directory); },
           nb::sig("def directory(self) -> str"))
       .def_prop_ro(
           "generation", [](const PublishedMap& self) { return self.map->generation(); },
-          "How often the index has been published: 1 for the first time.")
+          "The number of times that the index was published: 1 for the first.")
       .def_prop_ro(
           "mode",
           [](const PublishedMap& self) { return std::string(ShardModeName(self.map->mode())); },
-          "How entries are spread: \"key_range\" or \"source\".")
+          "How entries are distributed: \"key_range\" or \"source\".")
       .def_prop_ro(
           "spec", [](const PublishedMap& self) { return self.map->spec().ToString(); },
           "The spec as text.")
@@ -173,20 +172,18 @@ and thread-safe.)doc");
           },
           nb::sig("def included(self) -> dict[str, str]"),
           "Name and type of each column that the index includes.")
-      .def_prop_ro(
-          "shards", &Shards, nb::sig("def shards(self) -> list[dict[str, typing.Any]]"),
-          "For each shard: directory (within the index's), bounds (human-readable), rows, entries, "
-          "sequence, database_id.")
+      .def_prop_ro("shards", &Shards, nb::sig("def shards(self) -> list[dict[str, typing.Any]]"),
+                   "Per shard: directory (in the index's), bounds (human-readable), rows, entries, "
+                   "sequence, database_id.")
       .def("__len__", [](const PublishedMap& self) { return self.map->shards().size(); })
-      .def(
-          "route_keys", &RouteKeys, nb::arg("keys").none(),
-          nb::sig("def route_keys(self, keys: typing.Any) -> "
-                  "tuple[numpy.typing.NDArray[numpy.uint64], "
-                  "numpy.typing.NDArray[numpy.uint32]]"),
-          R"doc((begin, query_of): shard s is to be asked for keys[query_of[begin[s]:begin[s + 1]]].
+      .def("route_keys", &RouteKeys, nb::arg("keys").none(),
+           nb::sig("def route_keys(self, keys: typing.Any) -> "
+                   "tuple[numpy.typing.NDArray[numpy.uint64], "
+                   "numpy.typing.NDArray[numpy.uint32]]"),
+           R"doc((begin, query_of): send keys[query_of[begin[s]:begin[s + 1]]] to shard s.
 
-uint64[shards + 1] and uint32. Keys as Index takes them; one may have rows in several shards. By
-source every shard is asked for all.)doc")
+uint64[shards + 1] and uint32. Keys are given as to Index; one may have rows in several shards. If the index
+is sharded by source, every shard gets all keys.)doc")
       .def(
           "route_ranges",
           [](const PublishedMap& self, nb::handle lower, nb::handle upper, nb::handle keys,
@@ -200,10 +197,10 @@ source every shard is asked for all.)doc")
                   "keys: typing.Any = None, prefix: typing.Any = None, leading: typing.Any = "
                   "None, bounds: str = '[)') -> tuple[numpy.typing.NDArray[numpy.uint64], "
                   "numpy.typing.NDArray[numpy.uint32]]"),
-          "The same of ranges, given as to Index.count.")
+          "As route_keys, for ranges, given as to Index.count.")
       .def("physical_keys", &PhysicalKeys, nb::arg("keys").none(),
            nb::sig("def physical_keys(self, keys: typing.Any) -> Column"),
-           "Keys as what compares as they do: uint32, uint64 or bytes. A copy.")
+           "The physical keys, which have the keys' order: uint32, uint64 or bytes. A copy.")
       .def(
           "open",
           [](const PublishedMap& self, Argument<uint32_t, "shard"> shard, CAIRN_OPEN_PARAMETERS) {
@@ -211,11 +208,11 @@ source every shard is asked for all.)doc")
           },
           nb::arg("shard"), CAIRN_OPEN_ARGS,
           nb::sig("def open(self, shard: int, *, " CAIRN_OPEN_SIG ") -> Index"),
-          R"doc(Opens one shard alone, with the options of cairn.open; budgets are for it alone.
+          R"doc(Opens a single shard, with the options of cairn.open; budgets are for this shard.
 
-Its rows are numbers of this shard, uint32. OutOfRange where there is no such shard; DataLoss, naming
-it, where it is missing, damaged or not what was published; FailedPrecondition where another generation
-has been published, so that this one's files may be gone.)doc")
+Its rows are numbers of this shard, uint32. OutOfRange if there is no such shard; DataLoss, naming it, if it
+is missing, damaged or not the published one; FailedPrecondition if another generation has been published, so
+that this one's files may be gone.)doc")
       .def(
           "__repr__",
           [](const PublishedMap& self) {

@@ -4,7 +4,7 @@
 
 namespace cairn::python {
 
-// The class cairn.shards.ShardMap.
+// Binds the class cairn.shards.ShardMap.
 void BindShardMap(nanobind::module_& module);
 
 }  // namespace cairn::python

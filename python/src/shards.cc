@@ -1,4 +1,4 @@
-// The steps that build an index in shards: what cairn.shards calls.
+// The steps of building a sharded index, for cairn.shards.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -37,7 +37,7 @@ using StepBudget = NaturalArg<"memory_budget">;
 using StoreLeaves = BoolArg<"prebuild_search_structure">;
 using SpecArg = TextArg<"spec">;
 
-// Runs a step so that Ctrl-C ends it.
+// Runs a step, which Ctrl-C ends.
 void RunStep(const StepArguments& arguments,
              const std::function<absl::Status(const BuildOptions&)>& step) {
   LeaveForksAtOnce();
@@ -52,7 +52,7 @@ void RunStep(const StepArguments& arguments,
   });
 }
 
-// The same of one that reports what it did.
+// As RunStep, for a step that returns a report.
 BuildReport RunBuild(const StepArguments& arguments,
                      const std::function<absl::StatusOr<BuildReport>(const BuildOptions&)>& step) {
   BuildReport report;
@@ -221,13 +221,13 @@ void BindShards(nb::module_& module) {
   module.def(
       "shard_directory_name", [](ShardNumber<"shard"> shard) { return ShardDirectoryName(*shard); },
       nb::arg("shard"), nb::sig("def shard_directory_name(shard: int) -> str"),
-      "A new name, within its index's directory, for an attempt at a shard; different at each "
+      "A new name in the index's directory for an attempt at a shard; different for each "
       "call.");
   module.def(
       "segment_directory_name",
       [](ShardNumber<"segment"> segment) { return SegmentDirectoryName(*segment); },
       nb::arg("segment"), nb::sig("def segment_directory_name(segment: int) -> str"),
-      "The same for a segment.");
+      "As shard_directory_name, for a segment.");
   module.def(
       "column_family_of",
       [](SpecArg spec) { return ValueOf(IndexSpec::Parse(*spec)).column_family; }, nb::arg("spec"),

@@ -83,10 +83,10 @@ std::shared_ptr<SnapshotSource> SourceOf(nb::handle object, const char* argument
 void BindSnapshot(nb::module_& module) {
   nb::class_<Snapshot>(
       module, "Snapshot",
-      R"doc(One frozen state of a column family, to build from, to catch up to, to fetch from and to compare with.
+      R"doc(One frozen state of a column family, to build from, catch up to, fetch from and compare with.
 
-A directory given in its place is opened for the one call. Errors: NotFound, FailedPrecondition,
-Unimplemented (another comparator than RocksDB's bytewise one, user-defined timestamps, unknown merge
+If a directory is given instead, it is opened for that one call. Errors: NotFound, FailedPrecondition,
+Unimplemented (a comparator other than RocksDB's bytewise one, user-defined timestamps, unknown merge
 operators).)doc")
       .def(
           "__init__",
@@ -119,8 +119,9 @@ operators).)doc")
           },
           nb::arg("parts"),
           nb::sig("def split(self, parts: int) -> list[tuple[bytes, bytes | None]]"),
-          "At most `parts` ranges of primary keys, [lower, upper) or without an end, that together "
-          "hold every row once and are of similar size.")
+          "At most `parts` ranges of primary keys, [lower, upper) or without an end, which "
+          "together "
+          "contain every row once and have similar sizes.")
       .def(
           "__enter__", [](nb::handle self) { return nb::borrow(self); },
           nb::sig("def __enter__(self) -> typing.Self"))
@@ -135,7 +136,7 @@ operators).)doc")
           nb::sig("def __repr__(self) -> str"))
       .def_prop_ro(
           "sequence", [](const Snapshot& self) { return self.Open()->sequence(); },
-          "RocksDB's sequence number; 0 of SST files.")
+          "RocksDB's sequence number; 0 for SST files.")
       .def_prop_ro("database_id",
                    [](const Snapshot& self) { return std::string(self.Open()->database_id()); })
       .def_prop_ro("column_family",

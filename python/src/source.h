@@ -14,8 +14,8 @@ namespace cairn::python {
 
 namespace nb = nanobind;
 
-// A source that can be closed while calls use it. Thread-safe under the GIL. After a fork it is the
-// parent's, with the files that go with it.
+// A source that can be closed while calls use it. Thread-safe under the GIL. After a fork it
+// belongs to the parent, as do its temporary files.
 class Snapshot {
  public:
   explicit Snapshot(std::shared_ptr<SnapshotSource> source)
@@ -37,16 +37,16 @@ class Snapshot {
   const int generation_;
 };
 
-// The source that a caller names: a Snapshot, the directory of a database, or a list of SST files.
-// Throws NotFound and the other errors of SnapshotSource.
-// `argument` begins the message of an ArgumentTypeError.
+// The source that a caller passed: a Snapshot, the directory of a database, or a list of SST files.
+// Throws NotFound and the other errors of SnapshotSource. `argument` begins the message of an
+// ArgumentTypeError.
 std::shared_ptr<SnapshotSource> SourceOf(nb::handle object, const char* argument,
                                          const std::string& column_family);
 
-// The path of a str, bytes or os.PathLike. Throws ArgumentTypeError; InvalidArgument for one with
-// a zero byte.
+// The path in a str, bytes or os.PathLike. Throws ArgumentTypeError; InvalidArgument if it has a
+// zero byte.
 std::string PathOf(nb::handle object, const std::string& argument);
-// Text with a path in it as a str, by the file system's encoding, as os.fsdecode() has it.
+// Converts text that contains a path to a str with the file system's encoding, like os.fsdecode().
 nb::object TextWithPath(const std::string& text);
 
 void BindSnapshot(nb::module_& module);

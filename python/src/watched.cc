@@ -37,7 +37,7 @@ void RunWatched(nb::handle progress, const std::function<absl::Status(const Watc
   std::mutex mutex;
   std::condition_variable ended;
   bool done = false;                 // guarded by mutex, as are the next two
-  std::optional<Progress> reported;  // that has not been passed on
+  std::optional<Progress> reported;  // not yet passed on
   absl::Status status;
 
   Watch watch;
@@ -57,10 +57,11 @@ void RunWatched(nb::handle progress, const std::function<absl::Status(const Watc
         try {
           result = work(watch);
         } catch (const std::bad_alloc&) {
-          result = absl::ResourceExhaustedError("there is no memory for the answer");
+          result = absl::ResourceExhaustedError("there is no memory for the result");
         }
       }
-      // The end of what this thread touches here: notified with the lock, the other has to wait.
+      // This thread uses nothing after this. It notifies with the lock held, so that the other
+      // thread has to wait for it.
       const std::lock_guard lock(mutex);
       status = std::move(result);
       done = true;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Long calls that Ctrl-C ends and that report how far they are.
+// Long calls that Ctrl-C ends and that report their progress.
 
 #include <nanobind/nanobind.h>
 
@@ -14,20 +14,20 @@ namespace cairn::python {
 
 namespace nb = nanobind;
 
-// The progress callback and the stop flag of long work.
+// The progress callback and the stop flag of a long call.
 struct Watch {
   std::function<void(const Progress&)> on_progress;
   const std::atomic<bool>* cancelled;
 };
 
-// Runs `work` on another thread, without the GIL. Meanwhile this thread calls
-// progress(phase, done, total), unless that is None, and lets signals be handled, about ten times a
-// second. An exception of either, KeyboardInterrupt for one, cancels the work and is thrown when
-// that has ended; else what the work returns is. So does the end of the interpreter cancel it.
+// Runs `work` on another thread, without the GIL. Concurrently this thread calls progress(phase,
+// done, total), unless that is None, and lets signals be handled, about ten times per second. An
+// exception of either, such as KeyboardInterrupt, cancels the work and is thrown when the work has
+// ended. Otherwise throws the error of the work. The end of the interpreter also cancels it.
 void RunWatched(nb::handle progress, const std::function<absl::Status(const Watch&)>& work);
 
-// The same for a query. Python handles signals on its main thread only, so that on all others the
-// query runs where it is.
+// As RunWatched, for a query. Python handles signals only on its main thread, so on all other
+// threads the query runs on the calling thread.
 void RunQuery(const std::function<absl::Status(const std::atomic<bool>* cancelled)>& query);
 
 }  // namespace cairn::python

@@ -28,11 +28,11 @@
 namespace cairn::python {
 namespace {
 
-// Rows that a predicate found. Immutable once it is in Python.
+// Rows found for a predicate. Immutable once Python has it.
 struct FoundWhere {
   struct Contents {
     WhereResult matches;
-    std::vector<GlobalRowId> wide;  // of a group in shards
+    std::vector<GlobalRowId> wide;  // for a sharded group
     StringList primary_keys;
   };
 
@@ -45,7 +45,7 @@ struct FoundWhere {
     }
     return columns;
   }
-  // A struct of each row: row_id, primary_key, included columns.
+  // A struct per row: row_id, primary_key, included columns.
   Column Table() const {
     std::vector<std::pair<std::string, Column>> fields;
     const void* const rows =
@@ -84,7 +84,7 @@ class Group {
   using OrderBy = Argument<std::optional<std::string>, "order_by">;
   using Strategy = TextArg<"strategy">;
 
-  // Makes a group from indexes, or from a mapping from names to indexes.
+  // Creates a group from indexes, or from a mapping from names to indexes.
   static Group Of(nb::handle indexes) {
     std::vector<IndexGroup::Member> members;
     if (nb::isinstance<nb::dict>(indexes)) {
@@ -214,16 +214,16 @@ class Group {
 };
 
 void BindFoundWhere(nb::module_& module) {
-  nb::class_<FoundWhere>(module, "WhereResult", R"doc(The rows that a predicate is true of.
+  nb::class_<FoundWhere>(module, "WhereResult", R"doc(The rows for which a predicate is true.
 
-Arrow takes them as a table without a copy, with the columns row_id, primary_key and the included columns that were
-asked for: `pyarrow.table(matches)`. Row ids are the group's; of a group in shards they are uint64,
-`shard << 32 | row`.)doc")
+Arrow takes them as a table without a copy, with the columns row_id, primary_key and the requested included
+columns: `pyarrow.table(matches)`. Row ids are those of the group; in a sharded group they are uint64, `shard
+<< 32 | row`.)doc")
       .def("__len__", &FoundWhere::size, "The number of rows.")
       .def_prop_ro(
           "row_ids", [](const FoundWhere& found) { return found.RowIds(); },
           nb::sig("def row_ids(self) -> numpy.typing.NDArray[numpy.uint32 | numpy.uint64]"),
-          "uint32[rows], of a group in shards uint64[rows], in the order that was asked for. "
+          "uint32[rows], or uint64[rows] for a sharded group, in the requested order. "
           "Read-only, no copy.")
       .def_prop_ro("primary_keys", &FoundWhere::PrimaryKeys, "Each row's primary key.")
       .def_prop_ro(
@@ -236,17 +236,17 @@ asked for: `pyarrow.table(matches)`. Row ids are the group's; of a group in shar
             return columns;
           },
           nb::sig("def columns(self) -> dict[str, Column]"),
-          "Each row's values in the included columns that were asked for, by name.")
+          "Each row's values in the requested included columns, by name.")
       .def_prop_ro(
           "cursor",
           [](const FoundWhere& found) {
             const std::string& cursor = found.contents->matches.cursor;
             return nb::bytes(cursor.data(), cursor.size());
           },
-          "For `after=`, where the next page begins; empty bytes where there is none.")
+          "The cursor of the next page, for `after=`; empty bytes if there is none.")
       .def_prop_ro(
           "plan", [](const FoundWhere& found) { return found.contents->matches.plan.ToString(); },
-          "How the rows were found, for people.")
+          "How the rows were found, as human-readable text.")
       .def(
           "__arrow_c_schema__",
           [](const FoundWhere& found) { return found.Table().SchemaCapsule(); },
@@ -267,31 +267,32 @@ void BindWhere(nb::module_& module) {
   BindFoundWhere(module);
   BindRowGroups(module);
   nb::class_<Group>(module, "IndexGroup",
-                    R"doc(Several indexes of one column family and one state, asked together.
+                    R"doc(Several indexes of one column family and one state, queried together.
 
     group = cairn.IndexGroup([cairn.open("/data/age"), cairn.open("/data/city")])
     group.count("age >= 18 AND city IN ('Lisbon', 'Oslo')")
     group.count("city = ? AND age >= ?", [name, 18])
     page = group.where("NOT city = 'Oslo'", order_by="age", limit=100)
 
-Predicates name indexes as their specs do; a mapping from names to indexes gives them others. The logic is SQL's, with
-NULL for a row without a key. docs/queries.md has the grammar. What is caught up later is not seen.
+Predicates use the names in the indexes' specs, or the names in a mapping from names to indexes. The logic is
+SQL's, with NULL for a row without a key. docs/queries.md has the grammar. The group does not see later
+catch_ups.
 
-Indexes in shards are taken, too: by key range as any are; by source if all are of the same sources.)doc")
+Sharded indexes are supported: any that are sharded by key range, and those sharded by source if all have the
+same sources.)doc")
       .def(
           "__init__", [](Group* self, nb::handle indexes) { new (self) Group(Group::Of(indexes)); },
           nb::arg("indexes").none(),
           nb::sig("def __init__(self, indexes: collections.abc.Iterable[Index] | dict[str, Index]) "
                   "-> None"))
       .def_prop_ro("names", &Group::Names, "The names of the indexes in predicates.")
-      .def_prop_ro(
-          "in_shards", &Group::in_shards,
-          "Whether the indexes are of several sources, and rows are named with their shards.")
+      .def_prop_ro("in_shards", &Group::in_shards,
+                   "Whether the indexes have several sources, so that row ids contain the shard.")
       .def("count", &Group::Count, nb::arg("where") = nb::none(),
            nb::arg("parameters") = nb::none(), nb::kw_only(), nb::arg("strategy") = "auto",
            nb::sig("def count(self, where: str | None = None, parameters: " CAIRN_PARAMETERS_SIG
                    ", *, strategy: str = 'auto') -> int"),
-           "The number of rows the predicate is true of; without one, those that an index has.")
+           "The number of rows for which the predicate is true; without one, of rows in an index.")
       .def(
           "where", &Group::Find, nb::arg("where") = nb::none(), nb::arg("parameters") = nb::none(),
           nb::kw_only(), nb::arg("order_by") = nb::none(), nb::arg("descending") = false,
@@ -301,13 +302,14 @@ Indexes in shards are taken, too: by key range as any are; by source if all are 
                   ", *, order_by: str | None = None, descending: bool = "
                   "False, limit: int | None = None, after: bytes = b'', columns: "
                   "collections.abc.Sequence[str] = (), strategy: str = 'auto') -> WhereResult"),
-          R"doc(The rows the predicate is true of: by primary key, or in the order of an index, rows without a key there last.
+          R"doc(The rows for which the predicate is true, by primary key, or in the order of an index with rows without a key
+last.
 
     group.where("city = ? AND age >= ?", ["Lisbon", 18])
 
-`parameters` are the values of the predicate's `?`, in their order: str, bytes, int, float, None, or NumPy's
-scalars, and tuples of these for keys of several parts. They are not parsed: pass what comes from outside this
-way, never in the text.)doc")
+`parameters` are the values of the predicate's `?`, in their order: str, bytes, int, float, None, or NumPy
+scalars, and tuples of these for keys of several parts. They are not parsed: always pass untrusted values as
+parameters, never in the text.)doc")
       .def(
           "aggregate", &Group::Aggregate, nb::arg("aggregates").none(),
           nb::arg("where") = nb::none(), nb::arg("parameters") = nb::none(), nb::kw_only(),
@@ -320,23 +322,23 @@ way, never in the text.)doc")
                   ", *, group_by: collections.abc.Sequence[str] = (), order_by: "
                   "collections.abc.Sequence[str] = (), limit: int | None = None, after: bytes = "
                   "b'', strategy: str = 'auto') -> GroupByResult"),
-          R"doc(Groups the rows the predicate is true of by columns, and computes aggregates of each group.
+          R"doc(Groups the rows for which the predicate is true by columns, and computes aggregates of each group.
 
     group.aggregate({"rows": "count", "total": ("sum", "price")}, "age >= ?", [18], group_by=["city"],
                     order_by=["total desc"], limit=10)
 
-Functions: "count" of rows or of a column's values, "count_distinct", "sum", "avg", "min", "max" of a column. Columns
-are what the indexes include, "price" or "age.price", and their keys, "age" or "place.part2". order_by names columns
-of the answer, with " desc" after the names of those whose max comes first. Without group_by all rows are one group.
-`parameters` are as of where(). Names of the answer's columns must differ. OutOfRange for a sum of integers that does
-not fit 64 bits.)doc")
+Functions: "count" of rows or of a column's values, "count_distinct", "sum", "avg", "min", "max" of a column.
+Columns are included columns, "price" or "age.price", and keys, "age" or "place.part2". order_by lists
+columns of the result; " desc" after a name sorts in descending order. Without group_by, all rows are one
+group. `parameters` are as in where(). Names of result columns must be distinct. OutOfRange if a sum of
+integers does not fit 64 bits.)doc")
       .def("explain", &Group::Explain, nb::arg("where") = nb::none(),
            nb::arg("parameters") = nb::none(), nb::kw_only(), nb::arg("order_by") = nb::none(),
            nb::arg("limit") = nb::none(), nb::arg("strategy") = "auto",
            nb::sig("def explain(self, where: str | None = None, parameters: " CAIRN_PARAMETERS_SIG
                    ", *, order_by: str | None = None, limit: int | None = None, strategy: str = "
                    "'auto') -> str"),
-           "How it would be answered, as human-readable text.");
+           "How the query would be executed, as human-readable text.");
 }
 
 }  // namespace cairn::python

@@ -121,7 +121,7 @@ def test_row_ids_types_and_structures() -> None:
     assert cairn.from_columns([3, 1], types=["u8"]).find([1])[0].tolist() == [1]
     assert cairn.from_columns([("a", 2), ("b", 1)], types=["text", "u8"]).find(("b", 1))[0].tolist() == [1]
     bad: list[tuple[Any, dict[str, Any], str]] = [
-        (keys, {"row_ids": np.array([1], np.uint32)}, "expected 3, one a key, found 1"),
+        (keys, {"row_ids": np.array([1], np.uint32)}, "expected 3, one per key, found 1"),
         (keys, {"row_ids": np.array([1, 2, -3])}, "row_ids: value 2: expected an integer that uint32 has, found -3"),
         (keys, {"row_ids": np.array([1, 2, cairn.NO_ROW], np.uint32)}, "row id 2"),
         (keys, {"row_ids": np.array([1, 2, 1], np.uint32)}, "0 and 1|1 and 2"),
@@ -130,9 +130,9 @@ def test_row_ids_types_and_structures() -> None:
         (keys, {"types": ["text"]}, "expected an Arrow array of strings"),
         (keys, {"nulls": "keep"}, "refuse"),
         (keys[::2], {}, "contiguous"),
-        (np.array(["a"]), {}, "types= says"),
-        ([], {}, "types= says"),
-        ({}, {}, "types= says"),
+        (np.array(["a"]), {}, "set types= to"),
+        ([], {}, "set types= to"),
+        ({}, {}, "set types= to"),
     ]
     for data, options, message in bad:
         with pytest.raises(cairn.InvalidArgument, match=message):

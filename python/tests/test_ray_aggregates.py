@@ -119,7 +119,7 @@ def test_by_key_range(local_cluster: object, opened: Open, tmp_path: pathlib.Pat
         (lambda i: i.aggregate({"n": ("sum", "t")}), "found one of text"),
         (lambda i: i.group_by(3, {}), "1 to 2 leading parts"),
         (lambda i: i.group_by(1, {}, after=[b"?"]), "cursor of a group"),
-        (lambda i: i.group_by(1, {}, after=[b"", b""]), "expected 1 cursors, one a range, found 2"),
+        (lambda i: i.group_by(1, {}, after=[b"", b""]), "expected 1 cursors, one per range, found 2"),
         (lambda i: i.find([(7, "a")], columns=["price"]), "no column 'price'"),
     ]
     for ask, message in refused:

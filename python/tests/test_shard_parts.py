@@ -37,8 +37,8 @@ def test_parts_are_put_together(directory: pathlib.Path) -> None:
     assert pa.table(found) == pa.table(expected) and found.cursors == expected.cursors
 
     for parts, error, message in (
-        ([ranges[0][::-1]], cairn.InvalidArgument, "pairs of ranges' numbers and bytes"),
-        ([ranges[0][1]], cairn.InvalidArgument, "pairs of ranges' numbers and bytes"),
+        ([ranges[0][::-1]], cairn.InvalidArgument, "pairs of range numbers and bytes"),
+        ([ranges[0][1]], cairn.InvalidArgument, "pairs of range numbers and bytes"),
         ([(ranges[0][0].astype(np.int64), ranges[0][1])], cairn.KeyTypeError, "array of uint32"),
         ([([0], ranges[0][1])], cairn.KeyTypeError, "array of uint32"),
         ([(ranges[0][0], b"")], cairn.InvalidArgument, "part 0: expected a shard's part"),

@@ -93,6 +93,10 @@ class CheckProseTest(unittest.TestCase):
         self.assertEqual(result.returncode, 2)
         self.assertIn("tools/packages checks", result.stderr)
 
+    def test_only_docstrings_are_prose(self):
+        self.assertEqual(found("a.py", 'PROGRAM = """\nWhat it does.\n"""\n\n\ndef f():\n    """What it does."""\n'), [(7, "what-clause")])
+        self.assertEqual(found("a.py", '"""Title.\n\n    behind = 1\n\nname: text\n    behind.\n"""\n'), [(5, "behind")])
+
     def test_good_prose(self):
         self.assertEqual(found("a.cc", "// Returns the rows of each key, as many as the limit allows: as many rows as there are.\n"), [])
 

@@ -1,4 +1,4 @@
-"""Indexes in shards on a Ray cluster: built by its workers, answered by an actor a host.
+"""Sharded indexes on a Ray cluster: built by its workers, served by one actor per host.
 
     import cairn.ray, ray
 
@@ -7,9 +7,9 @@
     cluster = cairn.ray.open("/shared/city")
     cluster.find(["Lisbon", "Oslo"], primary_keys=True).primary_keys
 
-All hosts see the sources' and the index's directories at the same paths. Needs Ray and pyarrow, which
-the extra `ray` installs: pip install 'cairn-rocksdb[ray]'. docs/ray.md tells what happens where
-tasks, actors, hosts or the driver die.
+All hosts must see the directories of the sources and the index at the same paths. Requires Ray and pyarrow,
+which the extra `ray` installs: pip install 'cairn-rocksdb[ray]'. docs/ray.md describes what happens if tasks,
+actors, hosts or the driver die.
 """
 
 try:
@@ -17,7 +17,7 @@ try:
     import ray as _ray  # noqa: F401
 except ImportError as error:
     raise ImportError(
-        f"cairn.ray needs the package '{error.name}', of which there may be no wheel for this Python: pip install 'cairn-rocksdb[ray]'",
+        f"cairn.ray requires the package '{error.name}', which may have no wheel for this Python: pip install 'cairn-rocksdb[ray]'",
         name=error.name,
     ) from error
 

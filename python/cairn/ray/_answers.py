@@ -1,4 +1,4 @@
-"""Answers of several shards as one."""
+"""Results of several shards, combined."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -19,28 +19,28 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True)
 class Partial(Generic[Answer]):
-    """Answers of the shards that there are, where a call was told on_missing="partial"."""
+    """Results of the available shards, for a call with on_missing="partial"."""
 
-    answer: Answer  # as without that option; what missing shards have is not in it
-    complete: npt.NDArray[np.bool_]  # bool[queries]: whether no shard that may have answers was missing
-    missing: dict[int, str]  # shard -> why
+    answer: Answer  # as without that option, but without missing shards
+    complete: npt.NDArray[np.bool_]  # bool[queries]: False if a missing shard may have results
+    missing: dict[int, str]  # shard -> reason
 
 
 @dataclass(frozen=True)
 class FindResult:
-    """The rows that each query of a batch found, as cairn.FindResult has them, from several hosts.
+    """The rows that each query of a batch found, like cairn.FindResult, but from several hosts.
 
-    Query i's rows are row_ids[offsets[i]:offsets[i + 1]], by (key, source, primary key); matches[i] is that.
-    Rows are `shard << 32 | row` of `generation`. Arrow takes all as a table, one row a match.
+    Query i has the rows row_ids[offsets[i]:offsets[i + 1]], by (key, source, primary key), also as matches[i].
+    Rows are `shard << 32 | row` of `generation`. Arrow takes all rows as a table, with one row per match.
     """
 
     offsets: Rows  # uint64[queries + 1]
     row_ids: Rows  # uint64[rows]
     generation: int
     keys: pa.Array | None = None  # of a scan with_keys
-    primary_keys: pa.Array | None = None  # large_binary, where they were asked for
-    cursors: list[bytes] = field(default_factory=list)  # of a scan with a limit, by key range: for `after`
-    columns: dict[str, pa.Array] = field(default_factory=dict)  # included ones that were asked for, by their names
+    primary_keys: pa.Array | None = None  # large_binary, if requested
+    cursors: list[bytes] = field(default_factory=list)  # of a scan with a limit over an index sharded by key range: for `after`
+    columns: dict[str, pa.Array] = field(default_factory=dict)  # the requested included columns by name
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -55,7 +55,7 @@ class FindResult:
         return f"<cairn.ray.FindResult of {len(self)} queries, {len(self.row_ids)} rows>"
 
     def as_asked(self, shard_map: ShardMap, with_keys: bool, primary_keys: bool, columns: Sequence[str]) -> "FindResult":
-        """The same with what was asked for alone, of its own types, even of no rows."""
+        """The same with only the requested columns, in their own types even if there are no rows."""
         for name in columns:
             if name not in shard_map.included:
                 raise InvalidArgument(f"the index includes no column '{name}'")
@@ -68,7 +68,7 @@ class FindResult:
         )
 
     def to_arrow(self) -> pa.Table:
-        """A table with the columns query, row_id and, where there are, key, primary_key and included ones."""
+        """A table with the columns query, row_id and, if present, key, primary_key and included ones."""
         columns: dict[str, Any] = {
             "query": np.repeat(np.arange(len(self), dtype=np.uint32), np.diff(self.offsets).astype(np.int64)),
             "row_id": self.row_ids,
@@ -102,7 +102,9 @@ def names_of(columns: Sequence[str] | None) -> list[str]:
 
 
 def _typed(values: pa.Array | None, types: list[str]) -> pa.Array:
-    """Values as they are sent, whose text is binary, as Arrow's types of them; text that is no UTF-8 stays binary."""
+    """Converts values as they are sent, with text as binary, to their Arrow types; text that is not UTF-8 stays
+    binary.
+    """
     arrow = [_ARROW_TYPES[name] for name in types]
     of = arrow[0] if len(arrow) == 1 else pa.struct([(f"part{i + 1}", t) for i, t in enumerate(arrow)])
     if values is None:
@@ -115,7 +117,7 @@ def _typed(values: pa.Array | None, types: list[str]) -> pa.Array:
 
 @dataclass
 class Piece:
-    """The answer of one shard to some queries of a batch."""
+    """The results of one shard for some queries of a batch."""
 
     shard: int
     queries: npt.NDArray[Any]  # their numbers in the batch, ascending
@@ -123,7 +125,7 @@ class Piece:
 
 
 def wide(shard: int, row_ids: npt.NDArray[np.uint32]) -> Rows:
-    """Rows of a shard as numbers of 64 bits; where there is none, NO_GLOBAL_ROW."""
+    """Rows of a shard as 64-bit numbers; a missing row becomes NO_GLOBAL_ROW."""
     rows = row_ids.astype(np.uint64)
     missing = row_ids == cairn.NO_ROW
     rows |= np.uint64(shard << 32)
@@ -157,14 +159,14 @@ def sums(size: int, pieces: list[Piece]) -> npt.NDArray[np.uint64]:
 
 
 def parts_of(pieces: list[Piece]) -> list[tuple[npt.NDArray[np.uint32], bytes]]:
-    """What ShardMap puts aggregates together from: in the order of the shards, in which floats are added."""
+    """The input of ShardMap for combining aggregates, in the order of the shards, in which floats are added."""
     return [(np.ascontiguousarray(piece.queries, np.uint32), piece.answer) for piece in sorted(pieces, key=lambda p: p.shard)]
 
 
 def concatenated(size: int, pieces: list[Piece], generation: int, descending: bool = False) -> FindResult:
     """The rows of each query, shard after shard (descending: in reverse order of the shards).
 
-    A query may have several pieces of one shard, which stay in their order.
+    A query may have several pieces of one shard, which stay in order.
     """
     pieces = sorted(pieces, key=lambda p: -p.shard if descending else p.shard)
     lengths = [np.diff(piece.answer[0]).astype(np.int64) for piece in pieces]
@@ -174,7 +176,7 @@ def concatenated(size: int, pieces: list[Piece], generation: int, descending: bo
     offsets = np.zeros(size + 1, np.uint64)
     np.cumsum(counts, out=offsets[1:].view(np.int64))
     rows = np.empty(int(offsets[-1]), np.uint64)
-    place = np.empty(len(rows), np.int64)  # of each answer, shard behind shard, in the result
+    place = np.empty(len(rows), np.int64)  # of each shard's rows, shard after shard, in the result
     at = offsets[:-1].astype(np.int64)
     done = 0
     for piece, length in zip(pieces, lengths, strict=True):
@@ -201,14 +203,14 @@ def _gathered(columns: list[pa.Array | None], order: npt.NDArray[np.int64]) -> p
 
 
 def merged_by_key(matches: FindResult, physical: Any, descending: bool, limit: int | None) -> FindResult:
-    """At most `limit` rows of each query, in the order of their keys; the input has them shard after shard.
+    """At most `limit` rows of each query, in key order; the input has them shard after shard.
 
-    physical: the keys as what compares as they do: numbers, or bytes.
+    physical: the physical keys, numbers or bytes, which have the order of the keys.
     """
     query = np.repeat(np.arange(len(matches), dtype=np.uint32), np.diff(matches.offsets).astype(np.int64))
     direction = "descending" if descending else "ascending"
     table = pa.table({"query": query, "key": physical, "shard": matches.row_ids >> np.uint64(32)})
-    # Stable: what one shard has of a key stays in its order.
+    # Stable: the rows that one shard has for a key stay in order.
     order = pc.sort_indices(table, sort_keys=[("query", "ascending"), ("key", direction), ("shard", direction)]).to_numpy()
     offsets = matches.offsets
     if limit is not None:

@@ -1,4 +1,4 @@
-"""cairn.ray.build: the steps of an index in shards as tasks of Ray."""
+"""cairn.ray.build: the steps of building a sharded index as tasks of Ray."""
 
 import contextlib
 import os
@@ -26,15 +26,15 @@ ProgressCallback = Callable[[str, int, int], object]
 class BuildSummary:
     """The result of a build."""
 
-    generation: int  # that it published
+    generation: int  # the published one
     mode: str  # "key_range" or "source"
     shards: int
     rows: int
     entries: int
-    seconds: dict[str, float]  # step -> its time, from the first task's submission to the last one's end
+    seconds: dict[str, float]  # step -> time from the first task's submission to the last one's end
 
 
-# The tasks. Each makes a place of its own at every attempt, and gives back its name.
+# The tasks. Each attempt writes to a new directory, and returns its name.
 
 
 def _cut(version: str, source: str, column_family: str, parts: int) -> list[tuple[bytes, bytes | None]]:
@@ -82,7 +82,7 @@ def _publish_sources(version: str, names: list[str], out: str, options: dict[str
 
 
 class _Steps:
-    """Runs the tasks of a build, and says how far they are."""
+    """Runs the tasks of a build, and reports their progress."""
 
     def __init__(self, retries: int, threads: int, progress: ProgressCallback | None) -> None:
         self._options = {"num_cpus": threads, "max_retries": retries}
@@ -105,12 +105,12 @@ class _Steps:
         except RayTaskError as error:
             raise _common.cause_of(error) from None
         except RayError as error:
-            raise Unavailable(f"step '{step}': a worker died at every attempt: {error}") from error
+            raise Unavailable(f"step '{step}': a worker died in every attempt: {error}") from error
         finally:
             for reference in pending:
                 with contextlib.suppress(RayError):
                     ray.cancel(reference, force=True)
-            if pending:  # what they write is about to be removed
+            if pending:  # their output is about to be removed
                 ray.wait(pending, num_returns=len(pending), timeout=60)
         self.seconds[step] = time.monotonic() - start
         return results
@@ -133,32 +133,33 @@ def build(
     work: Path | None = None,
     progress: ProgressCallback | None = None,
 ) -> BuildSummary:
-    """Builds the next generation of the index in shards in `out` on the cluster that ray.init connected to.
+    """Builds the next generation of the sharded index in `out` on the cluster that ray.init connected to.
 
-    sources: the directory of one checkpoint, whose entries are cut into equal ranges of keys; or those of
-        several databases; each becomes a shard (by source).
-    spec: what to index, as for cairn.build.
-    shards: of one source; None: as many as there are hosts. segments: tasks that read the source; None: as
-        many as the cluster has cores.
-    threads: of each task, which also takes as many of the cluster's CPUs. memory_budget: bytes of each task
-        for entries that wait to be sorted; 0: half of its machine's memory, shared by its CPUs.
-    retries: how often a task is run again whose worker or host died.
-    work: a directory for segments, on all hosts; None: `out` with ".work" behind it. It is removed.
-    progress: called as progress(step, tasks done, tasks), with the steps "cut", "extract", "split", "build"
-        and "publish".
+    sources: the directory of one checkpoint, whose entries are cut into equal ranges of keys; or the
+        directories of several databases, each of which becomes a shard (by source).
+    spec: as in cairn.build.
+    shards: for one source; None: one per host.
+    segments: tasks that read the source; None: one per core of the cluster.
+    threads: of each task, which takes that many of the cluster's CPUs.
+    memory_budget: bytes of each task for entries that wait to be sorted; 0: half of its machine's memory,
+        shared by its CPUs.
+    retries: the number of retries of a task whose worker or host died.
+    work: a directory for segments, on all hosts, which is removed at the end; None: `out` + ".work".
+    progress: called as progress(step, tasks done, tasks), with the steps "cut", "extract", "split", "build" and
+        "publish".
 
-    One build at a time works on `out`. Each attempt writes to a place of its own, and nothing is seen
-    before the last step, which replaces one file: on any error, and where the driver dies, `out` holds the
-    old generation or the new one. The next build removes the files of a failed attempt.
+    Only one build at a time may work on `out`. Each attempt writes to a separate place, and nothing is visible
+    before the last step, which replaces one file. So on any error, and if the driver dies, `out` has the old
+    generation or the new one. The next build removes the files of a failed attempt.
 
-    Errors: cairn's own, of whichever task; FailedPrecondition where a worker has another version of cairn;
-    Unavailable where a task's workers died more often than `retries`.
+    Errors: those of cairn, from any task; FailedPrecondition if a worker has another version of cairn;
+    Unavailable if a task's workers died more often than `retries`.
     """
     parsed = [os.fsdecode(s) for s in ([sources] if isinstance(sources, (str, os.PathLike)) else sources)]
     if not parsed:
         raise InvalidArgument("sources: expected at least one directory, found none")
     if len(parsed) > 1 and (shards is not None or segments is not None):
-        raise InvalidArgument("shards and segments are of an index of one source: each of several sources is a shard")
+        raise InvalidArgument("shards and segments require one source: with several sources, each is a shard")
     if threads < 1 or retries < 0:
         raise InvalidArgument(f"expected threads from 1 and retries from 0, found {threads} and {retries}")
     cores = _common.cores()

@@ -1,4 +1,4 @@
-"""cairn.ray.open: a client of the hosts that serve an index in shards."""
+"""cairn.ray.open: a client of the hosts that serve a sharded index."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -35,28 +35,30 @@ def open(
     gpus: float = 0,
     **options: Any,
 ) -> "Cluster":
-    """Opens the index in shards in `directory` on the cluster that ray.init connected to.
+    """Opens the sharded index in `directory` on the cluster that ray.init connected to.
 
-    Where it is served already, by actors of an earlier call of any driver, this is one more client of
-    them. Else one detached actor a host is started, which opens its shards and goes on when this driver
-    ends: Cluster.shutdown ends it.
+    If actors of an earlier call, of any driver, already serve it, this is another client of them. Otherwise
+    starts one detached actor per host, which opens its shards. Actors continue after this driver ends;
+    Cluster.shutdown ends them.
 
-    hosts: the number of actors, each on its own host if there are enough hosts; None: one per host of the cluster.
-    replicas: hosts that open each shard; batches take turns. None: one.
-    on_missing: what becomes of a batch where a shard is missing or damaged, unless its call says so.
-        "error" raises DataLoss or Unavailable with its name; "partial" answers without it, as Partial.
-    timeout: seconds until a batch gives up on hosts that do not answer. Queries may be repeated any number
-        of times, and are.
-    poll: seconds between a host's looks for a new generation; 0: Cluster.refresh alone takes one up.
-    threads: batches that a host answers at a time. cpus, gpus: of the cluster's resources, for each actor.
-    options: of each shard, as of cairn.open (device, devices, ordered_indexes, verify, calibration, budgets,
-        threads, aggregates). A host's shards go to its `devices` in turn: devices=[0, 1] with gpus=2.
+    hosts: the number of actors, each on its own host if there are enough hosts; None: one per host of the
+        cluster.
+    replicas: the number of hosts that open each shard; batches alternate between them. None: one.
+    on_missing: the default for batches if a shard is missing or damaged. "error" raises DataLoss or Unavailable
+        with its name; "partial" returns results without it, as Partial.
+    timeout: seconds after which a batch gives up on hosts that do not answer. Queries may be repeated any
+        number of times.
+    poll: seconds between a host's checks for a new generation; 0: only Cluster.refresh switches to one.
+    threads: the number of batches that a host executes at the same time.
+    cpus, gpus: the cluster's resources for each actor.
+    options: of each shard, as in cairn.open (device, devices, ordered_indexes, verify, calibration, budgets,
+        threads, aggregates). A host's shards are assigned to its `devices` in turn: devices=[0, 1] with gpus=2.
 
-    Errors: NotFound, DataLoss; FailedPrecondition where hosts have another version of cairn, or serve the
-    index in another layout than is asked for; Unavailable.
+    Errors: NotFound, DataLoss; FailedPrecondition if hosts have another version of cairn, or serve the index in
+    another layout than requested; Unavailable.
     """
     path = os.path.realpath(os.fsdecode(directory))
-    ShardMap(path)  # or its error
+    ShardMap(path)  # raises its error
     if on_missing not in ("error", "partial"):
         raise InvalidArgument(f"on_missing: expected 'error' or 'partial', found '{on_missing}'")
     running = layout_of(path, timeout)
@@ -64,7 +66,7 @@ def open(
         nodes = len(_common.alive_nodes())
         layout = Layout(hosts if hosts is not None else nodes, replicas if replicas is not None else 1)
         if layout.hosts < 1 or not 1 <= layout.replicas <= layout.hosts:
-            raise InvalidArgument(f"expected hosts from 1 and replicas from 1 to as many, found {layout.hosts} and {layout.replicas}")
+            raise InvalidArgument(f"expected hosts from 1, and replicas from 1 to hosts, found {layout.hosts} and {layout.replicas}")
     else:
         layout = running
         if (hosts not in (None, layout.hosts)) or (replicas not in (None, layout.replicas)):
@@ -76,15 +78,15 @@ def open(
 
 
 class Cluster:
-    """An index in shards that hosts serve; what cairn.ray.open returns.
+    """A sharded index that hosts serve; the result of cairn.ray.open.
 
-    Answers batches as cairn.Index does, with rows of 64 bits, and keys as that takes them. A batch sees one
-    generation of the index, on all hosts. Thread-safe. A new generation is taken up by `refresh`, and by
-    itself once a host has seen it and all hosts have opened it; until then the old one answers.
+    It has the batch queries of cairn.Index, with 64-bit rows and the same forms of keys. A batch sees one
+    generation of the index, on all hosts. Thread-safe. Clients switch to a new generation by `refresh`, or
+    automatically once a host has seen it and all hosts have opened it. Until then they use the old one.
 
-    A host that dies is started again, on another machine where its own is gone, and its part of a batch is
-    asked again, of another replica where there is one, until `timeout`: then the batch is Unavailable, with
-    the shards' names. No answer is put together from several generations.
+    A host that dies is restarted, on another machine if its own is gone. Its part of a batch is sent again, to
+    another replica if there is one. After `timeout` the batch is Unavailable, with the shards' names. No result
+    combines several generations.
     """
 
     def __init__(
@@ -105,7 +107,7 @@ class Cluster:
 
     @property
     def generation(self) -> int:
-        """The generation that answers batches from now on."""
+        """The generation that executes new batches."""
         return self._serving.current().generation
 
     @property
@@ -118,7 +120,7 @@ class Cluster:
 
     @property
     def mode(self) -> str:
-        """How entries are spread: "key_range" or "source"."""
+        """How entries are distributed: "key_range" or "source"."""
         return self._serving.current().shard_map.mode
 
     @property
@@ -127,7 +129,7 @@ class Cluster:
         return self._serving.current().shard_map.shards
 
     def __len__(self) -> int:
-        """The entries that were published."""
+        """The number of published entries."""
         return sum(int(shard["entries"]) for shard in self.shards)
 
     def __bool__(self) -> bool:
@@ -145,10 +147,10 @@ class Cluster:
         return self._serving.counters.as_dict()
 
     def refresh(self) -> int:
-        """Takes up the newest generation where all hosts can open it, and returns what is answered from now.
+        """Switches to the newest generation if all hosts can open it, and returns the generation for new batches.
 
-        DataLoss, naming the shard, where one is missing or damaged (unless on_missing="partial"), and
-        Unavailable where hosts do not answer: then what was answered before goes on.
+        DataLoss, naming the shard, if one is missing or damaged (unless on_missing="partial"); Unavailable if
+        hosts do not answer. Then the previous generation stays in use.
         """
         return self._serving.refresh()
 
@@ -184,7 +186,7 @@ class Cluster:
     def find(
         self, keys: Any, *, primary_keys: bool = False, columns: Sequence[str] | None = None, on_missing: OnMissing | None = None
     ) -> Any:
-        """All rows of each key, as FindResult; primary keys and columns that the index includes if they are asked for."""
+        """All rows of each key, as FindResult, with primary keys and included columns if requested."""
         names = _answers.names_of(columns)
 
         def gather(view: View, size: int, pieces: list[Piece]) -> FindResult:
@@ -226,15 +228,15 @@ class Cluster:
         bounds: str = "[)",
         on_missing: OnMissing | None = None,
     ) -> Any:
-        """Aggregates of each range, as cairn.Index.aggregate gives them: a Column of structs, one row a range.
+        """Aggregates of each range, as by cairn.Index.aggregate: a Column of structs, one row per range.
 
-        Exact over all shards, whose results are put together before values are made of them. For an
-        index by source, "count_distinct" makes each shard send every key of the ranges once.
+        Exact over all shards, since their intermediate results are combined before the final values. For an
+        index sharded by source, "count_distinct" makes each shard send every key of the ranges once.
         """
         ranges = self._ranges(lower, upper, keys, prefix, leading)
 
         def route(view: View) -> Routed:
-            view.shard_map.combine_aggregates(0, aggregates, [])  # or what is wrong with them
+            view.shard_map.combine_aggregates(0, aggregates, [])  # raises if they are invalid
             return Routed.of_ranges(view, ranges, bounds)
 
         return self._answer(
@@ -260,16 +262,16 @@ class Cluster:
         after: Sequence[bytes] | None = None,
         on_missing: OnMissing | None = None,
     ) -> Any:
-        """The same of each range's groups, as cairn.Index.group_by gives them: AggregateGroupsResult.
+        """Aggregates of each range's groups, as by cairn.Index.group_by: AggregateGroupsResult.
 
         With a `limit`, at most `limit` groups per range, and per shard and range; `after` takes the `cursors`
-        of the call before, of whichever generation.
+        of the previous call, of any generation.
         """
         ranges = self._ranges(lower, upper, keys, prefix, leading)
         cursors = None if after is None else list(after)
 
         def route(view: View) -> Routed:
-            view.shard_map.combine_groups(0, parts, aggregates, [], limit)  # or what is wrong with them
+            view.shard_map.combine_groups(0, parts, aggregates, [], limit)  # raises if they are invalid
             return Routed.of_ranges(view, ranges, bounds).with_cursors(cursors)
 
         return self._answer(
@@ -298,9 +300,9 @@ class Cluster:
     ) -> FindResult:
         """The rows of each range, by (key, source, primary key), ascending or descending ("desc").
 
-        With a `limit`, at most `limit` entries per range; `after` takes the `cursors` of the call before, of
-        an index by key range, and goes on in their generation: FailedPrecondition where that is no longer
-        served. An index by source has no cursors. A missing shard is an error.
+        With a `limit`, at most `limit` entries per range. `after` takes the `cursors` of the previous call and
+        continues in their generation; FailedPrecondition if that is no longer served. Only an index sharded by
+        key range has cursors. A missing shard is an error.
         """
         if order not in ("asc", "desc"):
             raise InvalidArgument(f"order: expected 'asc' or 'desc', found '{order}'")
@@ -313,21 +315,21 @@ class Cluster:
         def body(view: View) -> FindResult:
             if view.shard_map.mode == "source":
                 if after is not None:
-                    raise Unimplemented("an index by source has no cursors on a cluster: scan a narrower range")
+                    raise Unimplemented("an index sharded by source has no cursors on a cluster: scan a narrower range")
                 return scan.by_source(view, self._serving.ask)
             return scan.by_key_range(view, self._serving.ask)
 
         if after is not None:
             view, generation = self._serving.current(), _scan.generation_of(after)
             if generation not in (None, view.generation):
-                raise FailedPrecondition(f"the cursors are of generation {generation}, and {view.generation} is answered: begin again")
+                raise FailedPrecondition(f"the cursors are of generation {generation}, and {view.generation} is in use: begin again")
         return self._serving.batch(body)
 
     def primary_keys(self, rows: Rows, *, generation: int | None = None) -> Any:
         """The primary key of each of uint64[rows] rows, as Arrow's large_binary.
 
-        generation: of the answer that the rows are from (FindResult.generation); FailedPrecondition where another
-        is answered, in which they would be other rows. None: not checked.
+        generation: of the result that the rows are from (FindResult.generation). FailedPrecondition if another
+            one is in use, in which they would be other rows. None: not checked.
         """
         rows = np.asarray(rows)
         if rows.dtype != np.uint64 or rows.ndim != 1:
@@ -335,7 +337,7 @@ class Cluster:
 
         def body(view: View) -> Any:
             if generation not in (None, view.generation):
-                raise FailedPrecondition(f"the rows are of generation {generation}, and {view.generation} is answered: ask again")
+                raise FailedPrecondition(f"the rows are of generation {generation}, and {view.generation} is in use: query them again")
             routed = Routed.of_rows(view, rows)
             return routed.in_order(self._serving.ask(view, "primary_keys", routed, {}, None))
 
@@ -349,14 +351,15 @@ class Cluster:
     # Upkeep.
 
     def catch_up(self, database: Path, **options: Any) -> cairn.CatchUpReport | dict[str, int]:
-        """Brings the shard of one database up to it, of an index by source: durably, then on every replica.
+        """Brings the shard of one database up to date with it, in an index sharded by source: durably, then on
+        every replica.
 
-        options: as of cairn.Index.catch_up. Returns counters by name. FailedPrecondition for an index by
-        key range (build its next generation instead), and if no shard is of that database.
+        options: as in cairn.Index.catch_up. Returns counters by name. FailedPrecondition for an index sharded
+            by key range (build its next generation instead), and if no shard is of that database.
         """
         view = self._serving.current()
         if view.shard_map.mode != "source":
-            raise FailedPrecondition("an index in shards by key range is not caught up: build its next generation")
+            raise FailedPrecondition("an index sharded by key range cannot catch up: build its next generation")
         path = os.path.realpath(os.fsdecode(database))
         found = [d for d in self._hosts.ask_all("source_of", _common.VERSION, view.generation, path) if d]
         shards = sorted({shard for shard_list in found for shard in shard_list})
@@ -370,7 +373,7 @@ class Cluster:
         except RayTaskError as error:
             raise _common.cause_of(error) from None
         except RayActorError as error:
-            raise Unavailable(f"the host of shard {shard} died while it caught up: {error}") from error
+            raise Unavailable(f"the host of shard {shard} died during catch_up: {error}") from error
         return dict(zip(("changes", "rows", "log_bytes", "sequence"), done, strict=True)) | {"shard": shard}
 
     def metrics(self) -> str:

@@ -1,4 +1,4 @@
-"""Batches of keys that are cut into parts and sent: NumPy arrays, Arrow arrays, lists, tuples of these."""
+"""Batches of keys that are cut into parts and sent: NumPy arrays, Arrow arrays, lists, and tuples of these."""
 
 from typing import Any
 
@@ -10,11 +10,11 @@ Positions = npt.NDArray[Any]
 
 
 def column_of(keys: Any) -> Any:
-    """One column as something that `take` and `part` can cut: an array of NumPy or Arrow, or a list."""
+    """Returns a column in a form that `take` and `part` can cut: a NumPy or Arrow array, or a list."""
     if isinstance(keys, np.ndarray):
         return [keys.item()] if keys.ndim == 0 else keys
     if isinstance(keys, pa.Array):
-        # Arrow does not take from views.
+        # Arrow's take does not support views.
         if pa.types.is_string_view(keys.type):
             return keys.cast(pa.large_string())
         return keys.cast(pa.large_binary()) if pa.types.is_binary_view(keys.type) else keys
@@ -32,7 +32,7 @@ def column_of(keys: Any) -> Any:
 
 
 def columns_of(keys: Any, parts: int) -> Any:
-    """Keys of an index with `parts` parts, as cairn.Index takes them, in a form that can be sliced; None stays None."""
+    """Keys of an index with `parts` parts, given as to cairn.Index, in a form that can be sliced; None stays None."""
     if keys is None:
         return None
     if isinstance(keys, tuple):
@@ -70,7 +70,7 @@ def take(columns: Any, positions: Positions) -> Any:
 
 
 def part(columns: Any, begin: int, end: int) -> Any:
-    """The keys from one position to another, without a copy where they are arrays."""
+    """The keys from one position to another; arrays are not copied."""
     if columns is None:
         return None
     if isinstance(columns, tuple):

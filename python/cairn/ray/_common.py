@@ -9,7 +9,7 @@ import ray
 from cairn.errors import Error, FailedPrecondition
 from ray.exceptions import RayTaskError
 
-# Both sides must have the same version: they exchange arguments and answers, and share files.
+# Both sides must have the same version: they exchange arguments and results, and share files.
 VERSION: str = cairn.__version__
 
 # The namespace of the hosts' actors.
@@ -17,7 +17,7 @@ NAMESPACE = "cairn"
 
 
 def check_version(expected: str) -> None:
-    """FailedPrecondition, naming this host, where it has another version than its caller."""
+    """FailedPrecondition, naming this host, if it has another version than its caller."""
     if expected != cairn.__version__:
         raise FailedPrecondition(
             f"the worker on host '{platform.node()}' has cairn {cairn.__version__}, and its caller {expected}: "
@@ -26,13 +26,13 @@ def check_version(expected: str) -> None:
 
 
 def cause_of(error: RayTaskError) -> BaseException:
-    """The error of a task as its caller sees it."""
+    """The error of a task for its caller."""
     cause = getattr(error, "cause", None)
     return cause if isinstance(cause, Error) else error
 
 
 def alive_nodes() -> list[str]:
-    """The ids of the cluster's nodes, in an order that stays."""
+    """The ids of the cluster's nodes, in a stable order."""
     nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
     return sorted(node["NodeID"] for node in nodes if node["Alive"])
 

@@ -1,4 +1,4 @@
-"""The actor that serves some shards of an index, one a host."""
+"""The actor that serves some shards of an index, one per host."""
 
 import contextlib
 import os
@@ -15,17 +15,17 @@ from cairn.errors import DataLoss, Error, FailedPrecondition, NotFound
 from cairn.ray import _columns, _common
 from cairn.shards import ShardMap
 
-# Generations that a host keeps: the newest one, and the one before for batches that began with it.
+# The number of generations that a host keeps: the newest one, and the previous one for running batches.
 _KEPT = 2
 
 
 class GenerationGone(FailedPrecondition):
-    """A host does not have the generation that a batch names: the batch is repeated with another."""
+    """A host does not have the generation that a batch names; the batch is repeated with another one."""
 
 
 @dataclass
 class ShardCounters:
-    """Counters of a shard since its host began."""
+    """Counters of a shard since its host started."""
 
     batches: int = 0
     queries: int = 0
@@ -35,7 +35,7 @@ class ShardCounters:
 
 @dataclass
 class Generation:
-    """Some shards of one generation, open, and why others are not."""
+    """The open shards of one generation, and the errors of the others."""
 
     shard_map: ShardMap
     shards: dict[int, cairn.Index] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Generation:
 
 @dataclass(frozen=True)
 class Layout:
-    """How shards are spread over hosts: host h has the shards of its block, and of the blocks before it."""
+    """How shards are distributed over hosts: host h has the shards of its block, and of the blocks before it."""
 
     hosts: int
     replicas: int
@@ -58,17 +58,17 @@ class Layout:
 
 
 class Host:
-    """Answers for the shards of one host. Methods run on several threads."""
+    """Executes queries on the shards of one host. Methods run on several threads."""
 
     def __init__(self, directory: str, number: int, layout: Layout, poll: float, options: dict[str, Any]) -> None:
         self._directory, self._number, self._layout = directory, number, layout
         self._options = options
-        self._lock = threading.Lock()  # of _generations, _counters and _newest
+        self._lock = threading.Lock()  # guards _generations, _counters and _newest
         self._loading = threading.Lock()  # one thread loads or catches up at a time
         self._generations: dict[int, Generation] = {}
         self._counters: dict[int, ShardCounters] = {}
         self._newest = 0
-        # An actor whose making fails is not started again: what is wrong, the first call says.
+        # Ray does not restart an actor whose constructor fails, so errors are raised by the first call.
         with contextlib.suppress(Error):
             self.load()
         if poll > 0:
@@ -90,7 +90,7 @@ class Host:
             }
 
     def load(self, version: str | None = None) -> dict[str, Any]:
-        """Opens the newest generation where it is not open yet, and says what there is."""
+        """Opens the newest generation if it is not open yet, and returns the state."""
         if version is not None:
             _common.check_version(version)
         with self._loading:
@@ -101,7 +101,7 @@ class Host:
                 if held is not None and not held.failures:
                     return self.describe()
                 made = self._open(shard_map)
-                # The next one may have been published meanwhile, and this one's files removed.
+                # Another process may have published the next one, and removed this one's files.
                 if not made.failures or ShardMap(self._directory).generation == shard_map.generation or attempt == 9:
                     break
             with self._lock:
@@ -121,7 +121,7 @@ class Host:
         return made
 
     def _mine(self, shard_map: ShardMap) -> dict[int, dict[str, Any]]:
-        """The options with which this host opens each of its shards: devices take turns."""
+        """The options with which this host opens each of its shards: devices alternate."""
         mine = [s for s in range(len(shard_map)) if self._number in self._layout.hosts_of(s, len(shard_map))]
         common = {"host_memory_budget": _common.memory() // 2 // max(1, len(mine))} | self._options
         devices = common.pop("devices", ())
@@ -147,10 +147,10 @@ class Host:
     def answer(
         self, version: str, generation: int, operation: str, shards: list[int], begin: list[int], columns: dict[str, Any], options: dict[str, Any]
     ) -> tuple[int, dict[int, Any], dict[int, Error]]:
-        """Answers queries of one generation: the newest one, each shard's answers, and each shard's error.
+        """Executes queries on one generation. Returns the newest generation, each shard's results, and each shard's error.
 
-        Shard shards[i] is asked queries begin[i] to begin[i + 1] of `columns`, which are the operation's
-        arguments by name; where `begin` is empty, all of them.
+        Shard shards[i] executes queries begin[i] to begin[i + 1] of `columns`, which are the operation's
+        arguments by name; if `begin` is empty, all of them.
         """
         _common.check_version(version)
         of = self._generation(generation)
@@ -183,14 +183,14 @@ class Host:
             return [s for s in of.shards if of.shard_map.shards[s]["database_id"] == snapshot.database_id]
 
     def catch_up(self, version: str, generation: int, shard: int, database: str, options: dict[str, Any]) -> tuple[int, int, int, int]:
-        """Brings a shard up to a database, durably: changes, rows, bytes of log, sequence number."""
+        """Brings a shard up to date with a database, durably. Returns changes, rows, bytes of log, sequence number."""
         _common.check_version(version)
         with self._loading:
             report = self._generation(generation).shards[shard].catch_up(database, **options)
             return report.changes, report.rows, report.log_bytes, report.sequence
 
     def reopen(self, version: str, generation: int, shard: int) -> int:
-        """Opens a shard again that another host has caught up. Its sequence number."""
+        """Reopens a shard that another host has brought up to date. Returns its sequence number."""
         _common.check_version(version)
         with self._loading:
             of = self._generation(generation)
@@ -198,7 +198,7 @@ class Host:
             return of.shards[shard].sequence
 
     def metrics(self) -> list[dict[str, Any]]:
-        """A record of each shard, of the newest generation."""
+        """One record per shard of the newest generation."""
         with self._lock:
             if self._newest == 0:
                 return []

@@ -1,4 +1,4 @@
-"""The actors that serve an index, as one client has them."""
+"""The actors that serve an index, for one client."""
 
 import contextlib
 import time
@@ -17,7 +17,7 @@ def _name(directory: str, number: int) -> str:
 
 
 def layout_of(directory: str, timeout: float) -> Layout | None:
-    """The layout in which an index is served; None where it is not."""
+    """The layout in which an index is served; None if it is not served."""
     try:
         actor = ray.get_actor(_name(directory, 0), namespace=_common.NAMESPACE)
     except ValueError:
@@ -35,7 +35,7 @@ def layout_of(directory: str, timeout: float) -> Layout | None:
 
 
 class Hosts:
-    """Started where they are not there, and again where Ray has given one up. Thread-safe."""
+    """Starts missing actors, and restarts those that Ray has given up. Thread-safe."""
 
     def __init__(self, directory: str, layout: Layout, timeout: float, poll: float, actor_options: dict[str, Any], options: dict[str, Any]) -> None:
         self._directory, self._layout, self._timeout, self._poll = directory, layout, timeout, poll

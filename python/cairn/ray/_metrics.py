@@ -3,19 +3,19 @@
 from typing import Any
 
 _METRICS = [
-    # name, type, what it says, the field of a host's record
+    # name, type, help text, field of a host's record
     ("cairn_shard_up", "gauge", "Whether a host has the shard open.", "up"),
     ("cairn_shard_generation", "gauge", "The newest generation of the index that a host has open.", "generation"),
     ("cairn_shard_entries", "gauge", "Entries of the shard.", "entries"),
-    ("cairn_shard_sequence", "gauge", "The database's sequence number that the shard is current to.", "sequence"),
-    ("cairn_shard_batches_total", "counter", "Parts of batches that the shard was asked.", "batches"),
-    ("cairn_shard_queries_total", "counter", "Queries in these.", "queries"),
-    ("cairn_shard_seconds_total", "counter", "Seconds that answering them took.", "seconds"),
-    ("cairn_shard_failures_total", "counter", "Parts that could not be answered.", "failures"),
+    ("cairn_shard_sequence", "gauge", "The sequence number of the database's state that the shard represents.", "sequence"),
+    ("cairn_shard_batches_total", "counter", "Parts of batches that the shard executed.", "batches"),
+    ("cairn_shard_queries_total", "counter", "Queries in these parts.", "queries"),
+    ("cairn_shard_seconds_total", "counter", "Seconds spent executing them.", "seconds"),
+    ("cairn_shard_failures_total", "counter", "Parts that failed.", "failures"),
 ]
 _CLIENT = [
     ("cairn_client_batches_total", "Batches of this client.", "batches"),
-    ("cairn_client_retried_total", "Parts of batches that were asked again, as a host died.", "retried"),
+    ("cairn_client_retried_total", "Parts of batches that were sent again because a host died.", "retried"),
     ("cairn_client_repeated_total", "Batches that were repeated on a newer generation.", "repeated"),
 ]
 

@@ -1,4 +1,4 @@
-"""Scans over shards: one after the other if there is a limit, merged by key if the index is by source."""
+"""Scans over shards: one after the other if there is a limit, merged by key if the index is sharded by source."""
 
 import struct
 from collections.abc import Callable, Sequence
@@ -15,12 +15,12 @@ from cairn.ray._scatter import Routed, View
 
 Ask = Callable[[View, str, Routed, dict[str, Any], dict[int, Error] | None], list[Piece]]
 
-# A cursor: the generation, the shard, and the shard's own cursor, which is empty at its beginning.
+# A cursor: the generation, the shard, and the shard's own cursor, which is empty at the shard's beginning.
 _CURSOR = struct.Struct("<QI")
 
 
 def generation_of(after: Sequence[bytes]) -> int | None:
-    """The generation of some cursors; None where all are empty."""
+    """The generation of some cursors; None if all are empty."""
     generations = set()
     for cursor in after:
         if not isinstance(cursor, bytes) or 0 < len(cursor) < _CURSOR.size:
@@ -80,13 +80,13 @@ class Scan:
 
 
 class _Pages:
-    """A scan with a limit, or one that goes on: each range asks its shards one after the other until it is full."""
+    """A scan with a limit or cursors: each range queries its shards one after the other until it is full."""
 
     def __init__(self, scan: Scan, view: View, routed: Routed, ask: Ask) -> None:
         self._scan, self._view, self._routed, self._ask = scan, view, routed, ask
         size, shards = routed.size, len(view.shard_map)
         self._step = -1 if scan._descending else 1
-        # The shards that each range has yet to ask, from `at` to `last`; none once at is after last.
+        # The shards that each range has not queried yet, from `at` to `last`; none if `at` is after `last`.
         first, last = np.full(size, shards, np.int64), np.full(size, -1, np.int64)
         for shard in routed.asked():
             queries = routed.queries(shard)
@@ -96,7 +96,7 @@ class _Pages:
         self._at, self._last = (last, first) if scan._descending else (first, last)
         self._left = np.full(size, -1 if scan._limit is None else scan._limit, np.int64)  # -1: no limit
         self._active = asks & (self._left != 0)
-        self._after = [b""] * size  # the shard's own cursor, for the next shard that is asked
+        self._after = [b""] * size  # the shard's own cursor, for the next query of a shard
         self._cursors = [b""] * size
         self._pieces: list[Piece] = []
         if scan._after is not None:
@@ -104,13 +104,13 @@ class _Pages:
 
     def _go_on(self, after: list[bytes]) -> None:
         if len(after) != self._routed.size:
-            raise InvalidArgument(f"after: expected {self._routed.size} cursors, one a range, found {len(after)}")
+            raise InvalidArgument(f"after: expected {self._routed.size} cursors, one per range, found {len(after)}")
         for query, cursor in enumerate(after):
             if not cursor:
                 continue
             generation, shard = _CURSOR.unpack_from(cursor)
             if generation != self._view.generation:
-                raise FailedPrecondition(f"the cursors are of generation {generation}, and {self._view.generation} is answered: begin again")
+                raise FailedPrecondition(f"the cursors are of generation {generation}, and {self._view.generation} is in use: begin again")
             low, high = sorted((int(self._at[query]), int(self._last[query])))
             if not low <= shard <= high:
                 raise InvalidArgument(f"after: cursor {query} is of another range")
@@ -125,7 +125,7 @@ class _Pages:
         return replace(found, cursors=cursors)
 
     def _round(self) -> None:
-        """Asks the next shard of each range that goes on. A full range asks if there is more."""
+        """Queries the next shard of each unfinished range. A full range checks whether there is more."""
         queries = np.flatnonzero(self._active)
         left = self._left[queries]
         limit = None if self._scan._limit is None else max(1, int(left.max()))
@@ -134,7 +134,7 @@ class _Pages:
             room = self._left[piece.queries] if limit is not None else lengths
             exact = (lengths <= room) | (room == 0)
             if not exact.all():
-                # Cut at another length, so that the cursor is of another entry: asked again, as long as it may be.
+                # The result was cut at another length, so its cursor is of another entry: query again with the allowed length.
                 for length in np.unique(room[~exact]):
                     for again in self._asked(piece.queries[~exact & (room == length)], int(length)):
                         self._take(again)

@@ -1,4 +1,4 @@
-"""Batches cut into the shards' parts, asked of hosts, and asked again where hosts die."""
+"""Batches that are cut into the shards' parts, sent to hosts, and sent again if hosts die."""
 
 import threading
 import time
@@ -17,7 +17,7 @@ from cairn.ray._host import Layout
 from cairn.shards import ShardMap
 from ray.exceptions import ActorDiedError, GetTimeoutError, RayActorError, RayTaskError
 
-# Beyond this many queries, arguments for several hosts are put into the object store once.
+# With more queries than this, arguments for several hosts are put into the object store once.
 _SHARED = 1 << 14
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 1.0  # seconds between attempts
 
@@ -51,13 +51,13 @@ class Counters:
 
 @dataclass
 class Routed:
-    """A batch and its shards: shard s answers the queries query_of[begin[s]:begin[s + 1]]."""
+    """A batch and its shards: shard s executes the queries query_of[begin[s]:begin[s + 1]]."""
 
     size: int  # queries
     begin: npt.NDArray[np.uint64]  # [shards + 1]
     query_of: npt.NDArray[Any]
     columns: dict[str, Any]  # the operation's arguments, cut alike
-    everything: bool = False  # every shard is asked all queries
+    everything: bool = False  # every shard executes all queries
     # For operations on rows: the queries of the batch in the order in which they are sent.
     sent: list[npt.NDArray[Any]] = field(default_factory=list)
 
@@ -77,7 +77,7 @@ class Routed:
         if after is None:
             return self
         if len(after) != self.size:
-            raise InvalidArgument(f"after: expected {self.size} cursors, one a range, found {len(after)}")
+            raise InvalidArgument(f"after: expected {self.size} cursors, one per range, found {len(after)}")
         return replace(self, columns=self.columns | {"after": after})
 
     @classmethod
@@ -94,11 +94,11 @@ class Routed:
         return self.query_of[int(self.begin[shard]) : int(self.begin[shard + 1])]
 
     def asked(self) -> list[int]:
-        """The shards that are asked anything."""
+        """The shards that have queries."""
         return [int(s) for s in np.flatnonzero(np.diff(self.begin.astype(np.int64)))]
 
     def cut(self, shards: list[int]) -> tuple[list[int], dict[str, Any]]:
-        """What Host.answer is given for some shards: where the part of each begins, and the columns."""
+        """The arguments of Host.answer for some shards: the begin of each shard's part, and the columns."""
         if self.everything:
             return [], self.columns
         parts = [self.queries(shard) for shard in shards]
@@ -115,7 +115,7 @@ class Routed:
         return Partial(answer, complete, {shard: str(error) for shard, error in missing.items()})
 
     def in_order(self, pieces: list[Piece]) -> pa.Array:
-        """Answers of one value a query, which each has one shard, in the order of the batch."""
+        """Combines results of one value per query, each from one shard, in the order of the batch."""
         if not pieces:
             return pa.array([], pa.large_binary())
         pieces = sorted(pieces, key=lambda p: p.shard)
@@ -136,22 +136,24 @@ class Scatter:
     def ask(
         self, view: View, operation: str, routed: Routed, options: dict[str, Any], turn: int, missing: dict[int, Error] | None
     ) -> tuple[list[Piece], int]:
-        """The shards' answers, and the newest generation that a host has.
+        """The shards' results, and the newest generation that a host has.
 
-        turn: which replica is asked first. missing: takes the errors of shards that do not answer; None: the
-        first of them is raised. Raises GenerationGone.
+        turn: the replica to try first.
+        missing: takes the errors of shards that do not answer; None: the first of these errors is raised.
+
+        Raises GenerationGone.
         """
         deadline = time.monotonic() + self._timeout
         tries = dict.fromkeys(routed.asked(), 0)  # of the shards that have not answered
         errors: dict[int, Error] = {}  # the last one of each
-        refused: dict[int, set[int]] = {shard: set() for shard in tries}  # hosts that said that the shard is no good
+        refused: dict[int, set[int]] = {shard: set() for shard in tries}  # hosts on which the shard failed
         pieces: list[Piece] = []
         newest = 0
         shared = None
         if routed.everything and routed.size >= _SHARED:
             shared = ray.put(routed.columns)
         wait = _FIRST_WAIT
-        # A host that does not answer leaves time for the other replicas.
+        # If a host does not answer, there must be time for the other replicas.
         patience = self._timeout / self._layout.replicas
         while tries:
             until = min(deadline, time.monotonic() + patience)
@@ -177,7 +179,7 @@ class Scatter:
                     for shard in shards:
                         tries[shard] += 1
                         reason = "it died" if isinstance(error, RayActorError) else f"it did not answer in {patience:g} s"
-                        errors[shard] = Unavailable(f"shard {shard} cannot be asked: host {host} has it, and {reason}")
+                        errors[shard] = Unavailable(f"shard {shard} cannot be queried: host {host} has it, and {reason}")
                     continue
                 newest = max(newest, seen)
                 for shard, answer in answers.items():
@@ -201,7 +203,7 @@ class Scatter:
         return pieces, newest
 
     def _by_host(self, view: View, tries: dict[int, int], turn: int, refused: dict[int, set[int]]) -> dict[int, list[int]]:
-        """Which host is asked for which shards, of those that have not answered."""
+        """Chooses hosts for the shards that have not answered, and returns the shards of each host."""
         parts: dict[int, list[int]] = {}
         for shard in sorted(tries):
             hosts = [h for h in self._layout.hosts_of(shard, len(view.shard_map)) if h not in refused[shard]]

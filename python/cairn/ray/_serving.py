@@ -1,4 +1,4 @@
-"""The generation of an index that its hosts serve, as one client sees it, and batches that see one of them."""
+"""The generation of an index that its hosts serve, as one client sees it, and batches on one generation."""
 
 import contextlib
 import itertools
@@ -20,19 +20,19 @@ Result = TypeVar("Result")
 
 
 class Serving:
-    """Takes up generations, and runs batches on the one that is there. Thread-safe."""
+    """Switches to new generations, and runs batches on the current one. Thread-safe."""
 
     def __init__(self, directory: str, hosts: Hosts, layout: Layout, timeout: float, poll: float, needs_all: bool) -> None:
-        """needs_all: it is an error if a shard of the generation is open on no host."""
+        """needs_all: it is an error if no host has opened a shard of the generation."""
         self._directory, self._hosts, self._layout = directory, hosts, layout
         self._timeout, self._poll, self._needs_all = timeout, poll, needs_all
         self.counters = Counters()
         self._scatter = Scatter(layout, hosts.actor, hosts.restart, timeout, self.counters)
         self._turns = itertools.count()
-        self._lock = threading.Lock()  # of what follows
+        self._lock = threading.Lock()  # guards the members below
         self._view: View | None = None
-        self._noticed = 0  # the newest generation that a host told of
-        self._tried = 0.0  # when it was tried to take one up
+        self._noticed = 0  # the newest generation that a host has reported
+        self._tried = 0.0  # the time of the last attempt to switch
 
     def refresh(self) -> int:
         """As Cluster.refresh."""
@@ -70,7 +70,7 @@ class Serving:
                 self._tried = time.monotonic()
             view = self._view
         if due:
-            # Meanwhile, and where it cannot be taken up, the one before answers.
+            # Until then, and if the switch fails, the previous one is used.
             threading.Thread(target=self._take_up, daemon=True).start()
         return view
 
@@ -79,7 +79,7 @@ class Serving:
             self.refresh()
 
     def batch(self, body: Callable[[View], Result]) -> Result:
-        """Runs a batch on one generation, and again on a newer one where hosts have lost it."""
+        """Runs a batch on one generation, and again on a newer one if hosts no longer have it."""
         self.counters.add("batches")
         deadline = time.monotonic() + self._timeout
         while True:
@@ -87,12 +87,12 @@ class Serving:
                 return body(self.current())
             except GenerationGone as error:
                 if time.monotonic() > deadline:
-                    raise Unavailable(f"no generation stayed for the length of a batch: {error}") from error
+                    raise Unavailable(f"no generation was available for the duration of a batch: {error}") from error
                 self.counters.add("repeated")
                 self.refresh()
 
     def ask(self, view: View, operation: str, routed: Routed, options: dict[str, Any], missing: dict[int, Error] | None) -> list[Piece]:
-        """The shards' answers, as by Scatter.ask, from one replica after the other."""
+        """The shards' results, as by Scatter.ask, alternating between replicas."""
         pieces, newest = self._scatter.ask(view, operation, routed, options, next(self._turns), missing)
         with self._lock:
             self._noticed = max(self._noticed, newest)

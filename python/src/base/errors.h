@@ -1,6 +1,6 @@
 #pragma once
 
-// From statuses and C++ exceptions to the exceptions of cairn/errors.py.
+// Converts statuses and C++ exceptions to the exceptions of cairn/errors.py.
 
 #include <exception>
 #include <string>
@@ -16,7 +16,7 @@ class PythonError : public std::exception {
  public:
   PythonError(const char* name, std::string message) : name_(name), message_(std::move(message)) {}
   const char* name() const { return name_; }
-  const std::string& message() const { return message_; }  // may hold zeros
+  const std::string& message() const { return message_; }  // may contain zero bytes
   const char* what() const noexcept override { return message_.c_str(); }
 
  private:
@@ -42,7 +42,7 @@ T ValueOf(absl::StatusOr<T> value) {
   return *std::move(value);
 }
 
-// Has nanobind raise PythonErrors as the classes that they name.
+// Makes nanobind raise PythonErrors as the classes that they name.
 void RegisterErrors();
 
 }  // namespace cairn::python

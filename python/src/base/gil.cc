@@ -16,12 +16,13 @@ namespace {
 
 constexpr std::chrono::seconds kPatience(1);
 
-// State for the end of the interpreter. Never destroyed, as threads use it until the process ends.
+// State for the end of the interpreter. Never destroyed, since threads use it until the process
+// ends.
 struct Exit {
   std::atomic<int> in_flight{0};
   std::atomic<bool> finalized{false};  // set at the end of Py_Finalize
   std::mutex mutex;
-  std::condition_variable ended;              // of the last work in flight, once `finalized`
+  std::condition_variable ended;  // notified when the last work in flight ends after `finalized`
   std::vector<std::atomic<bool>*> cancelled;  // guarded by mutex
 };
 
@@ -66,12 +67,12 @@ void StopThread() noexcept {
 
 void GilReleased::Take() {
   working_.reset();
-  // Then the interpreter has no state left to ask.
+  // After finalization, the interpreter has no state left to query.
   if (GetExit().finalized.load()) StopThread();
   try {
     PyEval_RestoreThread(state_);
   } catch (...) {
-    StopThread();  // CPython throws nothing else than the unwinding of a thread that it ends
+    StopThread();  // the unwinding of a thread that CPython ends; CPython throws nothing else
   }
   state_ = nullptr;
 }
@@ -91,12 +92,12 @@ CancelledAtExit::~CancelledAtExit() {
   Exit& state = GetExit();
   const std::lock_guard lock(state.mutex);
   const auto at = std::find(state.cancelled.begin(), state.cancelled.end(), cancelled_);
-  if (at != state.cancelled.end()) state.cancelled.erase(at);  // a child of a fork has none
+  if (at != state.cancelled.end()) state.cancelled.erase(at);  // in a child of a fork there is none
 }
 
 void BindExit() {
   GetExit();
-  // Threads that ended with the interpreter still hold their objects, which is no defect.
+  // Threads that ended with the interpreter still hold their objects; that is not a leak.
   nanobind::set_leak_warnings(false);
   // A child has none of its parent's threads.
   pthread_atfork([] { GetExit().mutex.lock(); }, [] { GetExit().mutex.unlock(); },

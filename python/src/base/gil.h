@@ -1,6 +1,6 @@
 #pragma once
 
-// The GIL: given up while C++ works, and how threads end when the interpreter does.
+// The GIL: releasing it while C++ works, and ending threads at the end of the interpreter.
 
 #include <nanobind/nanobind.h>
 
@@ -9,7 +9,7 @@
 
 namespace cairn::python {
 
-// Counts work in C++ for as long as it lives: the end of the process waits for it (BindExit).
+// Counts work in C++ for its lifetime: the end of the process waits for it (BindExit).
 class InFlight {
  public:
   InFlight();
@@ -18,10 +18,9 @@ class InFlight {
   InFlight& operator=(const InFlight&) = delete;
 };
 
-// Gives up the GIL for as long as it lives, as nb::gil_scoped_release does. A thread that cannot
-// have the GIL back, because the interpreter is finalizing, stops here until the process ends:
-// CPython before 3.14 ends such a thread by unwinding its stack, which would go through C++ frames
-// that must not be left so. Requires the GIL.
+// Releases the GIL for its lifetime, like nb::gil_scoped_release. If the interpreter is finalizing,
+// a thread cannot get the GIL back, and stops here until the process ends. CPython before 3.14 ends
+// such a thread by unwinding its stack, which must not pass through C++ frames. Requires the GIL.
 class GilReleased {
  public:
   GilReleased() { Release(); }
@@ -33,7 +32,7 @@ class GilReleased {
 
   // Takes the GIL back before the end of the scope.
   void Take();
-  // Gives it up again.
+  // Releases the GIL again.
   void Release();
 
  private:
@@ -41,15 +40,15 @@ class GilReleased {
   std::optional<InFlight> working_;
 };
 
-// Calls `callable` with the arguments that Py_BuildValue makes of `format`. If the interpreter is
-// finalizing, the thread stops here, as in GilReleased. Throws nb::python_error.
+// Calls `callable` with the arguments that Py_BuildValue creates from `format`. If the interpreter
+// is finalizing, the thread stops here, as in GilReleased. Throws nb::python_error.
 template <typename... Arguments>
 nanobind::object CallPython(nanobind::handle callable, const char* format, Arguments... arguments);
 
 // Stops this thread until the process ends.
 [[noreturn]] void StopThread() noexcept;
 
-// For as long as it lives, the end of the interpreter sets the flag, so that work which reads it
+// During its lifetime, the end of the interpreter sets the flag, so that work that reads the flag
 // ends early.
 class CancelledAtExit {
  public:
@@ -62,9 +61,9 @@ class CancelledAtExit {
   std::atomic<bool>* const cancelled_;
 };
 
-// Has the end of the interpreter cancel the work that daemon threads have begun, and wait a moment
-// for it. If some still goes on, the process ends without C++'s handlers and destructors, which
-// would destroy what that work uses.
+// Makes the end of the interpreter cancel running work of daemon threads, and wait a moment for it.
+// If some work has not ended by then, the process ends without C++'s exit handlers and destructors,
+// which would destroy objects that the work uses.
 void BindExit();
 
 template <typename... Arguments>
@@ -73,7 +72,7 @@ nanobind::object CallPython(nanobind::handle callable, const char* format, Argum
   try {
     result = PyObject_CallFunction(callable.ptr(), format, arguments...);
   } catch (...) {
-    StopThread();  // CPython throws nothing else than the unwinding of a thread that it ends
+    StopThread();  // the unwinding of a thread that CPython ends; CPython throws nothing else
   }
   if (result == nullptr) throw nanobind::python_error();
   return nanobind::steal(result);

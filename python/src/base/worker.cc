@@ -17,10 +17,10 @@ constexpr size_t kMaxIdle = 4;
 
 struct Worker {
   std::condition_variable wanted;
-  std::function<void()> task;  // guarded by Workers::mutex, as all of this
+  std::function<void()> task;  // guarded by Workers::mutex, as are all members
 };
 
-// Never destroyed: threads use it to the very end.
+// Never destroyed, since threads use it until the process ends.
 struct Workers {
   std::mutex mutex;
   std::vector<std::shared_ptr<Worker>> idle;

@@ -1,13 +1,13 @@
 #pragma once
 
-// Threads that work for others, and are kept: to start one takes longer than most queries.
+// Reusable worker threads, since starting a thread takes longer than most queries.
 
 #include <functional>
 
 namespace cairn::python {
 
-// Runs `task`, which must not throw, on a thread that has nothing else to do. In a child of a fork,
-// on one of its own. Throws std::system_error.
+// Runs `task`, which must not throw, on an idle thread. In a child of a fork, uses threads of the
+// child. Throws std::system_error.
 void RunOnWorker(std::function<void()> task);
 
 }  // namespace cairn::python

@@ -16,7 +16,7 @@ namespace {
 struct TypeFacts {
   const char* name;
   size_t width;
-  const char* typestr;  // of the CUDA array interface
+  const char* typestr;  // in the CUDA array interface
   uint8_t dl_code;
 };
 
@@ -34,13 +34,13 @@ TypeFacts FactsOf(DeviceType type) {
   return {"uint64", 8, "<u8", kDlUInt};
 }
 
-// The number of a stream in DLPack and the CUDA array interface, where 1 is the default one.
+// The number of a stream in DLPack and the CUDA array interface, where 1 is the default stream.
 uintptr_t NumberOf(DeviceStream stream) {
   return stream == nullptr ? 1 : reinterpret_cast<uintptr_t>(stream);
 }
 
-// The driver's functions by which one stream waits for another. They are looked up where they are
-// needed, so that the package needs no CUDA to be loaded.
+// The functions of the driver that make one stream wait for another. They are looked up on first
+// use, so that the package can be loaded without CUDA.
 class Driver {
  public:
   static const Driver& Get() {
@@ -48,8 +48,8 @@ class Driver {
     return driver;
   }
 
-  // What `waiting` is given from now on waits for what `other` has been given. False where the
-  // driver fails.
+  // Makes work enqueued later on `waiting` wait for work already enqueued on `other`. Returns false
+  // if the driver fails.
   bool Wait(uintptr_t other, DeviceStream waiting, int device) const {
     if (library_ == nullptr) return false;
     int ordinal = 0;
@@ -61,7 +61,7 @@ class Driver {
       good = create_(&event, kDisableTiming) == 0;
       if (good) {
         good = record_(event, reinterpret_cast<void*>(other)) == 0 && wait_(waiting, event, 0) == 0;
-        destroy_(event);  // goes once the stream has passed it
+        destroy_(event);  // released after the stream has passed it
       }
       pop_(&previous);
     }
@@ -159,7 +159,7 @@ void DeviceArray::ReadCudaInterface(nb::handle object, DeviceStream stream) {
   if (typestr != facts.typestr) {
     Refuse(std::string("an array of ") + facts.name + ", found one of '" + typestr + "'");
   }
-  // The values below a mask would be taken for values.
+  // Masked values would be used as values.
   if (interface.contains("mask") && !interface["mask"].is_none()) {
     Refuse("an array without a mask, found " + Described(object) + " with one");
   }
@@ -184,7 +184,7 @@ void DeviceArray::ReadCudaInterface(nb::handle object, DeviceStream stream) {
   if (owner != NumberOf(stream) && !Driver::Get().Wait(owner, stream, device_)) {
     throw PythonError(
         "Unavailable",
-        std::string(argument_) + ": the CUDA driver cannot have the stream wait for the array's");
+        std::string(argument_) + ": the CUDA driver cannot make the stream wait for the array's");
   }
 }
 
@@ -203,7 +203,7 @@ DeviceStream StreamOf(nb::handle object) {
     ThrowInvalid("stream: expected a CUDA stream or its address, found " + Described(object));
   }
   const auto address = nb::cast<uintptr_t>(number);
-  // 1 is the default stream by its other name.
+  // 1 is another name of the default stream.
   return address == 1 ? nullptr : reinterpret_cast<DeviceStream>(address);
 }
 
@@ -221,7 +221,7 @@ nb::object NewArrayLike(nb::handle like, size_t size, DeviceType type, const cha
                                nb::arg("device") = like.attr("device"));
   }
   throw PythonError("OutputTypeError", std::string(argument) +
-                                           ": expected an array, as only for keys of CuPy and "
+                                           ": expected an array, since only for keys of CuPy and "
                                            "PyTorch one is made, found None");
 }
 

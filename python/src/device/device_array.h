@@ -1,7 +1,6 @@
 #pragma once
 
-// Arrays in the memory of a GPU, by DLPack or the CUDA array interface, without a copy and without
-// a wait.
+// Arrays in the memory of a GPU, by DLPack or the CUDA array interface, without copying or waiting.
 
 #include <nanobind/nanobind.h>
 
@@ -17,12 +16,12 @@ namespace nb = nanobind;
 
 enum class DeviceType { kU8, kBool, kU32, kU64 };
 
-// A one-dimensional, contiguous array on a device, held for the length of a call. Its memory
-// must live until the stream has done the call's work, as for every stream-ordered library.
+// A one-dimensional, contiguous array on a device, held during a call. Its memory must live until
+// the stream has done the work of the call, as in every stream-ordered library.
 class DeviceArray {
  public:
-  // Work that its owner has enqueued for the array is done before what `stream` is given from now
-  // on. Throws KeyTypeError (OutputTypeError for an output): no device array, another
+  // The owner's work that is already enqueued for the array precedes later work on `stream`. Throws
+  // KeyTypeError, or OutputTypeError for an output: it is not a device array, or has another
   // device, type, shape or stride.
   DeviceArray(nb::handle object, DeviceType type, int device, DeviceStream stream, bool writable,
               const char* argument);
@@ -44,12 +43,12 @@ class DeviceArray {
   size_t size_ = 0;
 };
 
-// The stream that a caller names: None (the default stream), a number, or an object of CuPy (ptr),
-// PyTorch (cuda_stream) or any with __cuda_stream__.
+// The stream that a caller passed: None (the default stream), a number, or an object of CuPy (ptr),
+// PyTorch (cuda_stream) or any library with __cuda_stream__.
 DeviceStream StreamOf(nb::handle object);
 
-// A new array of `size` elements on the device, of the library that `like` is of: CuPy or PyTorch.
-// Throws OutputTypeError, naming `argument`, for another.
+// Creates an array of `size` elements on the device, in the library of `like`: CuPy or PyTorch.
+// Throws OutputTypeError, naming `argument`, for any other.
 nb::object NewArrayLike(nb::handle like, size_t size, DeviceType type, const char* argument);
 
 }  // namespace cairn::python

@@ -1,5 +1,5 @@
-// The class cairn.DeviceIndex: an index whose keys, queries and answers are all in the memory of
-// one GPU.
+// The class cairn.DeviceIndex: an index whose keys, queries and results are in the memory of one
+// GPU.
 #include "cairn/device.h"
 
 #include <nanobind/nanobind.h>
@@ -30,15 +30,16 @@ class OnDevice {
   OnDevice(std::shared_ptr<const DeviceIndex> index, std::string name)
       : index_(std::move(index)), name_(std::move(name)), generation_(ForkGeneration()) {}
   ~OnDevice() {
-    // CUDA does not work in a child of a fork: the memory is the parent's.
+    // CUDA does not work in a child of a fork; the memory belongs to the parent.
     if (generation_ != ForkGeneration()) new std::shared_ptr<const DeviceIndex>(std::move(index_));
   }
 
   std::shared_ptr<const DeviceIndex> Open() const {
     if (generation_ != ForkGeneration()) {
-      throw PythonError("Forked", "the device index of " + name_ +
-                                      " was made before this process was forked, and CUDA does not "
-                                      "work in a child");
+      throw PythonError("Forked",
+                        "the device index of " + name_ +
+                            " was created before this process was forked, and CUDA does not "
+                            "work in a child");
     }
     const std::lock_guard lock(mutex_);
     if (index_ == nullptr)
@@ -160,7 +161,7 @@ nb::object Contains(const OnDevice& self, nb::handle keys, nb::handle out, nb::h
   return std::move(found).object();
 }
 
-// Ranges by their two ends, or of equal keys where there is no upper end.
+// Ranges by their two ends, or ranges of equal keys if there is no upper end.
 class DeviceRangesIn {
  public:
   DeviceRangesIn(nb::handle lower, nb::handle upper, const std::string& bounds,
@@ -278,7 +279,7 @@ nb::object CopyRows(const OnDevice& self, nb::handle begin, nb::handle offsets,
   return std::move(found).object();
 }
 
-// All entries of an index as they are now.
+// All current entries of an index.
 absl::StatusOr<SortedRun> EntriesOf(const BatchIndex& index) {
   FindResult all;
   QueryOptions options;
@@ -305,13 +306,13 @@ OnDevice* MakeOnDevice(const Queries& self, Argument<int, "device"> device_given
   const std::string structure = *structure_given;
   if (self.in_shards()) {
     throw PythonError("Unimplemented",
-                      "an index in shards has rows of 64 bits, which a device's index does not "
-                      "have: open its shards one by one, by cairn.shards.ShardMap");
+                      "a sharded index has 64-bit rows, which a device index does not "
+                      "support: open its shards one by one, with cairn.shards.ShardMap");
   }
   absl::StatusOr<std::unique_ptr<DeviceIndex>> made = nullptr;
   {
     const GilReleased released;
-    // Before the entries are read for nothing.
+    // Checks first, so that entries are not read in vain.
     if (const auto devices = ListDevices(); !devices.ok()) {
       made = devices.status();
     } else if (auto run = EntriesOf(*index); !run.ok()) {
@@ -330,17 +331,18 @@ void BindDevice(nb::module_& module) {
   const auto stream = nb::arg("stream") = nb::none();
   nb::class_<OnDevice>(
       module, "DeviceIndex",
-      R"doc(An index in the memory of one GPU, made by Index.on_device or ColumnIndex.on_device.
+      R"doc(An index in the memory of one GPU, from Index.on_device or ColumnIndex.on_device.
 
-Keys, queries and answers stay on the device: arrays of CuPy, PyTorch, or anything with DLPack or the CUDA
-array interface. Calls enqueue their work on `stream` (of CuPy, of PyTorch, or an address; None is the
-default stream) and return; nobody waits. `out` takes the answers where it is given; else an array is made,
-for keys of CuPy and PyTorch. Arrays must live until the stream has done the work.
+Keys, queries and results stay on the device. They are arrays of CuPy or PyTorch, or of any library with
+DLPack or the CUDA array interface. Calls enqueue their work on `stream` (a stream of CuPy or PyTorch, or an
+address; None is the default stream) and return without waiting. Results are written to `out`. Without `out`,
+a new array is created if the keys are of CuPy or PyTorch. Arrays must live until the stream has done the
+work.
 
-Keys are physical: uint32 or uint64, as `kind` says, which are the values of u32 and u64 indexes; of text
-and bytes a pair of uint8 bytes and uint32[keys + 1] offsets.
+Keys are physical, of the type that `kind` returns. uint32 and uint64 keys are the values of u32 and u64
+indexes. Keys of text and bytes are a pair of uint8 bytes and uint32[keys + 1] offsets.
 
-It has the entries that the index had when it was made; catch_up does not reach it.)doc")
+It has the entries that the index had when it was created; catch_up does not change it.)doc")
       .def("find_first", &FindFirst, nb::arg("keys").none(), nb::kw_only(), out, stream,
            nb::sig("def find_first(self, keys: typing.Any, *, out: typing.Any = None, stream: "
                    "typing.Any = None) -> typing.Any"),
@@ -367,13 +369,13 @@ It has the entries that the index had when it was made; catch_up does not reach 
                   "stream: typing.Any = None) -> tuple[typing.Any, typing.Any]"),
           R"doc(The first step of finding rows: (uint32[ranges] begin, uint64[ranges + 1] offsets) for copy_rows.
 
-offsets[-1] is how many rows there are; to read it, the caller waits for the stream.)doc")
+offsets[-1] is the number of rows; reading it waits for the stream.)doc")
       .def("copy_rows", &CopyRows, nb::arg("begin"), nb::arg("offsets"), nb::arg("rows"),
            nb::kw_only(), nb::arg("order") = "asc", out, stream,
            nb::sig("def copy_rows(self, begin: typing.Any, offsets: typing.Any, rows: int, *, "
                    "order: str = 'asc', "
                    "out: typing.Any = None, stream: typing.Any = None) -> typing.Any"),
-           "The second: uint32[rows], those of range i from offsets[i] on. `rows` is offsets[-1].")
+           "The second step: uint32[rows]; range i starts at offsets[i]. `rows` is offsets[-1].")
       .def(
           "scan", &Scan, nb::arg("lower").none(), nb::arg("upper") = nb::none(), nb::kw_only(),
           nb::arg("capacity"), nb::arg("bounds") = "[)", nb::arg("limit") = nb::none(),
@@ -383,10 +385,10 @@ offsets[-1] is how many rows there are; to read it, the caller waits for the str
                   "bounds: str = '[)', limit: int | None = None, order: str = 'asc', "
                   "offsets: typing.Any = None, row_ids: typing.Any = None, "
                   "stream: typing.Any = None) -> tuple[typing.Any, typing.Any]"),
-          R"doc(Both steps in one: (uint64[ranges + 1] offsets, uint32[capacity] row_ids), without a wait between them.
+          R"doc(Both steps in one call: (uint64[ranges + 1] offsets, uint32[capacity] row_ids), without a wait between them.
 
-offsets[-1] is how many rows there are; of these the first `capacity` are in row_ids, whose other elements
-are unspecified.)doc")
+offsets[-1] is the number of rows. row_ids contains the first `capacity` of them; its other elements are
+unspecified.)doc")
       .def("close", &OnDevice::Close, "Frees the index's memory after the enqueued work.")
       .def("__len__", [](const OnDevice& self) { return self.Open()->size(); })
       .def("__bool__", [](const OnDevice&) { return true; })
@@ -398,7 +400,7 @@ are unspecified.)doc")
                    [](const OnDevice& self) { return self.Open()->memory_bytes(); });
   module.def("on_device", &MakeOnDevice, nb::arg("index"), nb::arg("device"), nb::arg("structure"),
              nb::sig("def on_device(index: Queries, device: int, structure: str) -> DeviceIndex"),
-             "What Index.on_device does.");
+             "The implementation of Index.on_device.");
 }
 
 }  // namespace cairn::python

@@ -1,7 +1,7 @@
 #pragma once
 
-// The structures of DLPack before version 1.0, which every library still exports unless it is asked
-// for a newer version: https://dmlc.github.io/dlpack/latest/c_api.html.
+// The structures of DLPack before version 1.0. Every library still exports them unless a newer
+// version is requested: https://dmlc.github.io/dlpack/latest/c_api.html.
 
 #include <cstdint>
 
@@ -28,7 +28,7 @@ struct DlTensor {
   int32_t ndim;
   DlDataType dtype;
   int64_t* shape;
-  int64_t* strides;  // in elements; null: contiguous
+  int64_t* strides;  // in elements; null means contiguous
   uint64_t byte_offset;
 };
 

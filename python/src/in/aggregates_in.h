@@ -17,7 +17,7 @@ struct NamedAggregates {
   std::vector<Aggregate> aggregates;
 };
 
-// InvalidArgument, with what was expected and found.
+// InvalidArgument, with the expected and the found value.
 NamedAggregates AggregatesOf(nb::handle given);
 
 }  // namespace cairn::python

@@ -14,13 +14,13 @@ namespace {
                                              Described(object) + hint);
 }
 
-// Whether NumPy calls the object's type so.
+// Whether NumPy uses this name for the object's type.
 bool IsNumPy(nb::handle object, const char* type) {
   const nb::handle of(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr())));
   return of.attr("__module__").equal(nb::str("numpy")) && of.attr("__name__").equal(nb::str(type));
 }
 
-// The object as an int of Python's.
+// Converts the object to a Python int.
 nb::object AsInteger(nb::handle object, const char* name) {
   nb::object number = nb::steal(PyNumber_Index(object.ptr()));
   if (number.is_valid()) return number;
@@ -34,7 +34,7 @@ nb::object AsInteger(nb::handle object, const char* name) {
                ", found " + nb::str(number).c_str());
 }
 
-// The elements of a sequence, as a tuple that no other code changes.
+// The elements of a sequence, as a tuple that no other code can change.
 nb::object ElementsOf(nb::handle object, const char* name, const char* expected, const char* hint) {
   if (PyUnicode_Check(object.ptr()) || PyBytes_Check(object.ptr())) {
     WrongType(object, name, expected, hint);
@@ -95,7 +95,8 @@ std::string ReadText(nb::handle object, const char* name) {
   const char* text = PyUnicode_AsUTF8AndSize(object.ptr(), &size);
   if (text == nullptr) {
     PyErr_Clear();
-    ThrowInvalid(std::string(name) + ": expected text that UTF-8 can say, found a lone surrogate");
+    ThrowInvalid(std::string(name) +
+                 ": expected text that UTF-8 can encode, found a lone surrogate");
   }
   return {text, static_cast<size_t>(size)};
 }

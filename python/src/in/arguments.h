@@ -1,7 +1,7 @@
 #pragma once
 
-// Arguments of bound functions that name themselves in errors: nanobind's own conversions refuse a
-// call as a whole, with the signature in place of what is wrong.
+// Arguments of bound functions that name themselves in errors. If a conversion of nanobind fails,
+// its error has only the whole signature.
 
 #include <nanobind/nanobind.h>
 
@@ -18,36 +18,35 @@ namespace cairn::python {
 
 namespace nb = nanobind;
 
-// How Python objects become values of C++. Each throws ArgumentTypeError for another type and
-// InvalidArgument for another value; `name`, the argument's, begins the message.
+// Convert Python objects to C++ values. Each throws ArgumentTypeError for another type and
+// InvalidArgument for another value; the message begins with `name`, that of the argument.
 bool ReadBool(nb::handle object, const char* name);
-// An integer, also of NumPy.
+// Reads an integer, including NumPy's.
 int64_t ReadSigned(nb::handle object, const char* name, int64_t least, int64_t most);
 uint64_t ReadNatural(nb::handle object, const char* name, uint64_t least, uint64_t most);
 double ReadFloat(nb::handle object, const char* name);
 std::string ReadText(nb::handle object, const char* name);
 std::string ReadBytes(nb::handle object, const char* name);
-// A sequence of str, but not one str.
+// Reads a sequence of str, but not a single str.
 std::vector<std::string> ReadNames(nb::handle object, const char* name);
-// InvalidArgument for a name that is there twice: an answer's columns are told apart by their
-// names.
+// InvalidArgument if a name occurs twice, since the names identify the columns of a result.
 void RequireDistinct(const std::vector<std::string>& names, const char* name);
 std::vector<int> ReadIntegers(nb::handle object, const char* name);
 
-// A name as a template's argument.
+// A name as a template argument.
 template <size_t kSize>
 struct Name {
   constexpr Name(const char (&from)[kSize]) { std::copy_n(from, kSize, text); }  // NOLINT
   char text[kSize];
 };
 
-// Values of arguments with their own limits.
+// Types of arguments that have their own limits.
 struct Threads {
   int number;                              // 0: one per core
   operator int() const { return number; }  // NOLINT
 };
 struct Limit {
-  uint64_t most;  // of rows, groups or pairs
+  uint64_t most;  // rows, groups or pairs
 };
 
 template <typename T>
@@ -118,8 +117,8 @@ struct ArgumentOf<std::optional<T>> {
   static constexpr auto kType = ArgumentOf<T>::kType + nb::detail::const_name(" | None");
 };
 
-// An argument of a bound function, as what a caller gives, and a T where that is asked for. Its
-// nb::arg takes None, which T may refuse.
+// An argument of a bound function: converts the caller's object to a T on use. Its nb::arg accepts
+// None, which T may reject.
 template <typename T, Name kName>
 struct Argument {
   nb::handle object;
@@ -143,7 +142,7 @@ using NaturalArg = Argument<uint64_t, kName>;
 
 namespace nanobind::detail {
 
-// Has nanobind pass None on.
+// Makes nanobind pass None on.
 template <typename T, cairn::python::Name kName>
 struct has_arg_defaults<cairn::python::Argument<T, kName>> : std::true_type {};
 

@@ -36,7 +36,7 @@ void Take(nb::handle capsule, const char* name, T* taken) {
   held->release = nullptr;
 }
 
-// That the types of columns can be asked for, before an array is.
+// Checks that the types of the columns can be queried before an array is read.
 void CheckSchema(const ArrowSchema& schema) {
   bool whole = schema.format != nullptr && schema.n_children >= 0 &&
                (schema.n_children == 0 || schema.children != nullptr);
@@ -64,7 +64,7 @@ std::unique_ptr<ArrowIn> ArrowIn::Of(nb::handle object) {
   if (nb::hasattr(object, "__arrow_c_array__")) {
     const nb::object pair = object.attr("__arrow_c_array__")();
     if (!PyTuple_Check(pair.ptr()) || nb::len(pair) != 2) {
-      ThrowInvalid("__arrow_c_array__ gave no pair of capsules");
+      ThrowInvalid("__arrow_c_array__ returned no pair of capsules");
     }
     Take(nb::object(pair[0]), "arrow_schema", &in.schema_);
     Take(nb::object(pair[1]), "arrow_array", &in.arrays_.emplace_back());
@@ -110,7 +110,7 @@ ArrowValues ArrowIn::Column(size_t i, DataType type, const std::string& where) c
   if (!found.has_value() || (*found != type && !(IsText(*found) && IsText(type)))) {
     const std::string expected = IsText(type) ? "strings or binary" : DtypeName(type);
     ThrowKeyType(where + ": expected an Arrow array of " + expected + ", found one of " +
-                 ArrowTypeName(schema(i)) + "; convert by .cast()");
+                 ArrowTypeName(schema(i)) + "; convert with .cast()");
   }
   std::vector<ArrowColumn> chunks;
   for (const ArrowArray& array : arrays_) {

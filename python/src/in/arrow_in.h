@@ -1,7 +1,7 @@
 #pragma once
 
-// Arrow arrays from Python, by the PyCapsule interface: pyarrow, Polars, DuckDB, pandas and others
-// have it.
+// Arrow arrays from Python, by the PyCapsule interface, which pyarrow, Polars, DuckDB, pandas and
+// others have.
 
 #include <nanobind/nanobind.h>
 
@@ -18,36 +18,36 @@ namespace cairn::python {
 
 namespace nb = nanobind;
 
-// An array, or the chunks of a stream, as their owner exported them; released by the destructor. A
-// stream may give its chunks only once.
+// An array, or the chunks of a stream, as exported by their owner; the destructor releases them. A
+// stream may return its chunks only once.
 class ArrowIn {
  public:
-  // The arrays of `object`; null where it does not have the interface.
+  // The arrays of `object`, or null if it does not have the interface.
   static std::unique_ptr<ArrowIn> Of(nb::handle object);
   ArrowIn(const ArrowIn&) = delete;
   ArrowIn& operator=(const ArrowIn&) = delete;
   ~ArrowIn();
 
-  // Whether there are several columns: a struct array, record batch or table.
+  // Whether it has columns, as a struct array, record batch or table.
   bool is_struct() const { return std::string_view(schema_.format) == "+s"; }
-  // The number of columns; 1 if it is no struct.
+  // The number of columns; 1 if it is not a struct.
   size_t columns() const { return is_struct() ? static_cast<size_t>(schema_.n_children) : 1; }
 
-  // The part type whose values column `i` has; none for Arrow's other types.
+  // The part type for the values of column `i`; nothing for Arrow's other types.
   std::optional<DataType> TypeOf(size_t i) const;
-  // Column `i` as values of `type`, which are valid as long as this. Throws KeyTypeError for
-  // another type, InvalidArgument for an array that breaks Arrow's rules; `where` begins their
-  // messages.
+  // Column `i` as values of `type`, which are valid during the lifetime of this object. Throws
+  // KeyTypeError for another type, and InvalidArgument for an invalid Arrow array; messages begin
+  // with `where`.
   ArrowValues Column(size_t i, DataType type, const std::string& where) const;
 
  private:
   ArrowIn() = default;
   const ArrowSchema& schema(size_t i) const { return is_struct() ? *schema_.children[i] : schema_; }
 
-  // Owned here: moved out of their capsules.
+  // Owned: moved out of their capsules.
   ArrowArrayStream stream_ = {};
   ArrowSchema schema_ = {};
-  std::list<ArrowArray> arrays_;  // all of this schema
+  std::list<ArrowArray> arrays_;  // all have this schema
 };
 
 }  // namespace cairn::python

@@ -80,18 +80,18 @@ std::optional<std::string> Buffer::WhyNotShaped(const char* dtype, nb::handle ob
   };
   if (view_.ndim != 1) {
     return expected("a one-dimensional") + "one of " + std::to_string(view_.ndim) +
-           " dimensions; convert by .ravel()";
+           " dimensions; convert with .ravel()";
   }
   if (!IsContiguous(view_)) {
     return expected("a contiguous") + "one with a stride of " + std::to_string(view_.strides[0]) +
-           " bytes; copy by numpy.ascontiguousarray()";
+           " bytes; copy with numpy.ascontiguousarray()";
   }
   if (view_.itemsize > 1 && reinterpret_cast<uintptr_t>(view_.buf) % view_.itemsize != 0) {
-    return expected("an aligned") + "one that is not; copy by .copy()";
+    return expected("an aligned") + "one that is not; copy with .copy()";
   }
-  // The values below a mask would be taken for values.
+  // Masked values would be used as values.
   if (nb::hasattr(object, "mask")) {
-    return expected("an") + Described(object) + "; fill it by .filled(), or drop what is masked";
+    return expected("an") + Described(object) + "; fill it with .filled(), or drop masked values";
   }
   return std::nullopt;
 }
@@ -113,11 +113,11 @@ std::optional<std::string> Buffer::WhyNot(DataType type, nb::handle object) cons
   const auto [code, native] = SplitFormat(view_);
   if (!IsOfType(code, view_.itemsize, type)) {
     return "expected an array of " + std::string(dtype) + ", found " + Described(object) +
-           "; convert by .astype(numpy." + dtype + ")";
+           "; convert with .astype(numpy." + dtype + ")";
   }
   if (!native) {
     return "expected " + std::string(dtype) + " in this machine's byte order, found " +
-           Described(object) + "; convert by .astype(numpy." + dtype + ")";
+           Described(object) + "; convert with .astype(numpy." + dtype + ")";
   }
   return WhyNotShaped(dtype, object);
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Arrays that support Python's buffer protocol: NumPy's, array.array, memoryview.
+// Arrays with Python's buffer protocol: NumPy's, array.array, memoryview.
 
 #include <nanobind/nanobind.h>
 
@@ -14,7 +14,8 @@ namespace cairn::python {
 
 namespace nb = nanobind;
 
-// Holds an object's buffer, so that nothing frees or resizes it. Made and destroyed with the GIL.
+// Holds an object's buffer, so that nothing frees or resizes it. Created and destroyed with the
+// GIL.
 class Buffer {
  public:
   Buffer() = default;
@@ -24,8 +25,8 @@ class Buffer {
     if (held_) PyBuffer_Release(&view_);
   }
 
-  // Holds the buffer of `object`. False, and no Python error, where it has none that can be read
-  // (written). Called once.
+  // Holds the buffer of `object`. Returns false, without a Python error, if it has none that can be
+  // read (written). Called once.
   bool Hold(nb::handle object, bool writable = false);
 
   int dimensions() const { return view_.ndim; }
@@ -33,12 +34,13 @@ class Buffer {
   void* data() const { return view_.buf; }
   size_t bytes() const { return static_cast<size_t>(view_.len); }
 
-  // Whether elements are of `type`, in this machine's byte order.
+  // Whether elements have type `type`, in this machine's byte order.
   bool IsOf(DataType type) const;
-  // The type of elements that are integers, in this machine's byte order; nothing for others.
+  // The type of elements that are integers in this machine's byte order; nothing for others.
   std::optional<DataType> IntegerType() const;
-  // Why this is no one-dimensional, contiguous, aligned array of `type` in this machine's byte
-  // order, as "expected …, found …"; nothing where it is. `bool` stands for one byte of truth.
+  // Explains why this is not a one-dimensional, contiguous, aligned array of `type` in this
+  // machine's byte order, as "expected …, found …"; nothing if it is. `bool` means one byte per
+  // truth value.
   std::optional<std::string> WhyNot(DataType type, nb::handle object) const;
   std::optional<std::string> WhyNotBool(nb::handle object) const;
 
@@ -49,7 +51,7 @@ class Buffer {
   bool held_ = false;
 };
 
-// NumPy's name of a type, "uint64"; "text" and "bytes" of those.
+// NumPy's name of a type, "uint64"; "text" and "bytes" for these types.
 const char* DtypeName(DataType type);
 
 // Describes an object for a message: "an array of int64", "pandas.Series".

@@ -10,12 +10,12 @@
 namespace cairn::python {
 namespace {
 
-// Whether `to` is exactly the integer `from`, to which it is set.
+// Sets `to` to the integer `from`; returns whether it is exact.
 template <typename To, typename From>
 bool Convert(From from, To* to) {
   *to = static_cast<To>(from);
   if constexpr (std::is_floating_point_v<To>) {
-    // Beyond the last float below 2^63 or 2^64 the way back is not defined.
+    // Above the last float below 2^63 or 2^64, the conversion back is undefined.
     constexpr int kBits = std::is_signed_v<From> ? 63 : 64;
     return *to < static_cast<To>(uint64_t{1} << (kBits - 1)) * 2 && static_cast<From>(*to) == from;
   } else {

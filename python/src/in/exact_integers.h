@@ -1,6 +1,6 @@
 #pragma once
 
-// Columns of integers of one type as numbers of another.
+// Columns of integers of one type, converted to another numeric type.
 
 #include <cstdint>
 #include <string>
@@ -14,18 +14,18 @@ inline bool IsInteger(DataType type) {
   return type <= DataType::kI64;
 }
 
-// The integers of a column as numbers of another type, in a copy.
+// The integers of a column, copied as numbers of another type.
 class ExactIntegers {
  public:
-  // Requires integers in `from`, whose validity bitmap must outlive this, and a type of numbers.
-  // Throws InvalidArgument, with the position, for an integer that the type does not have; `where`
-  // begins the message.
+  // Requires integers in `from`, whose validity bitmap must outlive this, and a numeric type.
+  // Throws InvalidArgument, with the position, for an integer that the type does not have; the
+  // message begins with `where`.
   ExactIntegers(const ColumnSpan& from, DataType to, const std::string& where);
 
   const ColumnSpan& part() const { return part_; }
 
  private:
-  std::vector<uint64_t> numbers_;  // of any type: aligned for all
+  std::vector<uint64_t> numbers_;  // of any type, so aligned for all
   ColumnSpan part_;
 };
 

@@ -17,7 +17,7 @@ bool HasNull(const ColumnSpan& part) {
   return false;
 }
 
-// Whether physical keys are the values as they are.
+// Whether physical keys are the unchanged values.
 bool IsPlain(const KeyCodec& codec) {
   const DataType type = codec.parts()[0];
   return codec.parts().size() == 1 && codec.nulls() == NullPolicy::kSkip &&
@@ -37,11 +37,11 @@ std::string ExpectedKeys(const KeyCodec& codec) {
 [[noreturn]] void NoKeys(nb::handle object, const KeyCodec& codec, const char* argument) {
   std::string hint;
   if (nb::hasattr(object, "to_numpy")) {
-    hint = codec.parts().size() > 1   ? "; convert by pyarrow.table()"
-           : IsText(codec.parts()[0]) ? "; convert by pyarrow.array()"
-                                      : "; convert by .to_numpy()";
+    hint = codec.parts().size() > 1   ? "; convert with pyarrow.table()"
+           : IsText(codec.parts()[0]) ? "; convert with pyarrow.array()"
+                                      : "; convert with .to_numpy()";
   } else if (nb::hasattr(object, "dtype")) {
-    hint = "; convert by pyarrow.array() or .tolist()";
+    hint = "; convert with pyarrow.array() or .tolist()";
   }
   ThrowKeyType(std::string(argument) + ": expected " + ExpectedKeys(codec) + ", found " +
                Described(object) + hint);
@@ -104,7 +104,7 @@ bool KeysIn::overlaps(const void* data, size_t bytes) const {
     case PhysicalType::kBytes:
       break;
   }
-  // Only Arrow's bytes may be somebody else's.
+  // Only Arrow's bytes may be in memory of another owner.
   if (columns_.empty() || encoded_.size() > 0) return false;
   for (const std::string_view key : batch_.bytes()) {
     if (meets(key.data(), key.size())) return true;
@@ -119,13 +119,13 @@ void KeysIn::Append(const KeyCodec& codec, nb::handle key, const std::string& wh
 }
 
 void KeysIn::ReadList(nb::handle list, const KeyCodec& codec, const char* argument) {
-  // A tuple, which no other code changes while it is read.
+  // A tuple, which no other code can change while it is read.
   items_ = nb::steal(PySequence_Tuple(list.ptr()));
   if (!items_.is_valid()) throw nb::python_error();
   const bool views = IsPlain(codec) && IsText(codec.parts()[0]);
   size_t i = 0;
   for (nb::handle item : items_) {
-    // The message's beginning is made where there is one to make.
+    // The beginning of the message is built only if there is a message.
     try {
       if (views && !item.is_none()) {
         views_.push_back(std::get<std::string_view>(ValueOfPart(item, codec.parts()[0], "")));
@@ -163,11 +163,11 @@ ColumnSpan KeysIn::ReadColumn(nb::handle object, size_t part, DataType type,
       ThrowKeyType(
           where +
           ": expected an Arrow array of strings or binary, or a list of str or bytes, found " +
-          Described(object) + "; convert by pyarrow.array() or .tolist()");
+          Described(object) + "; convert with pyarrow.array() or .tolist()");
     }
     if (buffers_.emplace_back().Hold(object)) {
       const std::optional<DataType> integers = buffers_.back().IntegerType();
-      // Bytes are no integers: a dtype says what an array's are.
+      // Bytes are not integers; only a dtype defines the type of an array.
       if (convert_ && integers.has_value() && *integers != type && nb::hasattr(object, "dtype")) {
         if (const auto why = buffers_.back().WhyNot(*integers, object)) {
           ThrowKeyType(where + ": " + *why);
@@ -187,7 +187,7 @@ ColumnSpan KeysIn::ReadColumn(nb::handle object, size_t part, DataType type,
   }
   std::string hint;
   if (nb::hasattr(object, "to_numpy"))
-    hint = IsText(type) ? "; convert by pyarrow.array()" : "; convert by .to_numpy()";
+    hint = IsText(type) ? "; convert with pyarrow.array()" : "; convert with .to_numpy()";
   ThrowKeyType(where + ": expected " +
                (IsText(type) ? "an Arrow array of strings or binary"
                              : "an array of " + std::string(DtypeName(type))) +

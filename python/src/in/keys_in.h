@@ -1,6 +1,6 @@
 #pragma once
 
-// Batches of keys from Python: whatever a caller has, as the physical keys of an index.
+// Batches of keys from Python: converts the caller's objects to the physical keys of an index.
 
 #include <nanobind/nanobind.h>
 
@@ -21,19 +21,19 @@ namespace cairn::python {
 
 namespace nb = nanobind;
 
-// The keys of a batch, and what keeps them alive until it is destroyed, which takes the GIL. Arrays
-// of u32 and u64 keys are used where they are, text from Arrow, str and bytes, too; other types are
-// encoded into a column. Integers of another type than the key's are converted if that is exact.
+// The keys of a batch. Keeps their memory alive until it is destroyed, which takes the GIL. Arrays
+// of u32 and u64 keys, text from Arrow, str and bytes are used in place; other types are encoded
+// into a column. Integers of another type than the key's are converted if that is exact.
 class KeysIn {
  public:
-  // Throws KeyTypeError where `object` does not hold keys of `codec`'s; `argument` begins the
-  // message. `read` holds what was read of it before: of each of a tuple's columns, or of `object`,
-  // Arrow's data, or null. That is moved from.
+  // Throws KeyTypeError if `object` does not contain keys of `codec`; the message begins with
+  // `argument`. `read` contains the Arrow data that was read before, per column of a tuple or of
+  // `object`, or null; it is moved from.
   KeysIn(nb::handle object, const KeyCodec& codec, const char* argument,
          std::vector<std::unique_ptr<ArrowIn>> read = {})
       : KeysIn(object, codec, argument, std::move(read), /*convert=*/true) {}
-  // Row ids: keys of one part whose arrays must have exactly its type, as the width of a row id
-  // tells a sharded index from another.
+  // Row ids: keys of one part whose arrays must have exactly its type, since the width of a row id
+  // distinguishes a sharded index from others.
   static KeysIn OfRows(nb::handle object, const KeyCodec& codec, const char* argument) {
     return {object, codec, argument, {}, /*convert=*/false};
   }
@@ -42,7 +42,7 @@ class KeysIn {
 
   KeyBatch batch() const { return batch_; }
   size_t size() const { return batch_.size(); }
-  // Whether the caller's own memory is searched, which may be an output's as well.
+  // Whether the search reads the caller's memory that overlaps this, which may also be an output.
   bool overlaps(const void* data, size_t bytes) const;
 
  private:
@@ -58,20 +58,20 @@ class KeysIn {
   void Encode(const KeyCodec& codec, absl::Span<const ColumnSpan> parts, const char* argument);
   void Append(const KeyCodec& codec, nb::handle key, const std::string& where);
 
-  const bool convert_;  // integers of other types
+  const bool convert_;  // convert integers of other types
   KeyBatch batch_;
   std::vector<std::unique_ptr<ArrowIn>> read_;
   std::deque<Buffer> buffers_;
   std::vector<std::unique_ptr<ArrowIn>> arrows_;
   std::deque<ArrowValues> columns_;
   std::deque<ExactIntegers> integers_;
-  nb::object items_;  // of a list whose text is searched where it is
+  nb::object items_;  // of a list whose text is searched in place
   std::vector<std::string_view> views_;
   std::vector<DataValue> values_;
   EncodedKeys encoded_;
 };
 
-// A type that ColumnSpan has, as NumPy's buffer has its values.
+// A ColumnSpan of `type` over NumPy's buffer.
 ColumnSpan PartOf(const Buffer& buffer, DataType type);
 
 }  // namespace cairn::python

@@ -11,8 +11,8 @@
 namespace cairn::python {
 namespace {
 
-// The text with each '?' whose parameter is a tuple of n values, sizes[i], as "(?, ?)" of n; a size
-// of 0 stands for a single value.
+// Returns the text in which each '?' whose parameter is a tuple of n values, sizes[i], is "(?, ?)"
+// with n of them. A size of 0 means a single value.
 std::string WithTuples(const std::string& text, const std::vector<size_t>& sizes) {
   std::string expanded;
   size_t parameter = 0;
@@ -46,7 +46,7 @@ Predicate PredicateOf(const std::optional<std::string>& where, nb::handle parame
                       "parameters: expected a list or tuple of values, found " +
                           Described(parameters) + "; write [value] for one value");
   }
-  // Tuples, which the Python code of a value cannot change while it runs.
+  // Tuples, which a value's Python code cannot change while it runs.
   const nb::object held = nb::steal(PySequence_Tuple(parameters.ptr()));
   if (!held.is_valid()) throw nb::python_error();
   std::vector<PartValue> values;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Predicates from Python: text, and the values of its parameters.
+// Predicates from Python: the text, and the values of its parameters.
 
 #include <nanobind/nanobind.h>
 
@@ -13,9 +13,9 @@ namespace cairn::python {
 
 namespace nb = nanobind;
 
-// The predicate of `where`, in which `parameters`, a sequence or None, are the values of '?', in
-// their order; without text, one that is true of all rows. A tuple is a key of several parts.
-// Throws InvalidArgument, ArgumentTypeError.
+// The predicate of `where`. `parameters`, a sequence or None, are the values of '?' in order.
+// Without text, it is true for all rows. A tuple is a key of several parts. Throws InvalidArgument,
+// ArgumentTypeError.
 Predicate PredicateOf(const std::optional<std::string>& where, nb::handle parameters);
 
 }  // namespace cairn::python

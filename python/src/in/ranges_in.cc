@@ -14,7 +14,7 @@ bool IsSequence(nb::handle object) {
   return PyList_Check(object.ptr()) || PyRange_Check(object.ptr());
 }
 
-// The keys of a list, or the one key that `object` is.
+// The keys of a list, or a single key.
 nb::object KeysOf(nb::handle object) {
   if (IsSequence(object)) return nb::borrow(object);
   nb::list one;
@@ -22,8 +22,8 @@ nb::object KeysOf(nb::handle object) {
   return one;
 }
 
-// Whether `object` may hold keys of fewer parts than the index has: a list of tuples or values, or
-// one of them. Columns hold whole keys.
+// Whether `object` may contain keys with fewer parts than the index: a list of tuples or values, or
+// a single one. Columns contain whole keys.
 bool MayBePartial(nb::handle object, const KeyCodec& codec) {
   if (codec.parts().size() == 1) return false;
   if (IsSequence(object)) return true;
@@ -70,7 +70,7 @@ RangesIn::RangesIn(const RangeArguments& arguments, const KeyCodec& codec)
   }
   if (after_.size() != batch_.size()) {
     ThrowInvalid("after: expected " + std::to_string(batch_.size()) +
-                 " cursors, one a range, found " + std::to_string(after_.size()));
+                 " cursors, one per range, found " + std::to_string(after_.size()));
   }
   batch_.after = after_;
 }
@@ -90,8 +90,8 @@ KeyBatch RangesIn::ReadEnd(nb::handle object, char bound, const KeyCodec& codec,
     bool open = false;
     if (values.size() < codec.parts().size() && bound != '[' && bound != ')') {
       ThrowInvalid(At(argument, i) +
-                   ": a key of fewer parts stands for the first one that begins "
-                   "with it, so that bounds must be '[)'; leading= finds all that do");
+                   ": a key with fewer parts means the first one that begins "
+                   "with it, so bounds must be '[)'; leading= finds all such keys");
     }
     const absl::Status status =
         values.size() == codec.parts().size()
@@ -117,7 +117,7 @@ void RangesIn::ReadEnds(const RangeArguments& arguments, const KeyCodec& codec) 
   if (upper) {
     batch_.upper = ReadEnd(arguments.upper, bounds[1], codec, "upper", &upper_, &upper_encoded_);
   }
-  // An end that is not given is open, and its keys are ignored.
+  // A missing end is open, and its keys are ignored.
   if (!lower) batch_.lower = batch_.upper;
   if (!upper) batch_.upper = batch_.lower;
   if (batch_.lower.size() != batch_.upper.size()) {

@@ -13,17 +13,18 @@
 
 namespace cairn::python {
 
-// The arguments that describe ranges; None if not given. If all are None, the range is every key.
+// The arguments that define ranges; None if not given. If all are None, there is one range of all
+// keys.
 struct RangeArguments {
   nb::handle lower, upper;  // the ends
-  nb::handle keys;          // or: entries of exactly these
-  nb::handle prefix;        // or: text that starts with it, after equal parts
+  nb::handle keys;          // or: entries with exactly these keys
+  nb::handle prefix;        // or: text that starts with it, after equal leading parts
   nb::handle leading;       // or: keys whose first parts are these
   std::string bounds;       // of the ends: "[)", "[]", "(]", "()"
   nb::handle after;         // cursors
 };
 
-// The ranges of a batch, and what keeps their keys alive.
+// The ranges of a batch. Keeps their keys alive.
 class RangesIn {
  public:
   // Throws KeyTypeError, InvalidArgument.
@@ -32,7 +33,7 @@ class RangesIn {
   RangesIn& operator=(const RangesIn&) = delete;
 
   RangeBatch batch() const { return batch_; }
-  // As that of KeysIn.
+  // As KeysIn::overlaps.
   bool overlaps(const void* data, size_t bytes) const {
     return (lower_.has_value() && lower_->overlaps(data, bytes)) ||
            (upper_.has_value() && upper_->overlaps(data, bytes));

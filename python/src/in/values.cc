@@ -26,7 +26,8 @@ std::string_view TextOf(nb::handle object, const std::string& where) {
   const char* text = PyUnicode_AsUTF8AndSize(object.ptr(), &size);
   if (text == nullptr) {
     PyErr_Clear();
-    ThrowInvalid(where + ": expected text that UTF-8 can say, found a lone surrogate; pass bytes");
+    ThrowInvalid(where +
+                 ": expected text that UTF-8 can encode, found a lone surrogate; pass bytes");
   }
   return {text, static_cast<size_t>(size)};
 }
@@ -48,14 +49,14 @@ DataValue IntegerOf(nb::handle object, const std::string& where) {
   return static_cast<uint64_t>(large);
 }
 
-// An array of no dimensions, as NumPy's scalars are.
+// An array without dimensions, such as a NumPy scalar.
 bool IsZeroDimensional(nb::handle object) {
   return nb::hasattr(object, "ndim") && nb::hasattr(object, "item") &&
          PyType_Check(object.ptr()) == 0 && object.attr("ndim").equal(nb::int_(0));
 }
 
-// Whether item() of an array of no dimensions is its value. A time's is an integer, whose unit it
-// does not say; a masked one's is what lies below the mask.
+// Whether item() of an array without dimensions is its value. That of a time is an integer without
+// its unit, and that of a masked array is the value below the mask.
 bool ItemIsValue(nb::handle object) {
   if (nb::hasattr(object, "mask")) return false;
   if (!nb::hasattr(object, "dtype") || !nb::hasattr(object.attr("dtype"), "kind")) return true;
@@ -63,7 +64,7 @@ bool ItemIsValue(nb::handle object) {
   return !kind.equal(nb::str("M")) && !kind.equal(nb::str("m"));
 }
 
-// A number of Python or NumPy; nothing for another object, also a bool.
+// A number of Python or NumPy; nothing for other objects, including a bool.
 std::optional<DataValue> Number(nb::handle object, const std::string& where) {
   PyObject* o = object.ptr();
   if (PyBool_Check(o)) return std::nullopt;
@@ -110,18 +111,18 @@ nb::object ValuesOfKey(nb::handle object, const KeyCodec& codec, bool partial,
   if (PyTuple_Check(object.ptr()) == 0 && PyList_Check(object.ptr()) == 0) {
     if (parts > 1 && !partial) {
       ThrowKeyType(where + ": expected a tuple of " + std::to_string(parts) +
-                   " values, one a part, found " + Described(object));
+                   " values, one per part, found " + Described(object));
     }
     values->push_back(ValueOfPart(object, codec.parts()[0], where));
     return nb::borrow(object);
   }
-  // A plain tuple, which the Python code of a value cannot change while it runs.
+  // A plain tuple, which a value's Python code cannot change while it runs.
   const nb::object held = nb::steal(PySequence_Tuple(object.ptr()));
   if (!held.is_valid()) throw nb::python_error();
   const auto size = static_cast<size_t>(nb::len(held));
   if (partial ? size == 0 || size > parts : size != parts) {
     ThrowKeyType(where + ": expected a tuple of " + (partial ? "1 to " : "") +
-                 std::to_string(parts) + " values, one a part, found one of " +
+                 std::to_string(parts) + " values, one per part, found one of " +
                  std::to_string(size));
   }
   for (size_t part = 0; part < size; ++part) {

@@ -12,14 +12,14 @@
 namespace cairn::python {
 namespace {
 
-// numpy.empty and the dtypes of answers, which live as long as the process.
+// numpy.empty and the dtypes of results; never destroyed.
 struct NumPy {
   nb::handle empty;
   nb::handle dtypes[3];
 };
 
-// The GIL guards it. A guard of C++'s would be waited for with the GIL, which the import gives up
-// and wants back.
+// The GIL guards it. A guard of C++ would deadlock: threads would wait for it with the GIL held,
+// while the import releases and retakes the GIL.
 const NumPy& GetNumPy() {
   static constinit NumPy numpy;
   if (numpy.empty.is_valid()) return numpy;
@@ -78,7 +78,7 @@ OutArray::OutArray(size_t size, OutType type, nb::handle out) : size_(size) {
 nb::object ArrayOver(const void* data, size_t size, const char* dtype,
                      std::shared_ptr<const void> owner) {
   using Owner = std::shared_ptr<const void>;
-  // NumPy requires an address even of no values, aligned to the type.
+  // NumPy requires an address that is aligned to the type, even without values.
   static constexpr uint64_t kNone = 0;
   if (data == nullptr) data = &kNone;
   const nb::capsule capsule(new Owner(std::move(owner)),

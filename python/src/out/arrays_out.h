@@ -1,6 +1,6 @@
 #pragma once
 
-// NumPy arrays for answers: new ones, the caller's, or views of a C++ vector.
+// NumPy arrays for results: new ones, the caller's, or views of a C++ vector.
 
 #include <nanobind/nanobind.h>
 
@@ -14,13 +14,13 @@ namespace cairn::python {
 
 namespace nb = nanobind;
 
-// The element type of answers.
+// The element type of results.
 enum class OutType { kU32, kU64, kBool };
 
-// An array of `size` answers: the caller's `out`, or a new one where that is None.
+// An array of `size` results: the caller's `out`, or a new one if that is None.
 class OutArray {
  public:
-  // Throws OutputTypeError where `out` is no such array.
+  // Throws OutputTypeError if `out` is not such an array.
   OutArray(size_t size, OutType type, nb::handle out);
 
   template <typename T>

@@ -11,7 +11,7 @@
 namespace cairn::python {
 namespace {
 
-// The bytes of the UTF-8 character at the front of `text`; 0 where there is none.
+// The bytes of the UTF-8 character at the front of `text`; 0 if there is none.
 size_t CharacterBytes(std::string_view text) {
   const auto byte = [&](size_t i) {
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
@@ -90,7 +90,7 @@ Column Column::Structs(size_t size, std::vector<std::pair<std::string, Column>> 
   for (const auto& [name, field] : fields) {
     if (names.insert(name).second) continue;
     ThrowInvalid("expected columns of different names, found '" + name +
-                 "' twice; read them one by one, or give the aggregate another name");
+                 "' twice; read them one by one, or rename the aggregate");
   }
   Column column;
   column.kind_ = Kind::kStruct;
@@ -151,7 +151,7 @@ nb::object Column::Value(size_t i) const {
   if (made == nullptr) {
     PyErr_Clear();
     ThrowInvalid("value " + std::to_string(i) +
-                 " of the column is text that is no UTF-8; as_bytes() gives it as bytes");
+                 " of the column is text that is not UTF-8; as_bytes() returns it as bytes");
   }
   return nb::steal(made);
 }
@@ -165,12 +165,12 @@ nb::object Column::ToList() const {
 nb::object Column::ToNumPy() const {
   if (kind_ != Kind::kNumber) {
     ThrowKeyType("expected a column of numbers, found one of " + TypeName() +
-                 "; convert by pyarrow.array() or to_list()");
+                 "; convert with pyarrow.array() or to_list()");
   }
   if (validity_ != nullptr) {
     ThrowKeyType(
-        "expected a column of numbers, found one with nulls, which NumPy does not have; "
-        "convert by pyarrow.array() or to_list()");
+        "expected a column of numbers, found one with nulls, which NumPy does not support; "
+        "convert with pyarrow.array() or to_list()");
   }
   return ArrayOver(data_, size_, DtypeOf(type_), owner_);
 }
@@ -210,7 +210,7 @@ void Column::CheckNames() const {
 void Column::CheckText() const {
   for (const auto& field : fields_) field.second.CheckText();
   if (kind_ != Kind::kText) return;
-  // All at once; then, that none begins within a character.
+  // Checks all text at once, then that no value begins within a character.
   const std::string_view heap(static_cast<const char*>(data_) + offsets_[0],
                               offsets_[size_] - offsets_[0]);
   bool good = IsUtf8(heap);
@@ -222,7 +222,7 @@ void Column::CheckText() const {
   for (size_t i = 0; i < size_; ++i) {
     if (!IsUtf8(StringAt(i))) {
       ThrowInvalid("value " + std::to_string(i) +
-                   " of the column is text that is no UTF-8; as_bytes() gives it as bytes");
+                   " of the column is text that is not UTF-8; as_bytes() returns it as bytes");
     }
   }
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Columns of values that Cairn gives to Python, where they are, by Arrow's C data interface.
+// Columns of values that Cairn passes to Python without a copy, by Arrow's C data interface.
 
 #include <nanobind/nanobind.h>
 
@@ -18,45 +18,46 @@ namespace cairn::python {
 
 namespace nb = nanobind;
 
-// An immutable column of values of one type, or of structs of such columns. Cheap to copy: a copy
-// shares the values. Thread-safe.
+// An immutable column of values of one type, or of structs of such columns. Copies are cheap, and
+// share the values. Thread-safe.
 class Column {
  public:
   enum class Kind : uint8_t { kNumber, kText, kBytes, kStruct };
 
-  // `size` numbers of `type` at `data`, and Arrow's validity bitmap, null where none is null.
+  // `size` numbers of `type` at `data`, with Arrow's validity bitmap, which is null if no value is
+  // null.
   static Column Numbers(DataType type, const void* data, size_t size, const uint8_t* validity,
                         std::shared_ptr<const void> owner);
   // Strings in one heap, and their size + 1 offsets.
   static Column Strings(bool text, std::string_view heap, const std::vector<uint64_t>& offsets,
                         const uint8_t* validity, std::shared_ptr<const void> owner);
-  // Structs of columns, which have one size. Throws InvalidArgument for a name that is there twice.
+  // Structs of columns, which have the same size. Throws InvalidArgument if a name occurs twice.
   static Column Structs(size_t size, std::vector<std::pair<std::string, Column>> fields);
 
   Kind kind() const { return kind_; }
   DataType type() const { return type_; }
   size_t size() const { return size_; }
   const std::vector<std::pair<std::string, Column>>& fields() const { return fields_; }
-  // Text as bytes, which need not be UTF-8.
+  // Returns text as bytes, which need not be UTF-8.
   Column AsBytes() const;
 
   // Value i as a Python object; requires i < size().
   nb::object Value(size_t i) const;
   nb::object ToList() const;
-  // A NumPy array over numbers; throws KeyTypeError where there are strings or nulls.
+  // Returns a NumPy array over numbers. Throws KeyTypeError for strings or if there are nulls.
   nb::object ToNumPy() const;
   // Arrow's name of the type.
   std::string TypeName() const;
 
-  // Capsules of ArrowSchema, ArrowArray and ArrowArrayStream. Throw InvalidArgument where text is
-  // no UTF-8.
+  // Capsules of ArrowSchema, ArrowArray and ArrowArrayStream. Throw InvalidArgument if text is not
+  // UTF-8.
   nb::object SchemaCapsule() const;
   nb::object ArrayCapsule() const;
   nb::object StreamCapsule() const;
 
-  // Throws InvalidArgument for a field whose name has a zero byte, at which Arrow's names end.
+  // Throws InvalidArgument for a field whose name has a zero byte, since Arrow's names end there.
   void CheckNames() const;
-  // Throws InvalidArgument, naming the value, where text is no UTF-8.
+  // Throws InvalidArgument, with the position of the value, if text is not UTF-8.
   void CheckText() const;
 
  private:
@@ -79,7 +80,7 @@ class Column {
   std::vector<std::pair<std::string, Column>> fields_;
 };
 
-// The keys of a scan as logical values, decoded if physical keys differ from these. Keys of
+// The keys of a scan as logical values; they are decoded if physical keys differ from them. Keys of
 // several parts are structs of part1, part2 …
 Column EncodedKeysOf(const KeyCodec& codec, std::shared_ptr<const EncodedKeys> keys);
 // The values of an included column.

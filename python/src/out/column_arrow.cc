@@ -12,8 +12,8 @@
 
 namespace cairn::python {
 
-// The private_data of exported structures. A child is exported by itself, so that a
-// consumer may move it away.
+// The private_data of exported structures. A child is exported separately, so that a consumer may
+// move it away.
 struct ColumnExport {
   struct Schema {
     std::string format, name;
@@ -21,7 +21,7 @@ struct ColumnExport {
     std::vector<ArrowSchema*> pointers;
   };
   struct Array {
-    Column column;  // keeps the values
+    Column column;  // keeps the values alive
     std::array<const void*, 3> buffers = {};
     std::vector<ArrowArray> children;
     std::vector<ArrowArray*> pointers;
@@ -200,7 +200,7 @@ void BindColumn(nb::module_& module) {
                      R"doc(A column of values that Cairn owns: keys, primary keys, rows' values.
 
 Immutable. Arrow takes it without a copy, by the PyCapsule interface: `pyarrow.array(column)`,
-`polars.Series(column)`. Indexing and iterating make Python values.)doc")
+`polars.Series(column)`. Indexing and iterating create Python values.)doc")
       .def("__len__", &Column::size)
       .def(
           "__getitem__",
@@ -213,7 +213,7 @@ Immutable. Arrow takes it without a copy, by the PyCapsule interface: `pyarrow.a
            })
       .def_prop_ro("type", &Column::TypeName, "Arrow's name of the values' type.")
       .def("to_list", &Column::ToList, nb::sig("def to_list(self) -> list[typing.Any]"),
-           "The values as Python objects: int, float, str, bytes, a tuple of several parts; None "
+           "The values as Python objects: int, float, str, bytes, a tuple for several parts; None "
            "for null.")
       .def("to_numpy", &Column::ToNumPy,
            nb::sig("def to_numpy(self) -> numpy.typing.NDArray[typing.Any]"),
@@ -230,7 +230,7 @@ Immutable. Arrow takes it without a copy, by the PyCapsule interface: `pyarrow.a
                 nb::arg("copy") = always);
             if (copy.ptr() == Py_False && !made.is(array)) {
               ThrowInvalid("expected a dtype that needs no copy, " + column.TypeName() +
-                           ", found another; leave copy=False out");
+                           ", found another; omit copy=False");
             }
             return made;
           },
@@ -238,7 +238,7 @@ Immutable. Arrow takes it without a copy, by the PyCapsule interface: `pyarrow.a
           nb::sig("def __array__(self, dtype: typing.Any = None, copy: bool | None = None) -> "
                   "numpy.typing.NDArray[typing.Any]"))
       .def("as_bytes", &Column::AsBytes,
-           "The same column with text as bytes (large_binary), which need not be UTF-8. No copy.")
+           "The column with text as bytes (large_binary), which need not be UTF-8. No copy.")
       .def("__arrow_c_schema__", &Column::SchemaCapsule,
            nb::sig("def __arrow_c_schema__(self) -> object"))
       .def(
@@ -249,7 +249,7 @@ Immutable. Arrow takes it without a copy, by the PyCapsule interface: `pyarrow.a
           nb::arg("requested_schema") = nb::none(),
           nb::sig("def __arrow_c_array__(self, requested_schema: object | None = None) -> "
                   "tuple[object, object]"),
-          "Arrow's PyCapsule interface. InvalidArgument where text is no UTF-8: see as_bytes().");
+          "Arrow's PyCapsule interface. InvalidArgument if text is not UTF-8: see as_bytes().");
 }
 
 }  // namespace cairn::python

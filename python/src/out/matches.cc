@@ -113,9 +113,10 @@ Column FoundRows::Table() {
 void BindMatches(nb::module_& module) {
   nb::class_<FoundRows>(module, "FindResult", R"doc(The rows that each query of a batch found.
 
-Query i's rows are `row_ids[offsets[i]:offsets[i + 1]]`, by (key, primary key); `matches[i]` is that.
-Arrow takes all as a table without a copy, one row a match, with the columns query, row_id and, where
-they were asked for, key, primary_key, the included columns and value: `pyarrow.table(matches)`, `polars.DataFrame(matches)`.)doc")
+Query i has the rows `row_ids[offsets[i]:offsets[i + 1]]`, by (key, primary key), also as `matches[i]`. Arrow
+takes all rows as a table without a copy, with one row per match: `pyarrow.table(matches)`,
+`polars.DataFrame(matches)`. Its columns are query, row_id and, if requested, key, primary_key, the included
+columns and value.)doc")
       .def("__len__", &FoundRows::size, "The number of queries.")
       .def("__getitem__", &FoundRows::RowsOf,
            nb::sig("def __getitem__(self, query: int, /) -> numpy.typing.NDArray[typing.Any]"),
@@ -127,15 +128,14 @@ they were asked for, key, primary_key, the included columns and value: `pyarrow.
            })
       .def_prop_ro("offsets", &FoundRows::Offsets,
                    nb::sig("def offsets(self) -> numpy.typing.NDArray[numpy.uint64]"),
-                   "uint64[queries + 1]: where each query's rows begin. Read-only, no copy.")
+                   "uint64[queries + 1]: the begin of each query's rows. Read-only, no copy.")
       .def_prop_ro("row_ids", &FoundRows::RowIds,
                    nb::sig("def row_ids(self) -> numpy.typing.NDArray[typing.Any]"),
                    "uint32[rows]: the rows of all queries. Read-only, no copy. For a sharded "
                    "index uint64[rows], copied once at the first use.")
       .def_prop_ro("keys", &FoundRows::Keys,
                    "scan(with_keys=True): the key under which each row was found.")
-      .def_prop_ro("primary_keys", &FoundRows::PrimaryKeys,
-                   "Where they were asked for: each row's primary key.")
+      .def_prop_ro("primary_keys", &FoundRows::PrimaryKeys, "If requested: each row's primary key.")
       .def_prop_ro(
           "columns",
           [](const FoundRows& rows) {
@@ -146,15 +146,14 @@ they were asked for, key, primary_key, the included columns and value: `pyarrow.
             return columns;
           },
           nb::sig("def columns(self) -> dict[str, Column]"),
-          "Where they were asked for: each row's values in included columns, by the columns' "
+          "If requested: each row's values in included columns, by the columns' "
           "names.")
       .def_prop_ro("values", &FoundRows::Values, "fetch: each row's value.")
       .def_prop_ro("cursors", &FoundRows::Cursors, nb::sig("def cursors(self) -> list[bytes]"),
                    "scan or fetch with a limit: the cursor of each range, for `after=`; empty "
                    "bytes if the range has ended.")
-      .def_prop_ro(
-          "stale", &FoundRows::stale,
-          "fetch: the number of entries left out because their rows are gone or have another key.")
+      .def_prop_ro("stale", &FoundRows::stale,
+                   "fetch: the number of dropped entries, whose rows are gone or have another key.")
       .def(
           "__arrow_c_schema__", [](FoundRows& rows) { return rows.Table().SchemaCapsule(); },
           nb::sig("def __arrow_c_schema__(self) -> object"))

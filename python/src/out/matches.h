@@ -18,7 +18,7 @@
 
 namespace cairn::python {
 
-// The rows that each query of a batch found. Immutable once it is in Python.
+// The rows that each query of a batch found. Immutable once Python has it.
 class FoundRows {
  public:
   struct Contents {
@@ -44,16 +44,16 @@ class FoundRows {
   std::optional<Column> Keys();
   std::optional<Column> PrimaryKeys() const;
   std::optional<Column> Values() const;
-  // Included columns by name, as they were asked for.
+  // The requested included columns, by name.
   std::vector<std::pair<std::string, Column>> Columns() const;
   nb::object Cursors() const;
   uint64_t stale() const { return contents_->stale; }
-  // A struct of each match: query, row_id, and key, primary_key, included columns and value where
-  // there are.
+  // A struct per match: query, row_id, and, if present, key, primary_key, included columns and
+  // value.
   Column Table();
 
  private:
-  // All rows as GlobalRowIds; made at the first call, which has the GIL.
+  // All rows as GlobalRowIds, created by the first call, which holds the GIL.
   const std::shared_ptr<const std::vector<GlobalRowId>>& WideRows();
 
   std::shared_ptr<Contents> contents_;
@@ -62,7 +62,7 @@ class FoundRows {
   std::shared_ptr<const std::vector<GlobalRowId>> wide_rows_;
   std::vector<std::string> column_names_;
   bool with_keys_ = false, with_primary_keys_ = false, with_values_ = false;
-  nb::object offsets_, row_ids_;  // made when first asked for
+  nb::object offsets_, row_ids_;  // created on first use
   std::optional<Column> keys_;
 };
 
