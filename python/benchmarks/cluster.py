@@ -1,10 +1,12 @@
-"""What a batch costs on a Ray cluster on this machine, beside the same index in this process; and builds on 1 and 2 cores.
+"""The cost of a batch on a Ray cluster on this machine, compared with the same index in this process; and
+builds on 1 and 2 cores.
 
     python cluster.py DATABASE [--hosts=3] [--builds] [--seconds=0.4]
 
-DATABASE: of `cairn demo`; its column family orders is indexed. Rows of the first table: batch size, microseconds a
-batch in this process and on the cluster (medians), million queries a second, and the share of the cluster's time that
-is not the index's. Of the second: cores, seconds of each step, and the efficiency against one core.
+DATABASE: of `cairn demo`; its column family orders is indexed. Rows of the first table: batch size,
+    microseconds per batch in this process and on the cluster (medians), million queries per second, and the
+    share of the cluster's time that is not spent in the index. Rows of the second table: cores, seconds of each
+    step, and the efficiency relative to one core.
 """
 
 import argparse
@@ -22,7 +24,7 @@ import numpy as np
 import ray
 from ray.cluster_utils import Cluster
 
-# Ray has its workers give way to all else (niceness 15) unless it is told otherwise before it starts.
+# Unless configured before it starts, Ray runs its workers at low priority (niceness 15).
 os.environ.setdefault("RAY_worker_niceness", "0")
 
 SPEC = "value.field('|',1):u64,cf=orders"
@@ -58,7 +60,7 @@ def serve(out: pathlib.Path, hosts: int, seconds: float) -> None:
         for power in range(0, 21, 2):
             keys = rng.integers(0, most, 1 << power).astype(np.uint64)
             calls = [lambda: ask(index, keys), lambda: ask(cluster, keys)]
-            # Turn by turn, so that what else the machine does meets both.
+            # Alternates, so that other load of the machine affects both.
             rounds = [[median_time(call, seconds / 3) for call in calls] for _ in range(3)]
             inside, outside = (statistics.median(r[i] for r in rounds) for i in (0, 1))
             print(f"  {1 << power:>8} {inside * 1e6:>10.1f} {outside * 1e6:>10.1f} {(1 << power) / inside / 1e6:>8.3f} {(1 << power) / outside / 1e6:>8.3f} {outside / inside:>8.1f}")
@@ -72,7 +74,7 @@ def builds(database: str, root: pathlib.Path) -> None:
     for turn in range(3):
         for cores in (1, 2):
             ray.init(num_cpus=cores, log_to_driver=False, logging_level="error", include_dashboard=False)
-            # Workers that have loaded everything.
+            # Starts workers that have loaded everything.
             cairn.ray.build(database, SPEC, root / f"warm{cores}", shards=2, segments=2)
             start = time.perf_counter()
             summary: Any = cairn.ray.build(database, SPEC, root / f"built{cores}.{turn}", shards=4, segments=8)

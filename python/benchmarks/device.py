@@ -1,5 +1,7 @@
-"""What a batch in a GPU's memory takes from Python, by events on the stream: beside `cairn_bench
---benchmark_filter='^PointLookup/gpu:auto/(u32|u64)/n:(24|26)/row_id/iterations'`, which asks the same of the C++ API."""
+"""The time of a batch in a GPU's memory from Python, measured by events on the stream. Compare it with
+`cairn_bench --benchmark_filter='^PointLookup/gpu:auto/(u32|u64)/n:(24|26)/row_id/iterations'`, which does the
+same with the C++ API.
+"""
 
 import argparse
 import statistics
@@ -23,7 +25,7 @@ def main() -> None:
             keys = rng.integers(0, np.iinfo(dtype).max, 1 << log2, dtype=dtype, endpoint=True)
             index = cairn.from_columns(keys).on_device(0)
             on_device = cp.asarray(keys)
-            cp.cuda.Device().synchronize()  # the copy is another stream's
+            cp.cuda.Device().synchronize()  # the copy runs on another stream
             stream = cp.cuda.Stream(non_blocking=True)
             with stream:
                 asked = on_device[cp.random.randint(0, 1 << log2, queries)]

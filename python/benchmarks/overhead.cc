@@ -1,5 +1,5 @@
-// The C++ side of overhead.py, for ctypes: calls of an index, timed in C++. It has a libcairn of
-// its own, and maps the same files as the Python package does.
+// The C++ side of overhead.py, for ctypes: calls of an index, timed in C++. It links its own
+// libcairn, and maps the same files as the Python package.
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -18,7 +18,7 @@ struct Opened {
   std::vector<std::string_view> views;
 };
 
-// Nanoseconds that `calls` calls take; negative where one fails.
+// Nanoseconds for `calls` calls; negative if one fails.
 template <typename Call>
 int64_t Time(int64_t calls, Call call) {
   const Clock::time_point start = Clock::now();
@@ -49,13 +49,13 @@ int64_t overhead_find_first(void* opened, const uint64_t* keys, int64_t size, ui
 int64_t overhead_find(void* opened, const uint64_t* keys, int64_t size, int64_t calls) {
   const auto& index = *static_cast<Opened*>(opened)->index;
   return Time(calls, [&] {
-    // As in Python, each call's answer is its own.
+    // As in Python, each call has a separate result.
     cairn::FindResult matches;
     return index.Find(absl::MakeConstSpan(keys, static_cast<size_t>(size)), &matches);
   });
 }
 
-// Makes views of strings, one behind the other, whose ends are given.
+// Creates views of consecutive strings, given their ends.
 void overhead_set_text(void* opened, const char* heap, const int64_t* offsets, int64_t size) {
   auto* held = static_cast<Opened*>(opened);
   held->views.clear();

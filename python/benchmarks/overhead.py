@@ -1,4 +1,4 @@
-"""What a call from Python costs over the same call in C++: one process, by turns, medians.
+"""The cost of a call from Python over the same call in C++: one process, alternating, medians.
 
     tools/python-package build/release test && . build/release/python/venv/bin/activate
     cmake -S python -B build/overhead -DCAIRN_PYTHON_BENCHMARKS=ON -DCMAKE_BUILD_TYPE=Release \
@@ -28,7 +28,7 @@ def pointer(array: np.ndarray) -> ctypes.c_void_p:
 
 
 def compare(name: str, calls: int, python: Callable[[], object], native: Callable[[int], int]) -> None:
-    """Rounds by turns, in alternating order; prints medians of one call, and of the rounds' differences."""
+    """Rounds that alternate, in alternating order; prints medians of one call, and of the rounds' differences."""
     times: dict[str, list[float]] = {"python": [], "c++": []}
 
     def run_python() -> None:
@@ -69,7 +69,7 @@ def main() -> None:
         cairn.build(database, {number: "value.field('|',1):u64,cf=orders"})
         cairn.build(database, {text: "value.field('|',4):text,cf=customer"})
         index = cairn.open(number)
-        # Both run with what the one has measured of the machine.
+        # Both run with the measurements of the machine that the first one made.
         same = ctypes.c_void_p(native.overhead_open(str(number).encode()))
         scanned = index.scan(with_keys=True).keys
         assert scanned is not None

@@ -1,9 +1,10 @@
-"""Predicts what an index on a Ray cluster of 10 to 1,000 hosts does, from parts that are measured on one machine.
+"""Predicts the performance of an index on a Ray cluster of 10 to 1,000 hosts, from parts that are measured on
+one machine.
 
     python scale_model.py measure DATABASE > parts.json      of `cairn demo`; needs Ray
     python scale_model.py predict parts.json [--hosts=10,100] [--batches=1,1000] [--mode=key_range] [--load=0.5]
 
-docs/internals/scale-model.md says what is assumed, and what was predicted.
+docs/internals/scale-model.md lists the assumptions and the predictions.
 """
 
 import argparse
@@ -27,21 +28,26 @@ _DRAWS = 20_000
 
 @dataclass(frozen=True)
 class Parts:
-    """Seconds that the parts of a batch take, as measured; and two of the network's figures, which are not."""
+    """The times of the parts of a batch in seconds, as measured; and two parameters of the network, which are
+    not measured.
+    """
 
-    client_fixed: float  # of a client a batch: routing, and putting answers together
-    client_query: float  # and a query
-    client_call: float  # of a client a call of an actor: to send it and to take its answer, many at a time
-    byte: float  # a byte of keys or answers, through Ray on one machine
-    search: dict[str, float]  # of a host, a batch of so many queries (by size, as text) in one shard, one thread
-    calls: list[float] = field(default_factory=list)  # of single empty calls, there and back: a sample, ascending
+    client_fixed: float  # of a client per batch: routing, and combining results
+    client_query: float  # of a client per query
+    # of a client per call of an actor: sending it and receiving its result, with many calls at a time
+    client_call: float
+    byte: float  # per byte of keys or results, through Ray on one machine
+    search: dict[str, float]  # of a host: a batch of this many queries (the size as text) in one shard, one thread
+    calls: list[float] = field(default_factory=list)  # of single empty calls, round trip: a sample, ascending
     key_bytes: int = 8
     answer_bytes: int = 4
     network_byte: float = 8 / 25e9  # 25 Gbit/s
-    network_trip: float = 50e-6  # there and back
+    network_trip: float = 50e-6  # round trip
 
     def search_time(self, queries: float) -> float:
-        """Of a batch of any size: between the measured ones along their logarithms, beyond by the last one's rate."""
+        """The search time of a batch of any size. Between measured sizes, it is interpolated by logarithms;
+        beyond them, the last one's rate is used.
+        """
         if queries <= 0:
             return 0.0
         sizes = sorted((int(size), taken) for size, taken in self.search.items())
@@ -55,28 +61,30 @@ class Parts:
 class Prediction:
     hosts: int
     batch: int
-    fan_out: float  # hosts that a batch asks
-    client_rate: float  # queries a second that one client can ask
-    host_rate: float  # queries a second that all hosts can answer
-    clients: float  # that keep the hosts busy
-    quiet: tuple[float, float, float]  # response time with nothing else: the median, p99, p99.9
-    loaded: tuple[float, float, float]  # the same where hosts are busy for the given share of their time
+    fan_out: float  # hosts that a batch reaches
+    client_rate: float  # queries per second that one client can send
+    host_rate: float  # queries per second that all hosts can execute
+    clients: float  # the number that keeps the hosts busy
+    quiet: tuple[float, float, float]  # response time without other load: the median, p99, p99.9
+    loaded: tuple[float, float, float]  # the same if hosts are busy for the given share of their time
 
 
 def fan_out(hosts: int, batch: int, mode: str) -> float:
-    """The hosts that a batch of keys at random asks, in the mean."""
+    """The mean number of hosts that a batch of random keys reaches."""
     if mode == "source":
         return float(hosts)
     return hosts * -math.expm1(batch * math.log1p(-1 / hosts)) if hosts > 1 else 1.0
 
 
 def slowest_of(draws: Floats, number: float, uniform: Floats) -> Floats:
-    """The slowest of so many independent draws from a sample, as a sample: by F(t)^number, at uniform numbers."""
+    """The distribution of the slowest of `number` independent draws from a sample, as a sample: by F(t)^number,
+    at uniform numbers.
+    """
     return np.quantile(draws, uniform ** (1 / max(1.0, number)))
 
 
 def predict(parts: Parts, hosts: int, batch: int, *, mode: str = "key_range", threads: int = 16, load: float = 0.5, seed: int = 1) -> Prediction:
-    """What hosts with one shard each do, which search on so many threads, with batches of keys at random.
+    """Predicts hosts with one shard each, which search with `threads` threads, for batches of random keys.
 
     load: the share of the hosts' time that all clients together take.
     """
@@ -85,17 +93,18 @@ def predict(parts: Parts, hosts: int, batch: int, *, mode: str = "key_range", th
     random = np.random.default_rng(seed)
     asked = fan_out(hosts, batch, mode)
     part = batch / asked if mode == "key_range" else float(batch)
-    sent = batch if mode == "key_range" else batch * hosts  # queries that are sent, of all hosts together
+    sent = batch if mode == "key_range" else batch * hosts  # queries that are sent to all hosts together
     size = parts.key_bytes + parts.answer_bytes
     client = parts.client_fixed + parts.client_query * sent + parts.client_call * asked + parts.network_byte * size * sent
     service = parts.search_time(part) + parts.byte * size * part
-    # What a call keeps a host busy for: its threads search side by side, and its interpreter takes one call at a time.
+    # The time that a call keeps a host busy: its threads search in parallel, and its interpreter takes one call at a
+    # time.
     busy = max(service / threads, parts.client_call)
     # The mean wait for one server with Poisson arrivals whose times vary by half (Pollaczek and Khinchine).
     wait = 0.75 * busy * load / (1 - load)
     calls = np.quantile(np.asarray(parts.calls), random.random(_DRAWS))
     single = calls + service + parts.network_trip + parts.network_byte * size * part
-    # Whoever waits, which is the share `load`, waits exponentially long.
+    # The share `load` of calls waits; their waits are exponentially distributed.
     waiting = np.where(random.random(_DRAWS) < load, random.exponential(wait / load if load > 0 else 0.0, _DRAWS), 0.0)
     uniform = random.random(_DRAWS)
     responses = [client + slowest_of(sample, asked, uniform) for sample in (single, single + waiting)]
@@ -134,19 +143,19 @@ def _median(call: Callable[[], object], seconds: float = 0.3) -> float:
 
 
 def _slope(measure: Callable[[int], float], small: int, large: int) -> tuple[float, float]:
-    """What is fixed, and what a unit more takes."""
+    """The fixed time, and the time per unit."""
     low, high = measure(small), measure(large)
     each = max(0.0, (high - low) / (large - small))
     return max(0.0, low - small * each), each
 
 
 def measure(database: str) -> Parts:
-    """The parts on this machine, of an index of one shard a host."""
+    """The parts on this machine, for an index with one shard per host."""
     import cairn.ray
     import ray
     from cairn.ray import _answers, _scatter
 
-    # Else Ray's workers give way to all else.
+    # Otherwise Ray's workers run at low priority.
     os.environ.setdefault("RAY_worker_niceness", "0")
     spec, hosts = "value.field('|',1):u64,cf=orders", 16
     with tempfile.TemporaryDirectory() as scratch:

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # From a checkpoint to answers
-# Builds three indexes over a checkpoint in one pass, and asks them in batches. Any directory of a database does;
-# `cairn demo DIRECTORY` makes one. Give it as the first argument, or as `CAIRN_DEMO`.
+# Builds three indexes over a checkpoint in one pass, and queries them in batches. Any directory of a database works;
+# `cairn demo DIRECTORY` creates one. Pass it as the first argument, or as `CAIRN_DEMO`.
 
 # %%
 import os
@@ -31,7 +31,7 @@ for column_family, specs in {
         print(f"{pathlib.Path(directory).name}: {report.entries:,} entries of {report.rows:,} rows")
 
 # %% [markdown]
-# Numbers go in as NumPy arrays of exactly the key's type, and are searched where they are.
+# Numbers are passed as NumPy arrays of exactly the key's type, and are searched in place.
 
 # %%
 orders = cairn.open(INDEXES / "customer")
@@ -41,7 +41,7 @@ print(f"{len(found.row_ids):,} orders of {len(customers):,} customers; most of o
 print(orders.explain("find", customers))
 
 # %% [markdown]
-# Text comes from Arrow; composite keys are tuples, or columns, one a part.
+# Text is passed as Arrow arrays; composite keys are tuples, or columns, one per part.
 
 # %%
 phones = cairn.open(INDEXES / "phone")
@@ -54,7 +54,7 @@ print("rich customers of nation 7:", balance.count((7, 9990.0), (7, 9999.99), bo
 print("customers by nation:", balance.count(leading=list(range(25))).tolist())
 
 # %% [markdown]
-# Whole rows are read from the database, and checked against it.
+# Whole rows are read from the database and checked against the index.
 
 # %%
 rows = phones.fetch(DATABASE, keys=page.keys.to_list())

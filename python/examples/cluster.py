@@ -1,8 +1,8 @@
 # %% [markdown]
 # # An index on a cluster
-# Builds one index in shards on a Ray cluster, opens it there, and asks it in batches. Directories of databases are the
-# arguments: of one, keys are cut into equal ranges; of several, each is a shard. Without a cluster (RAY_ADDRESS), three nodes
-# are started on this machine.
+# Builds one sharded index on a Ray cluster, opens it there, and queries it in batches. The arguments are directories of
+# databases: one is cut into equal ranges of keys; of several, each is a shard. Without a cluster (RAY_ADDRESS), three
+# nodes are started on this machine.
 
 # %%
 import os
@@ -33,7 +33,7 @@ else:
 print(f"{sum(node['Alive'] for node in ray.nodes())} nodes")
 
 # %% [markdown]
-# Tasks read the databases and write the shards, each attempt in a place of its own; the last step publishes all at one instant.
+# Tasks read the databases and write the shards, each attempt to a new place; the last step publishes all atomically.
 
 # %%
 start = time.perf_counter()
@@ -41,7 +41,7 @@ summary = cairn.ray.build(DATABASES, "value.field('|',1):u64,cf=orders", OUT, pr
 print(f"{summary.entries:,} entries in {summary.shards} shards ({summary.mode}), {time.perf_counter() - start:.1f} s")
 
 # %% [markdown]
-# One actor a host opens that host's shards, and goes on when this program ends, until `shutdown`.
+# One actor per host opens that host's shards, and continues after this program ends, until `shutdown`.
 
 # %%
 cluster = cairn.ray.open(OUT)
@@ -49,7 +49,8 @@ for number, shard in enumerate(cluster.shards):
     print(f"  shard {number}: {shard['entries']:,} entries, {shard['bounds']}")
 
 # %% [markdown]
-# A batch is cut by shards, sent to their hosts, and put together. Rows are numbers of 64 bits: the shard, and the row in it.
+# A batch is cut by shards, sent to their hosts, and its results are combined. Rows are 64-bit numbers: the shard, and
+# the row in it.
 
 # %%
 customers = np.arange(1, 1001, dtype=np.uint64)

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Joins with pandas, Polars and DuckDB
-# A batch's matches are an Arrow table of query, row and primary key, without a copy. So a data frame of keys is joined
-# with a database's rows in one call of an index, and what follows is the data frame's own business.
+# The matches of a batch are an Arrow table of query, row and primary key, without a copy. So one call of an index joins
+# a data frame of keys with a database's rows, and the data frame library does the rest.
 
 # %%
 import os
@@ -22,7 +22,7 @@ cairn.build(DATABASE, {INDEXES / "orders_by_customer": "value.field('|',1):u64"}
 orders = cairn.open(INDEXES / "orders_by_customer")
 
 # %% [markdown]
-# pandas: customers of a campaign, and how many orders each has.
+# pandas: customers of a campaign, and the number of orders of each.
 
 # %%
 campaign = pd.DataFrame({"customer": np.arange(1, 2001, dtype=np.uint64), "group": np.arange(2000) % 4})
@@ -45,7 +45,7 @@ by_customer = (
 print(by_customer.head(3))
 
 # %% [markdown]
-# DuckDB: SQL over what was found, with the rows' values fetched from the database.
+# DuckDB: SQL over the matches, with the rows' values fetched from the database.
 
 # %%
 fetched = pa.table(orders.fetch(DATABASE, keys=np.arange(1, 201, dtype=np.uint64)))
@@ -57,7 +57,7 @@ print(
 )
 
 # %% [markdown]
-# And the other way round: an index over a column of a table that no database has.
+# The other way round: an index over a column of a table without a database.
 
 # %%
 by_key = cairn.from_arrow(fetched, "query")

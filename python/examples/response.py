@@ -1,6 +1,6 @@
 # %% [markdown]
 # # Throughput and response time against batch size
-# Every route of the index at hand, measured on this machine; the dotted line is what the index chooses itself.
+# Measures every route of an index on this machine; the dotted line is the choice of the index itself.
 
 # %%
 import os

@@ -1,4 +1,4 @@
-"""Databases to test on, made by RocksDB's ldb, and indexes over them."""
+"""Databases to test on, created by RocksDB's ldb, and indexes over them."""
 
 import math
 import pathlib
@@ -29,11 +29,11 @@ _at = 0
 for _type, _code in NUMBERS.items():
     OFFSETS[_type] = _at
     _at += struct.calcsize(">" + _code)
-TEXT_AT = _at + 1  # behind one byte, without which text is null
+TEXT_AT = _at + 1  # after one byte, without which text is null
 
 
 def load(directory: pathlib.Path, rows: Mapping[bytes, bytes]) -> None:
-    """Puts rows into a database, which is made if it is not there."""
+    """Puts rows into a database, which is created if it does not exist."""
     if shutil.which("ldb") is None:
         pytest.skip("needs ldb, of Debian's rocksdb-tools")
     text = "".join(f"0x{key.hex()} ==> 0x{value.hex()}\n" for key, value in rows.items())
@@ -49,7 +49,7 @@ def number_source(type_name: str) -> str:
 
 
 def order(value: Any) -> Any:
-    """What sorts values as Cairn does: -0.0 before 0.0, every NaN equal and last; null first."""
+    """A key that sorts values as Cairn does: -0.0 before 0.0, every NaN equal and last; null first."""
     if value is None:
         return (0,)
     if isinstance(value, str):
@@ -63,7 +63,7 @@ def order(value: Any) -> Any:
 
 @dataclass(repr=False)
 class Table:
-    """A database and what is in it, by type; row i has primary key keys[i]."""
+    """A database and its contents, by type; row i has primary key keys[i]."""
 
     directory: pathlib.Path
     keys: list[bytes]
@@ -74,7 +74,7 @@ class Table:
         return cairn.open(self.indexes / name, **options)
 
     def entries(self, *types: str) -> list[tuple[Any, int]]:
-        """(key, row) in order; keys are tuples for several types."""
+        """(key, row) in order; keys are tuples if there are several types."""
         rows = range(len(self.keys))
         if len(types) == 1:
             pairs = [(self.columns[types[0]][row], row) for row in rows]

@@ -1,4 +1,6 @@
-"""What the tests of cairn.ray have in common: a cluster of three nodes on this machine, and indexes to compare with."""
+"""Shared code of the tests of cairn.ray: a cluster of three nodes on this machine, and unsharded indexes to
+compare with.
+"""
 
 import contextlib
 import os
@@ -18,7 +20,7 @@ ray = pytest.importorskip("ray", reason="Ray is not installed: the extra `ray` o
 import cairn.ray  # noqa: E402
 from ray.cluster_utils import Cluster as LocalCluster  # noqa: E402
 
-# Else Ray's workers give way to all that the machine does besides.
+# Otherwise Ray's workers run at low priority.
 os.environ.setdefault("RAY_worker_niceness", "0")
 
 SPEC = "value[0:8]:u64be"
@@ -39,7 +41,7 @@ def three_nodes() -> Iterator[LocalCluster]:
 
 
 def rows_of(count: int, seed: int = 0, prefix: bytes = b"") -> dict[bytes, bytes]:
-    """Rows of which many share one key; the others' are few, many, extreme."""
+    """Rows. Many share one key; the others' keys are few, many or extreme."""
     rng = random.Random(seed)
     rows = {}
     for n in range(count):
@@ -53,7 +55,7 @@ KEYS = np.concatenate([np.arange(0, 5001, 3, dtype=np.uint64), np.array([7, 2**6
 
 @dataclass
 class Database:
-    """A database, the index of it in one piece, and where its index in shards is."""
+    """A database, an unsharded index of it, and the directory of its sharded index."""
 
     directory: pathlib.Path
     plain: cairn.Index
@@ -79,7 +81,7 @@ def entries_of(index: cairn.Index) -> list[tuple[Any, bytes]]:
 
 
 def check_points(cluster: cairn.ray.Cluster, plain: cairn.Index, keys: Any = KEYS) -> None:
-    """Every point operation, against the index in one piece."""
+    """Every point operation, compared with the unsharded index."""
     found, expected = cluster.find(keys, primary_keys=True), plain.find(keys, primary_keys=True)
     assert expected.primary_keys is not None
     assert found.offsets.tolist() == expected.offsets.tolist()
@@ -106,7 +108,7 @@ def database(local_cluster: LocalCluster, tmp_path: pathlib.Path) -> Database:
 
 @pytest.fixture
 def opened(local_cluster: LocalCluster) -> Iterator[Callable[..., cairn.ray.Cluster]]:
-    """cairn.ray.open of indexes that are shut down behind the test."""
+    """cairn.ray.open for indexes that are shut down after the test."""
     clusters: list[cairn.ray.Cluster] = []
 
     def open_one(directory: pathlib.Path, **options: Any) -> cairn.ray.Cluster:

@@ -1,4 +1,4 @@
-"""What an installed wheel must do with nothing but NumPy beside it; tools/make-wheel runs it."""
+"""The minimum that an installed wheel must do with no other package than NumPy; tools/make-wheel runs it."""
 
 import pathlib
 import sys
@@ -24,7 +24,7 @@ except FileNotFoundError:
 else:
     sys.exit("a database that is not there was read")
 
-# RocksDB and the other libraries are the wheel's own.
+# The wheel contains RocksDB and the other libraries.
 with open("/proc/self/maps") as maps:
     libraries = {line.split()[-1] for line in maps if "librocksdb" in line}
 folder = pathlib.Path(cairn.__file__).parent.parent

@@ -1,4 +1,4 @@
-"""The same rows in a RocksDB with indexes and in SQLite: as of TPC-H and of the Star Schema Benchmark, small."""
+"""The same rows in a RocksDB with indexes and in SQLite: small versions of TPC-H and of the Star Schema Benchmark."""
 
 import json
 import pathlib
@@ -18,11 +18,11 @@ MODES = ["AIR", "FOB", "MAIL", "O'NEIL", "RAIL", "REG AIR", "SHIP", ""]
 
 @dataclass
 class Column:
-    """A column of a table; where it has an index, what that does with nulls."""
+    """A column of a table and, if it has an index, the null policy of that index."""
 
     kind: str
     draw: Callable[[random.Random], Any]
-    nulls: str | None = "skip"  # of its index; None: it has none
+    nulls: str | None = "skip"  # of its index; None: it has no index
     null_share: float = 0
     include: Sequence[str] = ()  # in its index
 
@@ -31,7 +31,7 @@ class Column:
 class Table:
     name: str
     columns: dict[str, Column]
-    keys: int  # different primary keys
+    keys: int  # the number of primary keys
     is_json: bool
     composites: dict[str, Sequence[str]] = field(default_factory=dict)
 
@@ -154,7 +154,7 @@ class World:
         self.sql.execute(f"DELETE FROM {self.table.name} WHERE pk >= ? AND pk < ?", ends)
 
     def catch_up(self) -> None:
-        """After each run of ldb: the next one removes its log."""
+        """Called after each run of ldb, since the next one removes its log."""
         for index in self.indexes.values():
             index.catch_up(self.database, skip_identity_check=True, durable=False)
 
@@ -185,7 +185,7 @@ class World:
             return f"{name} {self.random.choice(['=', '<>', '<', '<=', '>', '>='])} {self.literal(name)}"
         if kind == 3:
             return f"{name} {negated}IN ({', '.join(self.literal(name) for _ in range(self.random.randrange(1, 5)))})"
-        if kind == 4 and column.nulls != "skip":  # such an index says only what is not null
+        if kind == 4 and column.nulls != "skip":  # such an index matches only values that are not null
             return f"{name} IS {negated}NULL"
         if kind == 5 and column.kind == "text":
             return f"{name} {negated}LIKE '{column.draw(self.random)[:2].replace(chr(39), chr(39) * 2)}%'"

@@ -1,4 +1,4 @@
-"""Aggregates beside SQLite's, over line items as TPC-H has them, while rows change."""
+"""Aggregates compared with SQLite's, over line items like TPC-H's, while rows change."""
 
 import math
 import pathlib
@@ -83,7 +83,7 @@ class LineItems:
             self.catch_up()
 
     def catch_up(self) -> None:
-        """After each run of ldb, which keeps no log of what it has flushed when it opened the database."""
+        """Called after each run of ldb, which keeps no log of changes that it flushed when it opened the database."""
         for index in self.indexes.values():
             index.catch_up(self.database, skip_identity_check=True, durable=False)
 
@@ -100,7 +100,7 @@ def check(found: tuple[Any, ...], expected: tuple[Any, ...], where: str) -> None
 
 
 def check_ranges(items: LineItems, index: cairn.Index, queries: int) -> None:
-    """Ranges of one part, in one batch, beside one statement each."""
+    """Ranges of one part, in one batch, compared with one statement each."""
     rng = items.random
     lower = [7990 + rng.randrange(320) for _ in range(queries)]
     upper = [low + rng.choice([0, 1, 5, 60, 400]) for low in lower]

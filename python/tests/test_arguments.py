@@ -1,4 +1,4 @@
-"""Arguments that functions do not take: errors of cairn's that name the argument; and parameters of predicates."""
+"""Arguments that functions reject, with errors of cairn that name the argument; and parameters of predicates."""
 
 import pathlib
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def test_arguments_of_other_types_are_named(table: Table, tmp_path: pathlib.Path
         (lambda: cairn.Snapshot([3]), r"source\[0\]: expected a path"),
         (lambda: cairn.Snapshot(table.directory, column_family=None), "column_family: expected a str"),  # type: ignore[arg-type]
         (lambda: cairn.Snapshot(table.directory).split(1.5), "parts: expected an integer, found float"),  # type: ignore[arg-type]
-        (lambda: cairn.build(table.directory, {other: 3}), "specs\\['.*other'\\]: expected a spec, a str, found int"),  # type: ignore[dict-item]
+        (lambda: cairn.build(table.directory, {other: 3}), "specs\\['.*other'\\]: expected a spec as a str, found int"),  # type: ignore[dict-item]
         (lambda: cairn.build(table.directory, {3: "value:text"}), "specs: expected a path as a directory, found int"),  # type: ignore[dict-item]
         (lambda: cairn.build(table.directory, "value:text"), "specs: expected a dict"),  # type: ignore[arg-type]
         (lambda: cairn.build(None, {other: "value:text"}), "source: expected a path"),  # type: ignore[arg-type]
@@ -77,7 +77,7 @@ def test_arguments_of_other_types_are_named(table: Table, tmp_path: pathlib.Path
         (lambda: group.aggregate({"n": "count"}, group_by="u8"), "group_by: expected a sequence of names, found str"),
         (lambda: group.aggregate({"n": "count"}, order_by="n"), "order_by: expected a sequence of names, found str"),
         (lambda: group.explain("u8 = 1", limit="1"), "limit: expected an integer"),  # type: ignore[arg-type]
-        (lambda: cairn.join(index, table.indexes / "u8"), r"right: expected a cairn.Index, found pathlib.\w+; open the directory by cairn.open\(\)"),  # type: ignore[arg-type]
+        (lambda: cairn.join(index, table.indexes / "u8"), r"right: expected a cairn.Index, found pathlib.\w+; open the directory with cairn.open\(\)"),  # type: ignore[arg-type]
         (lambda: cairn.join(None, index), "left: expected a cairn.Index, found NoneType"),  # type: ignore[arg-type]
         (lambda: cairn.join(index, index, left_columns="f"), "left_columns: expected a sequence of names"),
         (lambda: cairn.join(index, index, after=None), "after: expected bytes"),  # type: ignore[arg-type]
@@ -164,7 +164,7 @@ def test_names_of_columns_are_there_once(tmp_path: pathlib.Path) -> None:
     ):
         with pytest.raises(cairn.InvalidArgument, match="expected each name once, found 'f' twice"):
             call()
-    # Names that the answer itself has are found when a table is made.
+    # A conflict with names of the result itself is found when a table is created.
     matches = index.scan(0, 9, columns=["key"], with_keys=True)
     assert matches.columns["key"].to_list() == [2, 3]
     groups = index.group_by(1, {"query": "count"})
@@ -183,7 +183,7 @@ def test_zero_bytes_in_names(table: Table) -> None:
     assert list(groups.keys) == ["u\0"] and list(groups.values) == ["n", *names]
     assert list(index.group_by(1, {"a\0b": "count"}).values) == ["a\0b"]
     assert list(group.where(columns=["u\0"], limit=1).columns) == ["u\0"]
-    # A name in Arrow's C interface ends at its first zero byte.
+    # Arrow's C interface ends a name at its first zero byte.
     for answer in (groups, index.aggregate({"a\0b": "count"})):
         with pytest.raises(cairn.InvalidArgument, match=r"a name without zero bytes, found '[au]\\x00b?'"):
             pa.table(answer)

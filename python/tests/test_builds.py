@@ -113,7 +113,7 @@ def test_catching_up_merging_and_fetching(make_table: MakeTable, tmp_path: pathl
     index = cairn.open(tmp_path / "n")
     before = index.sequence
     load(database, rows_of(range(300, 400)))
-    # ldb keeps no log of what it has flushed, which would prove that the database goes on from there.
+    # ldb keeps no log of flushed changes, which would prove that the database continues from there.
     with pytest.raises(cairn.FailedPrecondition, match="nothing proves"):
         index.catch_up(database)
     report = index.catch_up(database, skip_identity_check=True)

@@ -1,4 +1,4 @@
-"""Indexes over columns that no database has, against NumPy and pandas-like grouping."""
+"""Indexes over columns without a database, compared with NumPy and grouping as in pandas."""
 
 import math
 from collections import defaultdict
@@ -95,7 +95,7 @@ def test_against_numpy_on_many() -> None:
 
 
 def test_many_texts() -> None:
-    """So many that their views are written by several threads."""
+    """Enough keys that several threads write their views."""
     rng = np.random.default_rng(1)
     numbers = rng.permutation(400_000).astype(np.int64)
     texts = pa.array(numbers).cast(pa.large_string())

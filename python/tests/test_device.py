@@ -1,4 +1,4 @@
-"""Batches in the memory of a GPU. Without one, that they are refused by name."""
+"""Batches in the memory of a GPU. Without a GPU: that they are rejected by name."""
 
 from typing import Any
 
@@ -66,7 +66,7 @@ def test_answers_are_the_hosts(columns: cairn.ColumnIndex, cupy: Any) -> None:
 
 
 def test_work_of_other_streams_is_waited_for(columns: cairn.ColumnIndex, cupy: Any) -> None:
-    """Keys that are still being made on one stream are searched on another, by both protocols."""
+    """Keys that one stream is still computing are searched on another stream, by both protocols."""
 
     class InterfaceOnly:
         def __init__(self, array: Any) -> None:

@@ -1,4 +1,4 @@
-"""The examples run as they stand, over a small database of `cairn demo`."""
+"""The unchanged examples, over a small database of `cairn demo`."""
 
 import os
 import pathlib
@@ -45,7 +45,7 @@ def test_example(name: str, demo: pathlib.Path, tmp_path: pathlib.Path) -> None:
 
 
 def test_the_programs_of_the_readmes(tmp_path: pathlib.Path) -> None:
-    """As they stand there, but for the folder /data."""
+    """Runs the example unchanged, except for the folder /data."""
     rows = {b"%d" % i: b'{"age": %d, "city": "%s"}' % (20 + i, [b"Lisbon", b"Oslo"][i % 2]) for i in range(30)}
     load(tmp_path / "db", rows)
     for copy in ("checkpoint", "cp"):
@@ -60,7 +60,7 @@ def test_the_programs_of_the_readmes(tmp_path: pathlib.Path) -> None:
 
 
 def test_the_program_of_the_tutorial(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """As it stands there, in the folder of its database, and what it prints."""
+    """Runs the program unchanged, in the folder of its database, and checks its output."""
     pytest.importorskip("pyarrow")
     people = {b"ana": ("Lisbon", 34), b"bo": ("Oslo", 17), b"eva": ("Lisbon", 41), b"joe": ("Quito", 28), b"kim": ("Oslo", 65)}
     load(tmp_path / "people.db", {name: b'{"city": "%s", "age": %d}' % (city.encode(), age) for name, (city, age) in people.items()})

@@ -1,4 +1,4 @@
-"""The end of the interpreter while daemon threads work in Cairn: the exit status is the program's own."""
+"""The end of the interpreter while daemon threads work in Cairn: the exit status is the program's."""
 
 import os
 import pathlib
@@ -51,7 +51,7 @@ def test_daemon_threads_do_not_change_the_exit_status(name: str, table: Table, t
             capture_output=True, text=True, timeout=60, env=environment,
         )  # fmt: skip
         assert (ended.returncode, ended.stderr) == (status, "")
-    # What was under way is whole or not there.
+    # An index whose build was interrupted is complete or missing.
     for made in tmp_path.iterdir():
         with cairn.open(made) as index:
             assert len(index) == len(table.keys)

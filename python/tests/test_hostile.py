@@ -1,4 +1,4 @@
-"""Arguments whose own Python code, or whose owner, changes them in the middle of a call."""
+"""Arguments that their own Python code, or their owner, changes during a call."""
 
 import gc
 import os
@@ -46,7 +46,7 @@ def test_text_of_a_key_that_does_not_keep_it() -> None:
         def __getitem__(self, i: Any) -> Any:
             return 1 if i == 0 else "".join(["y"] * 60)
 
-    # What is in a tuple counts, not what its class says.
+    # The contents of a tuple count, not the results of its class's methods.
     assert both().find([Key((2, "z" * 60))])[0].tolist() == [2]
     assert both().count(leading=[Key((2, "z" * 60))]).tolist() == [1]
 
@@ -229,7 +229,7 @@ if child == 0:
     snapshots.pop().close()
     del snapshots, index
     atexit.register(print, "the child's end", flush=True)
-    sys.exit(7)  # runs what ends a process
+    sys.exit(7)  # runs the exit handlers
 status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 assert status == 7, status
 assert sorted(path.name for path in files.iterdir()) == beside, "the child removed what is the parent's"

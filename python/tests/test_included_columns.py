@@ -1,4 +1,4 @@
-"""Columns that an index includes, beside what the rows are known to hold."""
+"""Columns that an index includes, compared with the known contents of the rows."""
 
 import math
 import pathlib

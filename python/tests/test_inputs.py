@@ -1,4 +1,4 @@
-"""What is no batch of an index's keys: each a named exception that says what was expected and found."""
+"""Inputs that are not batches of an index's keys: each is a named exception with what was expected and found."""
 
 import array
 import ctypes
@@ -18,7 +18,7 @@ K = np.arange(6, dtype=np.uint64)
 
 
 class Duck:
-    """Looks like an array, and is none."""
+    """Looks like an array, but is not one."""
 
     dtype = np.dtype(np.uint64)
     shape = (3,)
@@ -86,7 +86,7 @@ class Duck:
 def test_what_is_no_batch_of_u64(table: Table, keys: Any, message: str) -> None:
     index = table.open("u64")
     for query in (index.find, index.find_first, index.contains, lambda k: index.count(keys=k), lambda k: index.fetch(table.directory, keys=k)):
-        # None says nothing about keys to those that take ranges.
+        # Methods that take ranges accept None.
         if keys is None and query not in (index.find, index.find_first, index.contains):
             continue
         with pytest.raises(cairn.InvalidArgument) as raised:
@@ -109,7 +109,7 @@ def test_integers_of_other_types_are_converted_if_that_is_exact(table: Table) ->
             assert index.count(keys=pa.chunked_array([array[:3], array[3:]])).tolist() == index.count(keys=fitting).tolist()
             if name[0] == "f":
                 continue
-            # The ends of the type, and what lies beyond.
+            # The limits of the type, and values past them.
             for beyond in (limits[name].min - 1, limits[name].max + 1):
                 if of.min <= beyond <= of.max:
                     with pytest.raises(cairn.InvalidArgument, match=f"value 1: expected an integer that {DTYPES[name]} has, found {beyond}"):

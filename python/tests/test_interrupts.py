@@ -28,7 +28,7 @@ else:
 try:
     cairn.join(index, index)
 except expected:
-    # What comes after an interrupt is answered as ever.
+    # Queries after an interrupt work as before.
     assert len(cairn.join(index, index, limit=7)) == 7
     assert cairn.count_join(index, index) == len(index) ** 2
     assert group.count("n = 1") == len(group.where("n = 1")) == len(index)
@@ -66,7 +66,7 @@ for thread in threads: thread.join()
 assert set(counts) == {20} and len(counts) == 1000
 child = os.fork()
 if child == 0:
-    # The parent's threads that run queries are not there.
+    # The child does not have the parent's threads that run queries.
     with cairn.open(sys.argv[1], calibration="none") as own:
         os._exit(0 if cairn.IndexGroup({"n": own}).count("n = 1") == 20 else 1)
 assert os.waitpid(child, 0)[1] == 0

@@ -1,4 +1,4 @@
-"""Joins, with SQLite's answers as the truth."""
+"""Joins, compared with SQLite's."""
 
 import pathlib
 import random

@@ -1,4 +1,4 @@
-"""Memory, threads, forks: what outlives what."""
+"""Memory, threads, forks: which objects outlive which."""
 
 import gc
 import os
@@ -77,7 +77,7 @@ def test_answers_outlive_their_index(table: Table) -> None:
     assert arrow["row_id"].to_pylist() == expected
     assert primary is not None and primary.to_list() == arrow["primary_key"].to_pylist()
     assert keys is not None and len(pa.array(keys)) == 10 and len(cursors) == 1
-    del stream  # released by the capsule, as nobody took it
+    del stream  # the capsule releases it, since no consumer took it
 
 
 def test_arrow_may_take_columns_apart(table: Table) -> None:
@@ -105,7 +105,7 @@ def test_an_array_is_held_while_it_is_searched(table: Table) -> None:
             except BufferError:
                 refused.append(1)
 
-    # The memoryview alone holds it, too: the call must hold it when that is gone.
+    # Only the memoryview also holds it, so the call must hold it when that is gone.
     thread = threading.Thread(target=shrink)
     thread.start()
     assert index.contains(view).all()
@@ -210,7 +210,7 @@ def run_child():
     assert len(cairn.from_columns(keys)) == len(keys)
     os._exit(0)
 
-def search():  # as the process is forked, so that the children miss threads that were at work
+def search():  # runs during the fork, so that the children lack threads that are working
     while not done.is_set():
         index.find(keys)
 

@@ -1,4 +1,4 @@
-"""Every query of every type of key, against a sorted list."""
+"""Every query for every type of key, compared with a sorted list."""
 
 import bisect
 from typing import Any
@@ -25,7 +25,7 @@ def ends(entries: list[tuple[Any, int]], key: Any) -> tuple[int, int]:
 
 
 def draw_keys(data: st.DataObject, table: Table, name: str) -> list[Any]:
-    """Keys that are there and keys that need not be."""
+    """Keys that exist, and keys that may not."""
     present = st.sampled_from([v for v in table.columns[column_of(name)] if v is not None])
     if name in ("text", "bytes"):
         absent: st.SearchStrategy[Any] = st.text(max_size=8)
@@ -38,7 +38,7 @@ def draw_keys(data: st.DataObject, table: Table, name: str) -> list[Any]:
 
 
 def batch_of(data: st.DataObject, name: str, keys: list[Any]) -> Any:
-    """The keys in one of the forms that are taken."""
+    """The keys in one of the accepted forms."""
     if name in DTYPES:
         array = np.array(keys, dtype=DTYPES[name])
         return data.draw(st.sampled_from([array, pa.array(array), pa.chunked_array([array[:3], array[3:]]), keys, tuple(keys)]))
@@ -104,7 +104,7 @@ def test_ranges_are_those_of_a_sorted_list(table: Table, name: str) -> None:
         assert keys == [order(key) for s in expected for key, _ in s[:limit]]
         again = index.scan(low_batch, high_batch, bounds=bounds, order=direction, limit=limit, after=scanned.cursors)
         for i in range(size):
-            # An empty cursor says that the range has ended; as `after` it begins again.
+            # An empty cursor means that the range has ended; as `after` it starts again.
             if scanned.cursors[i]:
                 assert again[i].tolist() == [row for _, row in expected[i][limit : 2 * limit]]
 
@@ -159,7 +159,7 @@ def test_prefixes(table: Table) -> None:
     pairs = [(a, t) for a, t in zip(table.columns["u8"], table.columns["text"], strict=True) if t is not None]
     first = pairs[0][0]
     assert both.count(prefix=[(first, "Lis")]).tolist() == [sum(a == first and t.startswith("Lis") for a, t in pairs)]
-    # An end of fewer parts stands for the first key that begins with it.
+    # An end with fewer parts means the first key that begins with them.
     assert both.count((first,), (first + 1,)).tolist() == [sum(a == first for a, _ in pairs)]
 
 

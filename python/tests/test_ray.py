@@ -1,4 +1,4 @@
-"""cairn.ray: indexes that a cluster builds and answers, against the same index in one piece."""
+"""cairn.ray: indexes that a cluster builds and queries, compared with the same index unsharded."""
 
 import pathlib
 import re
@@ -41,7 +41,7 @@ def test_a_cluster_builds_what_one_process_builds(database: Database, opened: Op
     assert entries_of(database.in_one_process()) == entries_of(database.plain)
     assert not database.out.with_name("index.work").exists()
     assert len(list(database.out.glob("shard-*"))) == 5
-    # The steps in one process make shards of the same bounds.
+    # The steps in one process create shards with the same bounds.
     shards.build(database.directory, SPEC, database.out.with_name("other"), shards=5)
     bounds = [[s["bounds"] for s in shards.ShardMap(out).shards] for out in (database.out, database.out.with_name("other"))]
     assert bounds[0] == bounds[1]
@@ -124,7 +124,7 @@ def test_by_source_with_replicas_and_catching_up(opened: Open, local_cluster: ob
     summary = cairn.ray.build(sources, SPEC, tmp_path / "index")
     assert (summary.mode, summary.shards, summary.entries) == ("source", 3, 900)
     cluster, whole = opened(tmp_path / "index", replicas=2), cairn.open(tmp_path / "index")
-    for _ in range(2):  # of each replica
+    for _ in range(2):  # for each replica
         check_points(cluster, whole_as_plain(whole))
         for order in ("asc", "desc"):
             for limit in (None, 10, 0):
@@ -144,7 +144,9 @@ def test_by_source_with_replicas_and_catching_up(opened: Open, local_cluster: ob
 
 
 def whole_as_plain(whole: cairn.Index) -> cairn.Index:
-    """An index in shards, as check_points wants one in one piece: its rows are compared by their primary keys."""
+    """A sharded index in the form that check_points needs for an unsharded one: its rows are compared by their
+    primary keys.
+    """
 
     class Plain:
         def __getattr__(self, name: str) -> object:
@@ -163,7 +165,7 @@ def test_a_new_generation_is_taken_up(database: Database, opened: Open) -> None:
     cursors = cluster.scan(limit=5).cursors
     load(database.directory, {b"99999999": struct.pack(">Q", 7)})
     assert database.build(shards=2).generation == 2
-    # The hosts keep what they have open.
+    # The hosts keep their open shards.
     assert cluster.generation == 1 and cluster.find([7], primary_keys=True).primary_keys == first.primary_keys
     assert cluster.refresh() == 2 == cluster.generation
     again = cluster.find([7], primary_keys=True)
@@ -173,7 +175,7 @@ def test_a_new_generation_is_taken_up(database: Database, opened: Open) -> None:
         cluster.primary_keys(first.row_ids, generation=1)
     with pytest.raises(cairn.FailedPrecondition, match="generation 1"):
         cluster.scan(limit=5, after=cursors)
-    # By itself, once the hosts see it.
+    # Hosts switch automatically after they have seen it.
     cluster.shutdown()
     watching = opened(database.out, poll=0.1)
     database.build(shards=3)
@@ -203,12 +205,12 @@ def test_a_missing_or_damaged_shard_is_an_error_or_marked(database: Database, op
         cluster.count(keys=KEYS, on_missing="error")
     with pytest.raises(cairn.DataLoss, match=names[2]):
         cluster.scan()
-    # Back again: the next look finds it.
+    # The shard is restored: the next check finds it.
     aside.rename(database.out / names[2])
     cluster.refresh()
     assert cluster.count(keys=KEYS, on_missing="error").tolist() == expected.tolist()
     assert cluster.count(keys=KEYS).complete.all()
-    # A generation that is damaged is not taken up.
+    # Hosts do not switch to a damaged generation.
     database.build(shards=2)
     damaged = max((database.out / shards.ShardMap(database.out).shards[1]["directory"]).iterdir(), key=lambda p: p.stat().st_size)
     data = bytearray(damaged.read_bytes())
@@ -311,7 +313,7 @@ def test_a_hosts_shards_go_to_its_devices_in_turn(database: Database) -> None:
     layout = _host.Layout(2, 1)
     mine = [shard for shard in range(5) if 0 in layout.hosts_of(shard, 5)]
     assert len(mine) > 1
-    # Of two devices one is none, which is refused by name.
+    # One of two devices does not exist, and is rejected by name.
     host = _host.Host(str(database.out), 0, layout, 0, {"device": "auto", "devices": [0, -1], "calibration": "none"})
     assert sorted(host.describe()["failures"]) == mine[1::2]
     assert all("found -1" in text for text in host.describe()["failures"].values())

@@ -1,4 +1,6 @@
-"""cairn.ray: aggregates, groups and included columns of a cluster, against the same index opened in one process."""
+"""cairn.ray: aggregates, groups and included columns of a cluster, compared with the same index opened in one
+process.
+"""
 
 import pathlib
 import random
@@ -31,7 +33,7 @@ ASKED: dict[str, Any] = {
 
 
 def rows_of(count: int, seed: int, keys: int = 40, prefix: bytes = b"") -> dict[bytes, bytes]:
-    """Rows of which one key has many; values are null, NaN, infinite, -0.0 and extreme now and then."""
+    """Rows. One key has many; some values are null, NaN, infinite, -0.0 or extreme."""
     rng = random.Random(seed)
     odd = ["nan", "inf", "-inf", "-0.0", "0", "1e300"]
     rows = {}
@@ -89,7 +91,7 @@ def test_by_key_range(local_cluster: object, opened: Open, tmp_path: pathlib.Pat
     load(tmp_path / "db", rows_of(600, seed=1))
     cairn.ray.build(tmp_path / "db", SPEC, tmp_path / "index", shards=5)
     cluster, whole = opened(tmp_path / "index", replicas=2), cairn.open(tmp_path / "index", calibration="none")
-    for seed in range(2):  # of each replica
+    for seed in range(2):  # for each replica
         check_aggregates(cluster, whole, seed)
         check_columns(cluster, whole)
     # Pages of columns.
@@ -102,7 +104,7 @@ def test_by_key_range(local_cluster: object, opened: Open, tmp_path: pathlib.Pat
     assert [len(p) for p in pages] == [250, 250, 100]
     assert pa.concat_tables(pages)["n"].to_pylist() == whole.scan(columns=["n"]).columns["n"].to_list()
 
-    # Sums that fit in some ranges only, whatever the shards' are.
+    # Sums that fit only in some ranges, whatever the shards' sums are.
     for call in ("aggregate", "group_by"):
         arguments: dict[str, Any] = {"parts": 1} if call == "group_by" else {"leading": [0, 7]}
         with pytest.raises(cairn.OutOfRange) as expected:
@@ -111,7 +113,7 @@ def test_by_key_range(local_cluster: object, opened: Open, tmp_path: pathlib.Pat
             getattr(cluster, call)(aggregates={"sum": ("sum", "wide")}, **arguments)
         assert str(found.value) == str(expected.value)
 
-    # What cannot be asked says why, as in one process.
+    # Invalid queries have the same errors as in one process.
     refused: list[tuple[Callable[[Any], Any], str]] = [
         (lambda i: i.aggregate({"n": "median"}), "found 'median'"),
         (lambda i: i.aggregate(["count"]), "expected a dict of names"),
@@ -131,7 +133,7 @@ def test_by_key_range(local_cluster: object, opened: Open, tmp_path: pathlib.Pat
     with pytest.raises(cairn.InvalidArgument, match="on_missing"):
         cluster.aggregate(ASKED, on_missing="maybe")  # type: ignore[arg-type]
 
-    # Cursors of groups go on in the next generation, however it is cut.
+    # Cursors of groups continue in the next generation, however it is cut.
     first = cluster.group_by(1, {"rows": "count"}, limit=10)
     cairn.ray.build(tmp_path / "db", SPEC, tmp_path / "index", shards=2)
     assert cluster.refresh() == 2

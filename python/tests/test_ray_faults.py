@@ -1,6 +1,6 @@
-"""cairn.ray where tasks, actors and drivers are killed.
+"""cairn.ray if tasks, actors and drivers are killed.
 
-CAIRN_TEST_KILLS=200 kills so often in each test, and CAIRN_TEST_SEED at other instants.
+CAIRN_TEST_KILLS=200 is the number of kills in each test; CAIRN_TEST_SEED changes their times.
 """
 
 import contextlib
@@ -41,8 +41,8 @@ TASKS = {"cut": "_cut", "extract": "_extract", "split": "_split", "build": "_bui
 
 
 def dying(task: Callable[..., Any], deaths: int, place: pathlib.Path, seed: int) -> Callable[..., Any]:
-    """A task that kills its worker in `deaths` of its attempts: before its work, within, or behind it."""
-    # A function within a function, so that workers are sent it as it is.
+    """A task that kills its worker in `deaths` of its attempts: before, during or after its work."""
+    # A nested function, so that workers are sent its code.
     marks = str(place)
 
     def attempt(*arguments: Any) -> Any:
@@ -75,14 +75,14 @@ def test_killed_tasks_leave_the_index_that_it_would_be(
     summary = database.build(retries=KILLS + 1)
     print(f"{step}: {len(list(marks.iterdir()))} kills in {time.monotonic() - before:.1f} s")
     assert len(list(marks.iterdir())) == KILLS
-    # A task of publishing that was killed behind its work has published.
+    # If the publishing task was killed after its work, it has published.
     assert summary.generation == 1 if step != "publish" else summary.generation >= 1
     assert entries_of(database.in_one_process()) == entries_of(database.plain)
     assert database.in_one_process().verify(database.directory) == []
     shards.build(database.directory, SPEC, database.out.with_name("other"), shards=5)
     bounds = [[(s["bounds"], s["rows"]) for s in shards.ShardMap(out).shards] for out in (database.out, database.out.with_name("other"))]
     assert bounds[0] == bounds[1]
-    # Nothing is left of the attempts.
+    # No files of the attempts remain.
     assert len(list(database.out.glob("shard-*"))) == 5 and not database.out.with_name("index.work").exists()
 
 
@@ -101,7 +101,7 @@ def test_a_task_whose_workers_always_die_ends_the_build(database: Database, tmp_
 
 @contextlib.contextmanager
 def killer(cluster: cairn.ray.Cluster, kills: int, pause: float) -> Iterator[list[int]]:
-    """Kills the processes of hosts' actors meanwhile, one after the other, so that each dies once it is up again."""
+    """Concurrently kills the processes of hosts' actors, one after the other, each when it is up again."""
     killed: list[int] = []
     end = threading.Event()
 
@@ -173,7 +173,7 @@ def test_a_host_that_lost_its_generation_has_the_batch_repeated(database: Databa
     cluster = opened(database.out)
     assert cluster.find([7]).generation == 1
     database.build(shards=2)
-    # Started again, a host has the new generation alone: the others have to open it, too.
+    # A restarted host has only the new generation, so the others have to open it, too.
     os.kill(ray.get(cluster._hosts.actors[0].describe.remote())["pid"], signal.SIGKILL)
     found = cluster.find(KEYS, primary_keys=True)
     assert found.generation == 2 and cluster.counters["repeated"] >= 1
@@ -199,7 +199,7 @@ def test_hosts_that_do_not_come_back_are_named(database: Database, opened: Calla
     cluster = opened(database.out)
     monkeypatch.setattr(cluster._serving._scatter, "_timeout", 3)
     monkeypatch.setattr(cluster._hosts, "_start", lambda number: cluster._hosts.actors[number])
-    ray.kill(cluster._hosts.actors[1], no_restart=True)  # which takes its time
+    ray.kill(cluster._hosts.actors[1], no_restart=True)  # this takes a while
     deadline = time.monotonic() + 60
     with pytest.raises(ray.exceptions.RayActorError):
         while time.monotonic() < deadline:
@@ -210,7 +210,7 @@ def test_hosts_that_do_not_come_back_are_named(database: Database, opened: Calla
     assert set(partial.missing) == {2, 3} and not partial.complete.all()
     assert (partial.answer[partial.complete] == database.plain.count(keys=KEYS)[partial.complete]).all()
     monkeypatch.undo()
-    # A client starts it anew.
+    # A client restarts it.
     assert opened(database.out, timeout=60).count().tolist() == [2000]
 
 
@@ -235,7 +235,7 @@ def test_a_driver_killed_around_publishing(database: Database, local_cluster: An
             time.sleep(rng.random() * 0.15)
             driver.kill()
         time.sleep(0.2)
-        # Before and behind the end of what the driver started.
+        # Before and after the end of the driver's work.
         index = database.in_one_process()
         assert entries_of(index) == expected
         seen.add(index.stats()["version"])

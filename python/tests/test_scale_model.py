@@ -1,4 +1,4 @@
-"""benchmarks/scale_model.py: against counting, and against the parts that it is made of."""
+"""benchmarks/scale_model.py, compared with counting, and with its measured parts."""
 
 import importlib.util
 import json
@@ -68,12 +68,12 @@ def test_more_hosts_answer_more_and_have_longer_tails(model: Any, parts: Any) ->
     few, many = model.predict(parts, 10, 100_000), model.predict(parts, 1000, 100_000)
     assert many.host_rate >= few.host_rate and many.quiet[0] > 0 and many.fan_out > few.fan_out
     single = [model.predict(parts, hosts, 1) for hosts in (10, 1000)]
-    # A single key asks one host, however many there are.
+    # A single key reaches one host, however many there are.
     assert single[0].quiet[0] == pytest.approx(single[1].quiet[0], rel=0.05)
     assert single[1].host_rate == pytest.approx(100 * single[0].host_rate)
     busy = [model.predict(parts, 100, 100_000, load=load).loaded[1] for load in (0.0, 0.5, 0.9)]
     assert busy == sorted(busy)
-    # By source, capacity grows with hosts, and throughput does not.
+    # Sharded by source, capacity grows with the number of hosts, but throughput does not.
     sources = [model.predict(parts, hosts, 1000, mode="source").host_rate for hosts in (10, 1000)]
     assert sources[0] == pytest.approx(sources[1])
     for bad in ({"hosts": 0}, {"batch": 0}, {"load": 1.0}, {"mode": "other"}):

@@ -1,4 +1,4 @@
-"""cairn.shards.ShardMap: what shards that are asked one by one have for aggregates, put together."""
+"""cairn.shards.ShardMap: combines the aggregates of shards that are queried one by one."""
 
 import pathlib
 from typing import Any

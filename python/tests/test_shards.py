@@ -1,4 +1,4 @@
-"""Indexes in shards: the steps, rows of 64 bits, and answers against the same index in one piece."""
+"""Sharded indexes: the steps, 64-bit rows, and results compared with the same index unsharded."""
 
 import pathlib
 import random
@@ -24,7 +24,7 @@ SPEC = "value[0:8]:u64be"
 
 
 def rows_of(count: int, seed: int = 0) -> dict[bytes, bytes]:
-    """Rows of which a third share one key; the others' are few, many, extreme."""
+    """Rows. A third share one key; the others' keys are few, many or extreme."""
     rng = random.Random(seed)
     keys = [7, 7, rng.randrange, 0, (1 << 64) - 1, 1 << 32]
     rows = {}
@@ -37,7 +37,7 @@ def rows_of(count: int, seed: int = 0) -> dict[bytes, bytes]:
 @dataclass
 class Pair:
     database: pathlib.Path
-    directory: pathlib.Path  # in shards
+    directory: pathlib.Path  # of the sharded index
     plain: cairn.Index
     sharded: cairn.Index
 
@@ -75,7 +75,7 @@ def test_an_index_in_shards_answers_as_any(pair: Pair) -> None:
     assert (first == cairn.NO_GLOBAL_ROW).tolist() == (first_expected == cairn.NO_ROW).tolist()
     there = first != cairn.NO_GLOBAL_ROW
     assert sharded.primary_keys(first[there]).to_list() == plain.primary_keys(first_expected[there]).to_list()
-    # A key's rows span shards, and the first is the one of the lowest primary key.
+    # A key's rows span shards; the first row is that with the lowest primary key.
     seven = sharded.find([7]).row_ids
     assert len(set((seven >> np.uint64(32)).tolist())) > 1 and (np.diff(seven.astype(np.int64)) > 0).all()
     assert sharded.find_first([7])[0] == seven[0]
@@ -108,7 +108,7 @@ def test_arrow_has_rows_of_64_bits(pair: Pair) -> None:
     assert table["row_id"].to_pylist() == found.row_ids.tolist()
     empty = pair.sharded.find(np.array([], np.uint64))
     assert empty.row_ids.dtype == np.uint64 and len(empty.row_ids) == 0 and pa.table(empty).num_rows == 0
-    # The same memory each time.
+    # The memory is the same each time.
     assert found.row_ids is found.row_ids and not found.row_ids.flags.writeable
 
 
@@ -167,7 +167,7 @@ def test_built_step_by_step(pair: Pair, tmp_path: pathlib.Path) -> None:
     assert sum(report.entries for report in reports) == 2000
     plan = work / "plan"
     assert shards.split_segments(segments, 3, plan, memory_budget=1 << 20) == 3 == shards.shards_of_plan(plan)
-    # Of two attempts at a shard either does.
+    # Either of two attempts at a shard is used.
     names = [shards.shard_directory_name(i) for i in (0, 1, 2, 1)]
     assert len(set(names)) == 4
     sizes = [shards.build_shard(plan, i, out / name).entries for i, name in zip((0, 1, 2, 1), names, strict=True)]
@@ -305,13 +305,13 @@ def test_a_callback_that_raises_ends_a_step(pair: Pair, tmp_path: pathlib.Path) 
     before = shards.ShardMap(pair.directory).generation
     with pytest.raises(RuntimeError, match="no more"):
         shards.build(pair.database, SPEC, pair.directory, shards=2, progress=stop)
-    # It may come when all is written.
+    # The error may be raised after everything is written.
     assert shards.ShardMap(pair.directory).generation in (before, before + 1)
     assert len(cairn.open(pair.directory)) == 2000
 
 
 def sales(count: int) -> dict[bytes, bytes]:
-    """Rows "shop|day|amount", of which the last field is missing now and then."""
+    """Rows "shop|day|amount"; some lack the last field."""
     rng = random.Random(count)
     rows = {}
     for n in range(count):

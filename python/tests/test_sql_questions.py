@@ -1,7 +1,8 @@
-"""Random questions over data as TPC-H's and the Star Schema Benchmark's, beside SQLite, with updates and deletes in between.
+"""Random queries over data like TPC-H's and the Star Schema Benchmark's, compared with SQLite, with updates and
+deletes in between.
 
-Predicates, their rows in an order and in pages, their groups and aggregates, aggregates of ranges and of groups of an
-index, joins. CAIRN_SQL_QUESTIONS=2000 asks so many of each kind of each table.
+Predicates, their rows in an order and in pages, their groups and aggregates, aggregates of ranges and groups of
+an index, joins. CAIRN_SQL_QUESTIONS=2000 sets the number of queries per kind and table.
 """
 
 import collections
@@ -46,7 +47,7 @@ def lines(table: pa.Table) -> list[tuple[Any, ...]]:
 
 
 def function(world: World) -> tuple[str | tuple[str, str], str]:
-    """An aggregate as Cairn takes it, and in SQL."""
+    """An aggregate in Cairn's form and in SQL."""
     rng = world.random
     name = rng.choice(FUNCTIONS)
     column = rng.choice(world.numbers if name in ("sum", "avg") else columns_of(world))
@@ -56,12 +57,12 @@ def function(world: World) -> tuple[str | tuple[str, str], str]:
 
 
 def columns_of(world: World) -> list[str]:
-    """What a group of indexes knows of a row: keys and, once, included columns."""
+    """The columns that a group of indexes has for a row: keys and, once, included columns."""
     return list(world.table.columns)
 
 
 def named(world: World, column: str) -> str:
-    """The column's name where several indexes include it: it is read from any of them, whose rows have it."""
+    """The column's name. If several indexes include it, it is read from any of them that has the row."""
     owners = [name for name, other in world.table.columns.items() if column in other.include]
     if len(owners) > 1:
         return f"{world.random.choice(owners)}.{column}"
@@ -77,7 +78,7 @@ def ask_groups(world: World, group: cairn.IndexGroup) -> None:
     for i, (of, _) in enumerate(functions):
         asked[f"a{i}"] = of if isinstance(of, str) else (of[0], named(world, of[1]))
     names = {column: named(world, column) for column in by}
-    # Means are rounded: what comes first of nearly equal ones is not said.
+    # Means are rounded, so the order of nearly equal ones is unspecified.
     sortable = [(names[column], column) for column in by]
     sortable += [(f"a{i}", sql) for i, (_, sql) in enumerate(functions) if not sql.startswith("avg")]
     order = [(*rng.choice(sortable), rng.choice(["ASC", "DESC"])) for _ in range(rng.randrange(3))] if sortable else []
@@ -116,7 +117,7 @@ def ask_rows(world: World, group: cairn.IndexGroup) -> None:
     if by is not None:
         policy = world.table.columns[by].nulls
         nulls = "NULLS FIRST" if policy != "skip" and (policy == "first") == (way == "ASC") else nulls
-        # Of rows that an index does not have, primary keys ascend either way.
+        # Rows that are not in the index are in ascending order of primary keys in both directions.
         ties = f"CASE WHEN {by} IS NULL AND '{policy}' = 'skip' THEN pk END ASC, {ties}"
     limit = rng.choice([1, 4, 30, 5000])
     statement = (
@@ -143,7 +144,7 @@ def ask_index(world: World) -> None:
     rng = world.random
     name, parts = rng.choice(list(world.table.composites.items()))
     functions = [f for f in (function(world) for _ in range(3)) if isinstance(f[0], str) or f[0][1] in world.numbers]
-    # Of an index, count_distinct counts its keys.
+    # In an index, count_distinct counts its keys.
     keys = {f"a{i}": "count_distinct" if "DISTINCT" in sql else of for i, (of, sql) in enumerate(functions)}
     asked = {**keys, "keys": "count_distinct"}
     different = "count(DISTINCT " + " || '|' || ".join(parts) + ")"

@@ -1,4 +1,6 @@
-"""The Star Schema Benchmark's queries, small: the program that measures them compares its answers with SQLite's."""
+"""The Star Schema Benchmark's queries on small data: the program that measures them compares its results with
+SQLite's.
+"""
 
 import pathlib
 import shutil

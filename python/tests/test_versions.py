@@ -1,4 +1,4 @@
-"""Queries beside catch_up and merge: rows, their primary keys and columns are of one version."""
+"""Queries concurrent with catch_up and compact: rows, their primary keys and columns are of one version."""
 
 import pathlib
 import struct
@@ -15,7 +15,7 @@ SPEC = "value[0:4]:u32be, include(number = value[0:4]:u32be)"
 
 
 def row(number: int) -> tuple[bytes, bytes]:
-    """A row whose primary key says its key."""
+    """A row whose primary key contains its key."""
     return b"k%06d" % number, struct.pack(">I", number)
 
 
@@ -61,7 +61,7 @@ def test_rows_and_their_primary_keys_are_of_one_version_beside_merges(
     for thread in threads:
         thread.start()
     try:
-        # Rows before the others, so that a merge gives all of these other ids.
+        # Adds rows before the others, so that compact changes the ids of all of these.
         for batch in range(12):
             load(database, dict(row(number) for number in range(100 * batch, 100 * batch + 100)))
             index.catch_up(database, skip_identity_check=True)

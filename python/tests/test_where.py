@@ -1,4 +1,6 @@
-"""Predicates over several indexes, beside SQLite: thousands of random queries, with updates and deletes in between."""
+"""Predicates over several indexes, compared with SQLite: thousands of random queries, with updates and deletes
+in between.
+"""
 
 import os
 import pathlib
@@ -12,7 +14,7 @@ import pyarrow as pa
 import pytest
 from conftest import load
 
-QUERIES = int(os.environ.get("CAIRN_WHERE_QUERIES", "400"))  # a round
+QUERIES = int(os.environ.get("CAIRN_WHERE_QUERIES", "400"))  # per round
 ROUNDS = 6
 CITIES = ["", "Lis", "Lisbon", "Oslo", "Porto", "O'Porto", "x"]
 SPECS = {
@@ -63,7 +65,7 @@ class World:
         self.sql.execute("DELETE FROM t WHERE pk >= ? AND pk < ?", ends)
 
     def catch_up(self) -> None:
-        for index in self.indexes:  # of what one run of ldb wrote: the next one removes its log
+        for index in self.indexes:  # with the changes of one run of ldb, since the next one removes its log
             index.catch_up(self.database, skip_identity_check=True)
 
     def literal(self, column: str) -> str:
@@ -86,7 +88,7 @@ class World:
             return f"{column} {negated}IN ({', '.join(value(column) for _ in range(self.random.randrange(1, 4)))})"
         if kind <= 4:
             return f"{column} {negated}BETWEEN {value(column)} AND {value(column)}"
-        if kind == 5 and column != "age":  # an index of nulls=skip says only what is not null
+        if kind == 5 and column != "age":  # an index with nulls=skip matches only values that are not null
             return f"{column} IS {negated}NULL"
         if column in ("city", "status"):
             return f"{column} {negated}LIKE '{self.random.choice(['Lis', 'O', 'o', 'P', ''])}%'"
@@ -108,7 +110,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 def nulls(world: World, column: str, descending: bool) -> str:
-    """Where NULLs stand in an index's order: age keeps none, so that they come last."""
+    """The order of NULLs: an index's order has them as its policy defines; age keeps none, so they come last."""
     first = {"age": False, "city": not descending, "score": not descending, "status": descending}[column]
     return "NULLS FIRST" if first else "NULLS LAST"
 
@@ -119,7 +121,7 @@ def check(world: World, group: cairn.IndexGroup, text: str) -> None:
     try:
         found = group.where(text, strategy=strategy)
     except cairn.InvalidArgument as error:
-        # What this index cannot know, or rows that have several numbers.
+        # Queries that this index cannot answer, and rows with several numbers.
         assert ("nulls=skip" in str(error) and "age IS NOT NULL" in text) or strategy == "scan"
         return
     assert found.primary_keys.to_list() == expected, (text, strategy, found.plan)
@@ -128,7 +130,7 @@ def check(world: World, group: cairn.IndexGroup, text: str) -> None:
     descending = world.random.random() < 0.5
     way = "DESC" if descending else "ASC"
     limit = world.random.choice([1, 3, 20, 200])
-    # Of rows without a key, which age does not keep, primary keys ascend either way.
+    # Rows without a key, which age does not keep, are in ascending order of primary keys in both directions.
     ties = f"CASE WHEN {column} IS NULL AND '{column}' = 'age' THEN pk END ASC, pk {way}"
     ordered = [
         pk

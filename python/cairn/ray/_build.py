@@ -136,7 +136,7 @@ def build(
     """Builds the next generation of the sharded index in `out` on the cluster that ray.init connected to.
 
     sources: the directory of one checkpoint, whose entries are cut into equal ranges of keys; or the
-        directories of several databases, each of which becomes a shard (by source).
+        directories of several databases; each becomes a shard (by source).
     spec: as in cairn.build.
     shards: for one source; None: one per host.
     segments: tasks that read the source; None: one per core of the cluster.
