@@ -111,7 +111,7 @@ void RangePositions(const SortedRun& run,
     lower_bound(lower_keys, begin.data());
   }
 
-  // Ranges of one key each need one search: their ends are found from their begins.
+  // Ranges of one key each need one search: their ends are found from their starts.
   const bool one_key = SameKeys(lower_keys, upper_keys) && !upper.prefix;
   if (upper.prefix) {
     Successors successors;

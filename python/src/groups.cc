@@ -92,7 +92,7 @@ with one row per group and the columns query, part1, part2 … and the names of 
            })
       .def_prop_ro("offsets", &FoundGroups::Offsets,
                    nb::sig("def offsets(self) -> numpy.typing.NDArray[numpy.uint64]"),
-                   "uint64[ranges + 1]: the begin of each range's groups. Read-only, no copy.")
+                   "uint64[ranges + 1]: the start of each range's groups. Read-only, no copy.")
       .def_prop_ro(
           "keys", [](const FoundGroups& groups) { return DictOf(groups.Keys()); },
           nb::sig("def keys(self) -> dict[str, Column]"),

@@ -92,7 +92,7 @@ void CheckFails(const std::vector<std::string>& arguments, const std::vector<std
 BOOST_AUTO_TEST_CASE(an_index_that_catches_up_and_is_merged_has_what_was_written) {
   const Indexed indexed;
   const std::string& index = indexed.index;
-  CheckSays(MustRun({"inspect", index}).out, {"caught up since   nothing\n"});
+  CheckSays(MustRun({"inspect", index}).out, {"changes           none\n"});
   indexed.WriteMore();
   BOOST_TEST(RunTool({"verify", index, indexed.from}).exit_status == 1);
 
@@ -106,7 +106,7 @@ BOOST_AUTO_TEST_CASE(an_index_that_catches_up_and_is_merged_has_what_was_written
              "2000\tnew100\n");
   BOOST_TEST(indexed.SequenceLine() == "sequence number   " + indexed.DatabaseSequence());
   CheckSays(MustRun({"inspect", index}).out,
-            {"caught up since   30 entries added, 20 removed; 20 rows that were not there before\n",
+            {"changes           30 entries added, 20 removed; 20 new rows\n",
              "compaction        does not pay yet\n", ".upd"});
   BOOST_TEST(indexed.Files(".upd") == 1u);
   MustRun({"verify", index, indexed.from});
@@ -115,7 +115,7 @@ BOOST_AUTO_TEST_CASE(an_index_that_catches_up_and_is_merged_has_what_was_written
   CheckSays(merged.out, {"compacted: 510 entries of 510 rows"});
   BOOST_TEST(indexed.Files(".upd") == 0u);
   CheckSays(MustRun({"inspect", index}).out,
-            {"caught up since   nothing\n", "rows              510\n"});
+            {"changes           none\n", "rows              510\n"});
   BOOST_TEST(indexed.SequenceLine() == "sequence number   " + indexed.DatabaseSequence());
   BOOST_TEST(MustRun({"count", index, "--eq=1000", "--eq=2000"}).out == "10\n20\n");
   MustRun({"verify", index, indexed.from});

@@ -49,7 +49,7 @@ struct Compared {
       of_sharded.insert(of_sharded.begin() + 1, sharded);
       BOOST_TEST(MustRun(of_sharded).out == MustRun(of_plain).out);
     }
-    CheckHas(MustRun({"verify", sharded, "--db=" + db}).out, {"good: 500 entries", "equal to"});
+    CheckHas(MustRun({"verify", sharded, "--db=" + db}).out, {"OK: 500 entries", "equal to"});
   }
 };
 

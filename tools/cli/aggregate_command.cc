@@ -19,7 +19,7 @@
 namespace cairn::tools {
 namespace {
 
-// Groups, of one range, that are in memory at a time.
+// The number of groups of one range that are in memory at a time.
 constexpr uint64_t kPageGroups = 1 << 14;
 
 struct AggregateGiven {
@@ -78,7 +78,7 @@ absl::StatusOr<int> RunAggregate(AggregateGiven* given) {
   RangeColumns columns(index->codec().kind());
   for (const KeyRange& range : ranges) columns.Add(range);
   std::vector<ColumnValues> values;
-  // Before anything is printed: it also says what cannot be asked.
+  // Checks the query before anything is printed.
   if (given->group_by == 0) {
     RETURN_IF_ERROR(AsUsageError(index->AggregateRanges(columns.Batch(), aggregates, &values)));
   } else {
@@ -108,23 +108,23 @@ void AddAggregateCommand(CLI::App* app, Action* action) {
   given->selectors.AddTo(command);
   given->routes.AddTo(command);
   command->add_flag("--count", given->aggregates.count,
-                    "How many entries; what is printed where nothing is named");
-  command->add_flag("--count-distinct", given->count_distinct, "How many different keys");
+                    "The number of entries; the default if no aggregate is given");
+  command->add_flag("--count-distinct", given->count_distinct, "The number of distinct keys");
   given->aggregates.AddTo(command);
   command
       ->add_option("--group-by", given->group_by,
-                   "A line for each group of entries with the same first K parts of the key")
+                   "One line per group of entries with the same first K parts of the key")
       ->type_name("K")
       ->check(Count(1));
   command->add_option("--format", given->format, "text, tsv or json")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"text", "tsv", "json"}));
   command->footer(R"text(
-One line a selector, in their order, or one a group, in the order of keys: the group's parts, then
-the counts, sums, means, least and greatest values. Columns are those that the index includes.
-Aggregates of what a predicate finds, grouped by any column, are 'cairn query --where'.
+Prints one line per selector, in their order, or one per group, in key order: the group's parts,
+then the counts, sums, means, minimums and maximums. Columns are those that the index includes.
+For aggregates of the rows of a predicate, grouped by any column, see 'cairn query --where'.
 
-tsv    a headline, then values, tab-separated; of text every byte outside '!' to '~', and the
+tsv    a headline, then values, tab-separated; in text, every byte outside '!' to '~', and the
        backslash, as \xHH; null as \N
 json   {"part1":…,"count":…,"sum(price)":…}
 

@@ -10,8 +10,8 @@ CLI::Option* AddColumns(CLI::App* app, const std::string& name, std::vector<std:
 void AggregateOptions::AddTo(CLI::App* app) {
   AddColumns(app, "--sum", &sum, "Sums of these columns");
   AddColumns(app, "--avg", &avg, "Their means");
-  AddColumns(app, "--min", &min, "Their least values");
-  AddColumns(app, "--max", &max, "Their greatest values");
+  AddColumns(app, "--min", &min, "Minimums of these columns");
+  AddColumns(app, "--max", &max, "Maximums of these columns");
 }
 
 std::vector<Aggregate> AggregateOptions::All() const {

@@ -8,10 +8,10 @@
 
 namespace cairn::tools {
 
-// Which aggregates a command line asks for: --count, --sum, --avg, --min and --max.
+// The aggregates that a command line requests: --count, --sum, --avg, --min and --max.
 struct AggregateOptions {
   bool count = false;
-  std::vector<std::string> count_distinct;  // added by the command; "": of keys
+  std::vector<std::string> count_distinct;  // added by the command; "" means keys
   std::vector<std::string> sum, avg, min, max;
 
   void AddTo(CLI::App* app);

@@ -28,26 +28,26 @@ namespace {
 
 struct BuildOptionsGiven {
   SourceOptions source;
-  std::string column_family;  // empty: as the specs say
+  std::string column_family;  // empty: those of the specs
   CLI::Option* specs = nullptr;
   std::string out;
   int threads = 0;
-  uint32_t shards = 0;  // none: not in shards
+  uint32_t shards = 0;  // 0: not sharded
   uint64_t memory_budget = 0;
   bool prebuild_search_structure = false;
   bool unique = false;
-  // These two override the specs; empty: they do not.
+  // Defaults for specs without these options; empty: none.
   std::string nulls;
   std::string on_error;
 };
 
-// Whether a spec's text gives this option itself. A spec gives an option at most once, so one that
-// can be read, but not with the option added, has it already.
+// Whether a spec's text has this option. A spec has an option at most once, so a spec that can be
+// parsed, but not with the option added, already has it.
 bool Says(const std::string& spec, const char* option) {
   return !IndexSpec::Parse(absl::StrFormat("%s, %s", spec, option)).ok();
 }
 
-// A spec with what the command line says for all of them.
+// Parses a spec and adds the command line's options.
 absl::StatusOr<IndexSpec> ParseSpec(const std::string& text, const BuildOptionsGiven& given) {
   absl::StatusOr<IndexSpec> spec = IndexSpec::Parse(text);
   if (!spec.ok()) {
@@ -78,10 +78,11 @@ absl::StatusOr<std::vector<BuildTarget>> Targets(const BuildOptionsGiven& given)
     ASSIGN_OR_RETURN(IndexSpec spec, ParseSpec(text, given));
     std::string directory = given.out;
     if (texts.size() > 1) {
-      // A name of dots alone would not stay inside --out.
+      // A name of dots only would not stay inside --out.
       if (spec.name.find_first_not_of('.') == std::string::npos) {
         return UsageError(absl::StrFormat(
-            "--spec \"%s\": of several specs, each needs a name, for its directory: name=…", text));
+            "--spec \"%s\": with several specs, each needs a name, for its directory: name=…",
+            text));
       }
       if (!names.insert(spec.name).second) {
         return UsageError(absl::StrFormat("two specs have the name '%s'", spec.name));
@@ -93,7 +94,7 @@ absl::StatusOr<std::vector<BuildTarget>> Targets(const BuildOptionsGiven& given)
   return targets;
 }
 
-// Makes --out, where several indexes go into it; and takes it back, if nothing came of it.
+// Creates --out for several indexes, and removes it if nothing was built.
 class OutDirectory {
  public:
   absl::Status Make(const std::string& directory) {
@@ -101,13 +102,13 @@ class OutDirectory {
     made_ = std::filesystem::create_directory(directory, error);
     if (error) {
       return absl::InternalError(
-          absl::StrFormat("cannot make the directory '%s': %s", directory, error.message()));
+          absl::StrFormat("cannot create the directory '%s': %s", directory, error.message()));
     }
     directory_ = directory;
     return absl::OkStatus();
   }
   ~OutDirectory() {
-    std::error_code ignored;  // an index is in it
+    std::error_code ignored;  // it is not empty if an index was built
     if (made_) std::filesystem::remove(directory_, ignored);
   }
 
@@ -122,11 +123,12 @@ void PrintReport(const BuildTarget& target, const BuildReport& report, Output* o
                                 WithCommas(report.entries), WithCommas(report.rows),
                                 target.directory));
   if (report.entries == 0 && report.rows != 0) {
-    // After the line that it is about, where both go to one place.
+    // After the line that it refers to, if both streams are the same.
     output->Flush().IgnoreError();
-    std::fprintf(stderr,
-                 "cairn: warning: %sno row has a key, so the index is empty; is '%s' meant?\n",
-                 name.c_str(), target.spec.ToString().c_str());
+    std::fprintf(
+        stderr,
+        "cairn: warning: %sno row has a key, so the index is empty; check its source: '%s'\n",
+        name.c_str(), target.spec.ToString().c_str());
   }
   if (report.rows_without_key != 0) {
     output->Write(
@@ -138,7 +140,7 @@ void PrintReport(const BuildTarget& target, const BuildReport& report, Output* o
   }
 }
 
-// One after the other, each in its own pass.
+// Builds one after the other, each in a separate pass.
 absl::StatusOr<std::vector<BuildReport>> BuildInShards(const SnapshotSource& source,
                                                        const std::vector<BuildTarget>& targets,
                                                        uint32_t shards,
@@ -217,8 +219,8 @@ void AddBuildCommand(CLI::App* app, Action* action) {
       AddValues(command, "--spec", "SPEC", "The spec of an index; may be repeated")->required();
   command
       ->add_option("--out", given->out,
-                   "The index's directory; of several specs, the directory for theirs, each under "
-                   "its spec's name")
+                   "The index's directory; with several specs, the parent of theirs, each named "
+                   "after its spec")
       ->type_name("DIR")
       ->required();
   command->add_option("--threads", given->threads, "Threads (default: one per core)")
@@ -226,7 +228,7 @@ void AddBuildCommand(CLI::App* app, Action* action) {
       ->check(CLI::Range(1, 4096));
   command
       ->add_option("--shards", given->shards,
-                   "Build an index in N shards of equal size, by key range")
+                   "Build a sharded index with N shards of equal size, by key range")
       ->type_name("N")
       ->check(CLI::Range(1, 1 << 16));
   command
@@ -235,10 +237,11 @@ void AddBuildCommand(CLI::App* app, Action* action) {
                    "the machine's)")
       ->type_name("BYTES")
       ->transform(Bytes());
-  command->add_flag("--prebuild-search-structure", given->prebuild_search_structure,
-                    "Store the search structure of numbers, which opening the index then maps; a "
-                    "file nearly twice as large");
-  command->add_flag("--unique", given->unique, "Two rows with one key are an error");
+  command->add_flag(
+      "--prebuild-search-structure", given->prebuild_search_structure,
+      "Store the search structure of numeric keys, so that opening the index maps it; the "
+      "file is nearly twice as large");
+  command->add_flag("--unique", given->unique, "Two rows with the same key are an error");
   command->add_option("--nulls", given->nulls, "Rows without a value: skip, first or last")
       ->type_name("WHERE")
       ->check(CLI::IsMember({"skip", "first", "last"}));
@@ -253,9 +256,10 @@ A spec is [name=] source:type {, source:type} {, option}
   options  cf=NAME  unique=true  nulls=skip|first|last  on_error=fail|skip
            dropped_rows=refuse|ignore
            include(name=source:type {, name=source:type}): columns for cairn query --select
---cf, --unique, --nulls and --on-error hold for the specs that do not say so themselves.
+--cf, --unique, --nulls and --on-error apply to specs that do not have these options.
 
-A directory that holds an index gets its next version; who reads the old one goes on reading it.
+If a directory contains an index, it gets the next version; processes that have the index open keep
+reading the old one.
 
 Examples:
   cairn build --db=/tmp/db --cf=customer --spec="value.field('|',4):text" --out=/tmp/phone

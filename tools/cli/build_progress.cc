@@ -26,8 +26,8 @@ const char* Doing(Progress::Phase phase) {
   return "building";
 }
 
-// Whether standard error and standard output are one pipe, so that lines of progress would be read
-// as results.
+// Whether standard error and standard output are the same pipe, so that lines of progress would be
+// read as results.
 bool SharesPipeWithResults() {
   struct stat results, progress;
   return fstat(STDOUT_FILENO, &results) == 0 && fstat(STDERR_FILENO, &progress) == 0 &&

@@ -9,9 +9,9 @@
 
 namespace cairn::tools {
 
-// Shows a build's progress on standard error: a bar that is drawn over on a terminal; elsewhere a
-// line when a phase begins, and then one every few seconds; nothing where standard output is the
-// same pipe.
+// Shows a build's progress on standard error. On a terminal it is a bar that is redrawn. Otherwise
+// it prints a line when a phase begins, and then one every few seconds. It prints nothing if
+// standard output is the same pipe.
 class BuildProgress {
  public:
   BuildProgress();
@@ -30,7 +30,7 @@ class BuildProgress {
   std::optional<Progress::Phase> phase_;
   Clock::time_point phase_start_;
   Clock::time_point last_line_;
-  size_t drawn_ = 0;  // characters of the bar on the terminal
+  size_t drawn_ = 0;  // width of the bar on the terminal, in characters
 };
 
 }  // namespace cairn::tools

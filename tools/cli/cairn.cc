@@ -22,27 +22,27 @@ Examples:
   cairn verify /tmp/phone --db=/tmp/db
   cairn report /tmp/phone --db=/tmp/db --out=phone.html
 
-Exit status: 0 good; 1 failed, or verify found differences; 2 wrong usage; 130 interrupted.
-'cairn COMMAND --help' says more.)";
+Exit status: 0 success; 1 failure, or verify found differences; 2 wrong usage; 130 interrupted.
+See 'cairn COMMAND --help' for each command.)";
 
 std::atomic<bool> interrupted = false;
 static_assert(std::atomic<bool>::is_always_lock_free);
 
 void Interrupt(int) {
-  // Who asks twice does not want to wait.
+  // The second signal ends the process at once.
   if (interrupted.exchange(true)) std::_Exit(kInterrupted);
 }
 
 int Complain(std::string_view message, int exit_status) {
-  // One line, whatever it quotes.
+  // One line, even if the message quotes several.
   std::string line(message.substr(0, message.find_last_not_of('\n') + 1));
   for (char& c : line) c = c == '\n' ? ' ' : c;
   std::fprintf(stderr, "cairn: %s\n", line.c_str());
   return exit_status;
 }
 
-// The arguments as CLI11 wants them, last one first. CLI11 takes "--option=" for an option without
-// a value; ours has an empty one.
+// The arguments in the form that CLI11 requires, last one first. For CLI11, "--option=" is an
+// option without a value; here its value is empty.
 std::vector<std::string> Arguments(int argc, char** argv) {
   std::vector<std::string> reversed;
   for (int i = argc - 1; i > 0; --i) {

@@ -22,7 +22,7 @@ namespace {
 struct CatchUpOptionsGiven {
   std::string index;
   std::string db;
-  std::string column_family;  // empty: the index's
+  std::string column_family;  // empty: that of the index
   uint64_t max_bytes_per_second = 0;
   bool skip_identity_check = false;
   std::string compact;  // "always", "auto" or empty: never
@@ -78,7 +78,7 @@ void AddCatchUpCommand(CLI::App* app, Action* action) {
       ->required();
   command
       ->add_option("--cf", given->column_family,
-                   "The column family, which must be the index's (default: that)")
+                   "The column family, which must be that of the index (default)")
       ->type_name("NAME");
   command
       ->add_option("--max-bytes-per-second", given->max_bytes_per_second,
@@ -87,20 +87,21 @@ void AddCatchUpCommand(CLI::App* app, Action* action) {
       ->transform(Bytes());
   command->add_flag(
       "--skip-identity-check", given->skip_identity_check,
-      "Also where nothing proves that the database continues the state that the index "
-      "has; not where it is known not to");
+      "Also accept a database that cannot be verified to continue the index's state; a "
+      "proven mismatch is always an error");
   command
       ->add_option("--compact", given->compact,
-                   "Then does as 'cairn compact': always, or auto: if it pays")
+                   "Then compact like 'cairn compact': always, or auto (only if it pays)")
       ->type_name("WHEN")
       ->check(CLI::IsMember({"always", "auto"}));
   command->footer(R"(
-What came is stored with the index beside what it was built of; 'cairn inspect' says how much that
-is, and 'cairn compact' makes one of both. Who has the index open goes on reading what he opened.
+The changes are stored with the index, separately from its base files; 'cairn inspect' prints their
+size, and 'cairn compact' merges them into new base files. Processes that have the index open keep
+reading the version that they opened.
 
-The database may be in use. If its log no longer reaches back to where the index is, or it is not
-provably the database that the index was built of, at a later time (it was restored from an older
-copy, say), that is an error and nothing has changed: build the index anew.
+The database may be in use. It is an error, and nothing changes, if its log no longer reaches back
+to the index's state, or if the database cannot be verified to be a later state of the one that the
+index was built from (for example, after a restore of an older copy). Then rebuild the index.
 
 Examples:
   cairn catch-up /tmp/phone --db=/tmp/db

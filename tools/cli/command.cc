@@ -11,7 +11,7 @@
 namespace cairn::tools {
 namespace {
 
-// Marks the statuses that UsageError makes.
+// Marks the statuses from UsageError.
 constexpr char kUsageMark[] = "cairn/usage";
 
 }  // namespace
@@ -32,8 +32,8 @@ absl::Status AsUsageError(const absl::Status& status) {
 
 CLI::Option* AddValues(CLI::App* app, const std::string& name, const std::string& type,
                        const std::string& description) {
-  // The values are read from Option::results(), as they were written: CLI11's conversions give a
-  // meaning to braces and brackets.
+  // The values are read from Option::results(), unchanged: CLI11's conversions would interpret
+  // braces and brackets.
   return app
       ->add_option(
           name, [](const CLI::results_t&) { return true; }, description)
@@ -56,7 +56,7 @@ CLI::Validator Count(uint64_t least) {
 }
 
 CLI::Validator Bytes() {
-  // CLI11 takes a negative number for a huge one.
+  // CLI11 would convert a negative number to a huge one.
   return CLI::Validator(
       [size = CLI::AsSizeValue(false)](std::string& text) {
         if (text.empty() || !absl::ascii_isdigit(static_cast<unsigned char>(text[0]))) {
@@ -76,7 +76,7 @@ void AddSourceOptions(CLI::App* app, SourceOptions* options) {
           ->type_name("DIR")
           ->group("Source");
   CLI::Option* sst = app->add_option("--sst", options->sst,
-                                     "SST files; of two that have a key, the newer one wins, or "
+                                     "SST files; if two have a key, the newer one is used, or "
                                      "the later one in the list")
                          ->type_name("FILE")
                          ->group("Source");

@@ -26,10 +26,10 @@ inline constexpr int kGood = 0;
 inline constexpr int kFailed = 1;
 inline constexpr int kDifferent = 1;
 inline constexpr int kUsage = 2;
-inline constexpr int kInterrupted = 130;  // as a shell says it: 128 + SIGINT
+inline constexpr int kInterrupted = 130;  // as in a shell: 128 + SIGINT
 
-// Each adds one command to `app`; when that command is on the command line, *action is set to what
-// it does. One file a command, <name>_command.cc.
+// Each adds one command to `app`. If that command is on the command line, *action is set to its
+// implementation. There is one file per command, <name>_command.cc.
 void AddBuildCommand(CLI::App* app, Action* action);
 void AddCatchUpCommand(CLI::App* app, Action* action);
 void AddCompactCommand(CLI::App* app, Action* action);
@@ -43,34 +43,34 @@ void AddVerifyCommand(CLI::App* app, Action* action);
 void AddShardCommands(CLI::App* app, Action* action);
 void AddReportCommand(CLI::App* app, Action* action);
 void AddDemoCommand(CLI::App* app, Action* action);
-// Documents all that `app` has; not shown in --help.
+// Generates documents of all that `app` has; not shown in --help.
 void AddGenerateCommand(CLI::App* app, Action* action);
 
 // An error in the command line. The exit status is kUsage instead of kFailed.
 absl::Status UsageError(std::string_view message);
 bool IsUsageError(const absl::Status& status);
-// A usage error in place of InvalidArgument, which says what is wrong with a question; any other
-// status as it is.
+// Converts InvalidArgument, an error in a query, to a usage error. Returns other statuses
+// unchanged.
 absl::Status AsUsageError(const absl::Status& status);
 
-// The versions of Cairn, in the first line after its name, RocksDB and CUDA, and the instruction
+// The versions of Cairn (after its name in the first line), RocksDB and CUDA, and the instruction
 // sets.
 std::string VersionText();
 
-// Set once the user asked to stop (SIGINT, SIGTERM).
+// Set after the user's request to stop (SIGINT, SIGTERM).
 const std::atomic<bool>& Interrupted();
 
-// An option that may come many times, with one value each time, in any form: an empty one too, and
-// one that starts with a dash.
+// An option that may be repeated, with one value each time. A value may have any form: it may be
+// empty or start with a dash.
 CLI::Option* AddValues(CLI::App* app, const std::string& name, const std::string& type,
                        const std::string& description);
 
-// A number from `least` on, for options of counts.
+// A number of at least `least`, for options that are counts.
 CLI::Validator Count(uint64_t least = 0);
-// Transforms a size such as 512M, in bytes, to a number from 0 on.
+// Converts a size such as 512M to bytes.
 CLI::Validator Bytes();
 
-// Where rows are read from: --db, --checkpoint or --sst.
+// The source of rows: --db, --checkpoint or --sst.
 struct SourceOptions {
   std::string db;
   std::string checkpoint;
@@ -82,7 +82,7 @@ struct SourceOptions {
 // Adds the three options. A command line has at most one of them.
 void AddSourceOptions(CLI::App* app, SourceOptions* options);
 
-// Opens what was given; requires that something be.
+// Opens the given source; requires that there be one.
 absl::StatusOr<std::unique_ptr<SnapshotSource>> OpenSource(const SourceOptions& options,
                                                            const std::string& column_family);
 

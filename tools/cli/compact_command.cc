@@ -1,4 +1,4 @@
-// cairn compact: writes a new base from an index's base and its changes.
+// cairn compact: merges an index's changes into new base files.
 #include "tools/cli/compact_command.h"
 
 #include <chrono>
@@ -61,19 +61,19 @@ struct CompactCommand {
 void AddCompactCommand(CLI::App* app, Action* action) {
   auto given = std::make_shared<CompactCommand>();
   CLI::App* command =
-      app->add_subcommand("compact", "Writes a new base from an index's base and its changes");
+      app->add_subcommand("compact", "Merges an index's changes into new base files");
   command->add_option("INDEX", given->index, "The index's directory")->required();
   command->add_option("--threads", given->options.threads, "Threads (default: one per core)")
       ->type_name("N")
       ->check(CLI::Range(1, 4096));
   command
       ->add_option("--max-bytes-per-second", given->options.max_bytes_per_second,
-                   "To write, on average, like 20M (default: no limit)")
+                   "Average limit of writes, like 20M (default: no limit)")
       ->type_name("N")
       ->transform(Bytes());
   command->footer(R"(
-The result is the index's next version; who reads the old one goes on reading it. An index that has
-caught up nothing stays as it is.
+The result is the index's next version; processes that have the index open keep reading the old one.
+An index without changes stays as it is.
 
 Examples:
   cairn compact /tmp/phone

@@ -1,4 +1,4 @@
-// cairn count: how many entries of an index lie in some ranges.
+// cairn count: the number of entries in ranges.
 #include <memory>
 #include <string>
 #include <vector>
@@ -44,7 +44,7 @@ absl::StatusOr<int> RunCount(CountOptions* given) {
 void AddCountCommand(CLI::App* app, Action* action) {
   auto given = std::make_shared<CountOptions>();
   CLI::App* command = app->add_subcommand(
-      "count", "Prints how many entries each selector matches, one number a line");
+      "count", "Prints the number of entries that each selector matches, one per line");
   command->add_option("INDEX", given->index, "The index's directory")->required();
   given->selectors.AddTo(command);
   given->routes.AddTo(command);

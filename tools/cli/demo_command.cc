@@ -1,4 +1,4 @@
-// cairn demo: a database to try things on.
+// cairn demo: a database to experiment with.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -22,9 +22,9 @@
 namespace cairn::tools {
 namespace {
 
-// Rows of one SST file: enough files that a build has something to split, each a few megabytes.
+// Rows per SST file: several files for a build to split, each a few megabytes.
 constexpr uint64_t kRowsPerFile = 100'000;
-// One row in kRowsPerChange is then written again or deleted, as in a database in use.
+// One in this many rows is then rewritten or deleted, as in a database in use.
 constexpr uint64_t kRowsPerChange = 1000;
 
 struct DemoOptions {
@@ -33,7 +33,7 @@ struct DemoOptions {
   uint64_t seed = 1;
 };
 
-// Indexes to try, and what to ask them.
+// Indexes to try, and a query for each.
 struct Example {
   const char *name, *column_family, *spec, *query;
 };
@@ -65,7 +65,7 @@ class OpenDb {
     }
   }
 
-  std::vector<rocksdb::ColumnFamilyHandle*> handles;  // the default one not among them
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;  // without the default one
   std::unique_ptr<rocksdb::DB> db;
 };
 
@@ -84,7 +84,7 @@ absl::Status WriteFile(const Table& table, const std::string& file, uint64_t fir
   return FromRocksDb(writer.Finish(), doing);
 }
 
-// Writes a table as SST files and takes them into the database, by renaming them.
+// Writes a table as SST files and ingests them into the database by renaming.
 absl::Status Load(const Table& table, const DemoOptions& given, rocksdb::DB* db,
                   rocksdb::ColumnFamilyHandle* column_family) {
   std::vector<std::string> files;
@@ -101,7 +101,7 @@ absl::Status Load(const Table& table, const DemoOptions& given, rocksdb::DB* db,
                      absl::StrFormat("cannot load '%s'", table.column_family));
 }
 
-// Loads the tables by one thread each.
+// Loads each table on a separate thread.
 absl::Status LoadAll(const std::vector<Table>& tables, const DemoOptions& given, OpenDb* db) {
   std::vector<absl::Status> statuses(tables.size());
   std::vector<std::thread> threads;
@@ -121,12 +121,13 @@ absl::Status OpenNew(const std::string& directory, const std::vector<Table>& tab
   options.create_if_missing = true;
   options.error_if_exists = true;
   if (rocksdb::Status s = rocksdb::DB::Open(options, directory, Into(&db->db)); !s.ok()) {
-    return FromRocksDb(s, absl::StrFormat("cannot make a database in '%s'", directory));
+    return FromRocksDb(s, absl::StrFormat("cannot create a database in '%s'", directory));
   }
   for (const Table& table : tables) {
     rocksdb::ColumnFamilyHandle* handle = nullptr;
     if (rocksdb::Status s = db->db->CreateColumnFamily({}, table.column_family, &handle); !s.ok()) {
-      return FromRocksDb(s, absl::StrFormat("cannot make column family '%s'", table.column_family));
+      return FromRocksDb(s,
+                         absl::StrFormat("cannot create column family '%s'", table.column_family));
     }
     db->handles.push_back(handle);
   }
@@ -195,8 +196,9 @@ absl::StatusOr<int> RunDemo(const DemoOptions& given) {
 void AddDemoCommand(CLI::App* app, Action* action) {
   auto given = std::make_shared<DemoOptions>();
   CLI::App* command = app->add_subcommand(
-      "demo", "Makes a database of customers, orders and JSON profiles to try things on");
-  command->add_option("DIR", given->directory, "Where; there must be no database yet")->required();
+      "demo", "Creates a database of customers, orders and JSON profiles to experiment with");
+  command->add_option("DIR", given->directory, "The directory; it must not contain a database")
+      ->required();
   command->add_option("--rows", given->rows, "Rows of each column family")
       ->type_name("N")
       ->check(CLI::Range(uint64_t{0}, uint64_t{4'000'000'000}))

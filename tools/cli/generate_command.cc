@@ -1,5 +1,5 @@
-// cairn generate: the manual page and the shells' completions, out of the definitions of the
-// commands. For the installation; --help does not show it.
+// cairn generate: generates the manual page and the shells' completions from the definitions of the
+// commands. For the installation; not shown in --help.
 #include <memory>
 #include <string>
 
@@ -28,7 +28,7 @@ absl::StatusOr<int> RunGenerate(const CLI::App& app, const std::string& what) {
 void AddGenerateCommand(CLI::App* app, Action* action) {
   auto what = std::make_shared<std::string>();
   CLI::App* command =
-      app->add_subcommand("generate", "Prints the manual page, or what completes in a shell");
+      app->add_subcommand("generate", "Prints the manual page, or a shell's completions");
   command->group("");
   command->add_option("WHAT", *what, "man, bash, zsh or fish")
       ->check(CLI::IsMember({"man", "bash", "zsh", "fish"}))

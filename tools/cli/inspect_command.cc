@@ -1,4 +1,4 @@
-// cairn inspect: what an index is and what its files hold.
+// cairn inspect: an index's properties and the contents of its files.
 #include <memory>
 #include <string>
 
@@ -27,12 +27,11 @@ std::string Size(uint64_t bytes) {
 // Prints the changes since the index was built or last compacted.
 void PrintDelta(const IndexStats::Delta& delta, bool should_compact, Output* output) {
   if (delta.added_entries == 0 && delta.removed_entries == 0) {
-    return Line("caught up since", "nothing", output);
+    return Line("changes", "none", output);
   }
-  Line("caught up since",
-       absl::StrFormat("%s entries added, %s removed; %s rows that were not there before",
-                       WithCommas(delta.added_entries), WithCommas(delta.removed_entries),
-                       WithCommas(delta.new_rows)),
+  Line("changes",
+       absl::StrFormat("%s entries added, %s removed; %s new rows", WithCommas(delta.added_entries),
+                       WithCommas(delta.removed_entries), WithCommas(delta.new_rows)),
        output);
   Line("", absl::StrFormat("%d segments, %s in memory", delta.segments, WithUnit(delta.bytes)),
        output);
@@ -94,7 +93,8 @@ absl::StatusOr<int> RunInspect(const std::string& directory) {
 void AddInspectCommand(CLI::App* app, Action* action) {
   auto directory = std::make_shared<std::string>();
   CLI::App* command = app->add_subcommand(
-      "inspect", "Prints what an index is, what its files hold, and checks their checksums");
+      "inspect",
+      "Prints an index's properties and the contents of its files, and verifies checksums");
   command->add_option("INDEX", *directory, "The index's directory")->required();
   command->callback(
       [directory, action] { *action = [directory] { return RunInspect(*directory); }; });

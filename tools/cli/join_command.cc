@@ -18,7 +18,7 @@
 namespace cairn::tools {
 namespace {
 
-constexpr uint64_t kPagePairs = 1 << 16;  // in memory at a time
+constexpr uint64_t kPagePairs = 1 << 16;  // pairs in memory at a time
 
 struct JoinGiven {
   std::string left, right;
@@ -90,27 +90,29 @@ void AddJoinCommand(CLI::App* app, Action* action) {
   CLI::App* command = app->add_subcommand(
       "join", "Prints the pairs of rows of two indexes that have the same key, in key order");
   command->add_option("LEFT", given->left, "An index's directory")->required();
-  command->add_option("RIGHT", given->right, "Another one's, or the same")->required();
+  command->add_option("RIGHT", given->right, "The directory of another index, or the same")
+      ->required();
   command
-      ->add_option("--select", given->select,
-                   "Also print these columns of the left rows, of those that the index includes")
+      ->add_option("--select", given->select, "Also print these included columns of the left rows")
       ->type_name("COLUMN,…")
       ->delimiter(',');
-  command->add_option("--select-right", given->select_right, "Included columns of the right rows")
+  command
+      ->add_option("--select-right", given->select_right,
+                   "Also print these included columns of the right rows")
       ->type_name("COLUMN,…")
       ->delimiter(',');
-  command->add_option("--limit", given->limit, "The most pairs in all")
+  command->add_option("--limit", given->limit, "The maximum number of pairs")
       ->type_name("N")
       ->check(Count());
-  command->add_flag("--count", given->count, "Print the number of pairs alone");
+  command->add_flag("--count", given->count, "Print only the number of pairs");
   command->add_option("--format", given->format, "text, tsv or json")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"text", "tsv", "json"}));
   command->footer(R"(
-As in SQL's inner join, every row of the one index is paired with every row of the other that has
-its key; a null equals nothing. Keys must be of the same types.
+As in SQL's inner join, every row of one index is paired with every row of the other that has the
+same key; a null equals nothing. Keys must have the same types.
 
-A line has the key, the left primary key, the right primary key and the selected columns, as cairn
+A line contains the key, the left primary key, the right primary key and the selected columns, as cairn
 query prints them. As JSON: {"key":…,"left.primary_key":…,"right.primary_key":…,"columns":{…}}
 
 Examples:

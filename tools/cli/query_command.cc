@@ -1,5 +1,5 @@
-// cairn query: prints the entries of an index that lie in some ranges, page by page; or what a
-// predicate over several indexes finds (where_query.h).
+// cairn query: prints the entries of an index in ranges, page by page, or the results of a
+// predicate over several indexes (where_query.h).
 #include <algorithm>
 #include <cstdio>
 #include <limits>
@@ -28,11 +28,10 @@
 namespace cairn::tools {
 namespace {
 
-// Entries that are in memory at a time: more are read in pages. Rows with values are larger.
+// Entries in memory at a time; more are read in pages. Rows with values take more memory.
 constexpr uint64_t kPageEntries = 1 << 16;
 constexpr uint64_t kPageRows = 1 << 12;
-// Ranges that are counted at a time, as many as any route likes; those whose entries a page has
-// room for are then read together.
+// Ranges that are counted at a time. Those whose entries fit in a page are then read together.
 constexpr size_t kMaxRanges = 1 << 20;
 
 struct QueryOptionsGiven {
@@ -47,7 +46,7 @@ struct QueryOptionsGiven {
   WhereQuery where;
 };
 
-// One run of the command, of an index's entries.
+// One execution of the command for an index's entries.
 class Query {
  public:
   Query(QueryOptionsGiven* given, const SecondaryIndex& index, const SnapshotSource* source)
@@ -66,16 +65,16 @@ class Query {
  private:
   bool done() const { return left_ == 0; }
   uint64_t page_entries() const { return source_ == nullptr ? kPageEntries : kPageRows; }
-  // How many entries each of some ranges has.
+  // Counts the entries of each of some ranges.
   absl::Status Count(absl::Span<const KeyRange> ranges);
-  // How many of counts_, from `first` on, a page has room for; at least one.
+  // The number of ranges of counts_, from `first` on, whose entries fit in a page; at least one.
   size_t PageSize(size_t first) const;
-  // Prints what is in some ranges, which are in the order of the query and in all have no more
-  // entries than a page, or are one.
+  // Prints the entries of some ranges, which are in query order. They have at most a page of
+  // entries in total, or there is only one range.
   absl::Status PrintPage(absl::Span<const KeyRange> ranges);
   // Prints the rest of one range, from a cursor to its end.
   absl::Status PrintRest(const KeyRange& range, std::string cursor);
-  // Reads one page of each range, from the cursors on where there are any.
+  // Reads one page of each range, from the cursors on if there are any.
   absl::Status Scan(absl::Span<const KeyRange> ranges, absl::Span<const std::string> after);
   // Prints the entries that Scan found for range i; `after` is where it began.
   absl::Status PrintEntries(size_t i, const std::string& after);
@@ -84,7 +83,7 @@ class Query {
                           std::optional<std::string_view> value);
 
   const SecondaryIndex& index_;
-  const SnapshotSource* const source_;  // null: no values
+  const SnapshotSource* const source_;  // null: values are not printed
   const Order order_;
   uint64_t left_;  // of the limit
   RouteOptions& routes_;
@@ -123,7 +122,8 @@ absl::Status Query::Run(std::vector<KeyRange> ranges) {
 
 absl::Status Query::Count(absl::Span<const KeyRange> ranges) {
   counts_.assign(ranges.size(), 0);
-  if (ranges.size() == 1) return absl::OkStatus();  // it is a page whatever it has
+  // a single range is a page, however many entries it has
+  if (ranges.size() == 1) return absl::OkStatus();
   columns_.Clear();
   for (const KeyRange& range : ranges) columns_.Add(range);
   Batch batch = Batch::Count(columns_.Batch(), absl::MakeSpan(counts_));
@@ -163,7 +163,7 @@ absl::Status Query::PrintPage(absl::Span<const KeyRange> ranges) {
   RETURN_IF_ERROR(Scan(ranges, {}));
   for (size_t i = 0; i < ranges.size() && !done(); ++i) {
     RETURN_IF_ERROR(PrintEntries(i, ""));
-    // That of a single range, if there is one.
+    // The rest of a single range, if there is any.
     RETURN_IF_ERROR(PrintRest(ranges[i], matches_.cursors[i]));
   }
   return absl::OkStatus();
@@ -184,7 +184,7 @@ absl::Status Query::PrintEntries(size_t i, const std::string& after) {
   if (begin == end) return absl::OkStatus();
   if (source_ != nullptr) return PrintWithValues(begin, end, after);
   primary_keys_.Clear();
-  // The shards of an index that is in some.
+  // The shards of a sharded index.
   const auto shards =
       absl::MakeConstSpan(matches_.shards).subspan(matches_.shards.empty() ? 0 : begin);
   RETURN_IF_ERROR(index_.PrimaryKeys(shards.first(shards.empty() ? 0 : end - begin), matches_[i],
@@ -205,9 +205,10 @@ absl::Status Query::PrintEntry(size_t entry, std::string_view primary_key,
 }
 
 absl::Status Query::PrintWithValues(size_t begin, size_t end, const std::string& after) {
-  // Fetch tells whether a row still has a key in a range. An entry is stale as soon as its row no
-  // longer has the entry's own key, so each key of the page is asked for as a range of its own. The
-  // first one goes on where the page began, and the longest says how many rows of each are wanted.
+  // Fetch reports whether a row still has some key in a range. But an entry is stale as soon as its
+  // row no longer has the entry's own key, so each key of the page is queried as a separate range.
+  // The first one continues at the beginning of the page, and the limit is the highest number of
+  // rows that one of them needs.
   columns_.Clear();
   std::vector<size_t> key_ends;
   uint64_t longest = 0;
@@ -227,7 +228,7 @@ absl::Status Query::PrintWithValues(size_t begin, size_t end, const std::string&
   options.limit = longest;
   RETURN_IF_ERROR(index_.Fetch(*source_, batch, options, &rows_));
 
-  // Both are in one order: an entry whose row did not come is stale.
+  // Both have the same order: an entry without its row is stale.
   size_t entry = begin;
   for (size_t key = 0; key < key_ends.size(); ++key) {
     uint64_t row = rows_.offsets[key];
@@ -249,7 +250,7 @@ absl::StatusOr<int> RunQuery(QueryOptionsGiven* given) {
     if (given->selectors.given() || !given->db.empty() || given->routes.chooses()) {
       return UsageError(
           "--eq, --range, --prefix, --keys, --db, --device and --route are for the entries of one "
-          "index: say which rows by --where");
+          "index: select rows with --where");
     }
     WhereQuery& where = given->where;
     where.indexes = given->indexes;
@@ -282,53 +283,51 @@ absl::StatusOr<int> RunQuery(QueryOptionsGiven* given) {
 void AddQueryCommand(CLI::App* app, Action* action) {
   auto given = std::make_shared<QueryOptionsGiven>();
   CLI::App* command = app->add_subcommand(
-      "query", "Prints entries of an index, or rows and aggregates of a predicate over several");
+      "query", "Prints entries of an index, or rows and aggregates for a predicate over several");
   command->add_option("INDEX", given->indexes, "The indexes' directories")->required();
   given->selectors.AddTo(command);
   given->where.AddTo(command);
   given->routes.AddTo(command);
-  command
-      ->add_option("--select", given->select,
-                   "Also print these columns, of those that the indexes include")
+  command->add_option("--select", given->select, "Also print these included columns")
       ->type_name("COLUMN,…")
       ->delimiter(',');
   command
       ->add_option("--db", given->db,
-                   "Also print rows' values, from this database; rows that changed are left out")
+                   "Also print rows' values, from this database; omit rows that changed")
       ->type_name("DIR");
-  command->add_option("--limit", given->limit, "The most entries, rows or groups in all")
+  command->add_option("--limit", given->limit, "The maximum number of entries, rows or groups")
       ->type_name("N")
       ->check(Count());
-  command->add_flag("--reverse", given->reverse, "The greatest key first");
+  command->add_flag("--reverse", given->reverse, "Print in descending order of keys");
   command->add_option("--format", given->format, "text, tsv or json")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"text", "tsv", "json"}));
   command->footer(R"(
-Entries are asked for by selectors: --eq, --range, --prefix, --keys. Several together give each
-entry once. Entries of one key are in primary-key order.
+Selectors choose entries: --eq, --range, --prefix, --keys. With several, each entry is printed once.
+Entries of one key are in primary-key order.
 
-Rows are asked for by --where, or all that one of several indexes has an entry of. The indexes are
-of one column family and one state of the database, in shards or not; in shards by source, of the
-same sources, in one order. A predicate calls them by the names that their specs have, or else by
-the names of their directories:
+--where chooses rows; without it, all rows with an entry in one of several indexes are chosen. The
+indexes must be of one column family and one state of the database. They may be sharded; if they are
+sharded by source, they must have the same sources in the same order. A predicate uses the names in
+the indexes' specs, or else the names of their directories:
 
   = <> < <= > >= IN (…) BETWEEN … AND … LIKE 'text%' STARTS WITH … IS [NOT] NULL
 
-joined by AND, OR, NOT and parentheses. Text is between single quotes, keys of several parts are
-between parentheses: place = ('PT', 'Lisbon'). A ? is the value of the next --param. Columns are what an index includes, and the keys of
-indexes by their names; name.part1 … of an index of several parts.
+combined with AND, OR, NOT and parentheses. Text is in single quotes, and keys of several parts are
+in parentheses: place = ('PT', 'Lisbon'). A ? is the value of the next --param. Columns are the
+included columns of the indexes, and their keys by the indexes' names; for an index with several
+parts, name.part1 …
 
---count, --count-distinct, --sum, --avg, --min, --max and --group-by give a line a group: its
-columns, then these in this order, called count, sum(price) … in --order-by.
+--count, --count-distinct, --sum, --avg, --min, --max and --group-by print one line per group: its
+columns, then the aggregates in this order. --order-by calls them count, sum(price) …
 
-Keys are written as cairn prints them: the parts of a composite key with commas between, numbers in
-decimal, any byte of text or bytes as \xHH, null as \N.
+Keys have the form in which cairn prints them: the parts of a composite key are separated by commas,
+numbers are decimal, any byte of text or bytes may be \xHH, and null is \N.
 
 tsv    secondary key, primary key[, columns][, value], tab-separated; every byte outside '!' to
-       '~', and the backslash, as \xHH; null as \N. Of rows without the key, of groups under a
-       headline
-json   {"key":…,"primary_key":…[,"columns":{…}][,"value":…]}, a composite key an array, bytes that
-       are not UTF-8 as {"hex":"…"}. Of rows without the key; of groups {"city":…,"count":…}
+       '~', and the backslash, as \xHH; null as \N. Rows have no key; groups have a headline
+json   {"key":…,"primary_key":…[,"columns":{…}][,"value":…]}; a composite key is an array, and bytes
+       that are not UTF-8 are {"hex":"…"}. Rows have no key; groups are {"city":…,"count":…}
 
 Examples:
   cairn query /tmp/phone --eq=25-989-741-2988

@@ -1,4 +1,4 @@
-// cairn report: writes a page about an index, for people to look at.
+// cairn report: writes a human-readable page about an index.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -56,7 +56,7 @@ absl::Status WriteAll(int fd, std::string_view text, const std::string& path) {
 absl::Status RefuseDirectory(const std::string& path) {
   struct stat status;
   if (stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
-    return UsageError(absl::StrFormat("--out=%s is a directory; a file is wanted", path));
+    return UsageError(absl::StrFormat("--out=%s: expected a file, got a directory", path));
   }
   return absl::OkStatus();
 }
@@ -68,7 +68,7 @@ mode_t NewFileMode() {
   return 0666 & ~mask;
 }
 
-// Writes to what is there, or what a link that leads nowhere would lead to.
+// Writes to an existing file, or to the target of a dangling link.
 absl::Status WriteInto(const std::string& path, std::string_view text) {
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   if (fd < 0) return Failed("write", path);
@@ -77,15 +77,15 @@ absl::Status WriteInto(const std::string& path, std::string_view text) {
   return status;
 }
 
-// Writes a file whole or not at all: into a temporary file in the same directory, which is then
-// renamed. A replaced file keeps its permissions.
+// Writes a file atomically: writes a temporary file in the same directory, and renames it. A
+// replaced file keeps its permissions.
 absl::Status ReplaceFile(const std::string& path, mode_t mode, std::string_view text) {
   std::string temporary = path + ".XXXXXX";
   const int fd = mkstemp(temporary.data());
   if (fd < 0) return Failed("write", path);
   absl::Cleanup remove = [&] { unlink(temporary.c_str()); };
   absl::Status status = WriteAll(fd, text, path);
-  // mkstemp makes a file that only its owner can read.
+  // mkstemp creates a file that only its owner can read.
   if (status.ok() && fchmod(fd, mode) != 0) status = Failed("write", path);
   if (status.ok() && fsync(fd) != 0) status = Failed("write", path);
   if (close(fd) != 0) status.Update(Failed("write", path));
@@ -95,7 +95,7 @@ absl::Status ReplaceFile(const std::string& path, mode_t mode, std::string_view 
   return absl::OkStatus();
 }
 
-// Replaces a regular file, following symbolic links. A device or a pipe is written to.
+// Replaces a regular file, following symbolic links. Writes directly to a device or a pipe.
 absl::Status WriteFile(const std::string& path, std::string_view text) {
   struct stat status;
   if (lstat(path.c_str(), &status) != 0) return ReplaceFile(path, NewFileMode(), text);
@@ -109,10 +109,10 @@ absl::Status WriteFile(const std::string& path, std::string_view text) {
 
 absl::StatusOr<int> RunReport(ReportOptionsGiven given) {
   const bool to_output = given.out == "-";
-  if (given.out.empty()) return UsageError("--out wants the name of a file, or -");
+  if (given.out.empty()) return UsageError("--out: expected the name of a file or -, got nothing");
   if (!to_output) RETURN_IF_ERROR(RefuseDirectory(given.out));
-  // A range of numbers does not keep out what is none.
-  if (std::isnan(given.options.seconds)) return UsageError("--seconds wants a number");
+  // CLI11's range check accepts NaN.
+  if (std::isnan(given.options.seconds)) return UsageError("--seconds: expected a number, got nan");
   OpenOptions open;
   given.device.SetIn(&open);
   given.options.device = open.device;
@@ -143,7 +143,7 @@ void AddReportCommand(CLI::App* app, Action* action) {
       ->required();
   command
       ->add_option("--db", given->options.database,
-                   "The index's database, opened read-only, to say how far it is ahead")
+                   "The index's database, opened read-only, to report the index's lag")
       ->type_name("DIR");
   command
       ->add_option("--title", given->options.title,
@@ -152,19 +152,18 @@ void AddReportCommand(CLI::App* app, Action* action) {
   given->device.AddTo(command);
   command
       ->add_option("--seconds", given->options.seconds,
-                   "About how long batches are timed; 0: not at all (default: 2)")
+                   "The approximate time for timing batches; 0: none (default: 2)")
       ->type_name("N")
       ->check(CLI::Range(0.0, 600.0));
   command->add_flag("--no-trials", given->no_trials,
-                    "Makes no search structures and times nothing, which is quickest");
+                    "Builds no search structures and times nothing, which is fastest");
   command->footer(R"(
-The page is one file that needs no other and no network. Its times are those of this machine, under
-the load that it has: small batches of keys that are there and of keys that are not, of ranges and
-scans, on each route that the index has. Keys are all read in an index of up to 4 million entries;
-of a larger one a sample is, and the page says so. It holds keys of the index.
+The page is one file that needs no other files and no network. Its times are measured on this
+machine under its current load: batches of existing and absent keys, of ranges and of scans, on each
+route of the index. In an index of up to 4 million entries, all keys are read. A larger one is
+sampled, and the page says so. The page contains keys of the index.
 
-With --db the log is read as 'cairn catch-up' would read it, for 5 seconds at most, and nothing is
-stored.
+With --db, the log is read like by 'cairn catch-up', for 5 seconds at most, and nothing is stored.
 
 Examples:
   cairn report /tmp/phone --out=phone.html

@@ -9,7 +9,7 @@
 namespace cairn::tools {
 namespace {
 
-// In microseconds, which compare at a glance.
+// In microseconds, so that times are easy to compare.
 std::string Time(absl::Duration duration) {
   return duration == absl::InfiniteDuration()
              ? "-"
@@ -39,17 +39,17 @@ OpenOptions ForFewQueries() {
 
 void DeviceOptions::AddTo(CLI::App* app) {
   CLI::Option* const device =
-      app->add_option("--device", device_,
-                      "Where ordered indexes are made: cpu, gpu or auto (both)")
+      app->add_option("--device", device_, "The device of ordered indexes: cpu, gpu or auto (both)")
           ->type_name("DEVICE")
           ->check(CLI::IsMember({"cpu", "gpu", "auto"}));
-  app->add_option("--devices", devices_,
-                  "With --device=gpu or auto, the GPUs, by CUDA ordinal: shards are opened on them "
-                  "in turn, any other index on each (default: 0)")
+  app->add_option(
+         "--devices", devices_,
+         "With --device=gpu or auto, the GPUs, by CUDA ordinal. Shards are assigned to them "
+         "in turn; an unsharded index is on each (default: 0)")
       ->type_name("N,…")
       ->delimiter(',')
       ->expected(1, CLI::detail::expected_max_vector_size)
-      ->allow_extra_args(false)  // what follows is no device
+      ->allow_extra_args(false)  // the next argument is not a device
       ->needs(device);
 }
 
@@ -64,10 +64,10 @@ void DeviceOptions::SetIn(OpenOptions* options) const {
 
 void RouteOptions::AddTo(CLI::App* app) {
   device_.AddTo(app);
-  app->add_option("--route", route_, "The route that answers, by name; see --explain")
+  app->add_option("--route", route_, "The route to use, by name; see --explain")
       ->type_name("ROUTE");
   app->add_flag("--explain", explains_,
-                "Say on standard error how batches were routed, and how long they took");
+                "Print on standard error how batches were routed, and their times");
 }
 
 OpenOptions RouteOptions::Open() const {

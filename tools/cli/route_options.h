@@ -11,11 +11,11 @@
 
 namespace cairn::tools {
 
-// How a command that asks a handful of questions opens an index: by binary search over the files as
-// they are, since making anything faster would take longer than the answers.
+// How a command with a handful of queries opens an index: with binary search over the mapped files,
+// since building any faster structure would take longer than the queries.
 OpenOptions ForFewQueries();
 
-// Where a command's ordered indexes are made: --device and --devices.
+// The device of a command's ordered indexes: --device and --devices.
 class DeviceOptions {
  public:
   void AddTo(CLI::App* app);
@@ -33,27 +33,27 @@ class RouteOptions {
  public:
   void AddTo(CLI::App* app);
 
-  // Whether a device or a route was named, and whether --explain was given.
+  // Whether a device or a route, or --explain was given.
   bool chooses() const { return device_.given() || !route_.empty(); }
   bool explains() const { return explains_; }
 
-  // How to open the index: with routes to choose from if anything was given, else for few queries.
+  // How to open the index: with routes to choose from if anything was given, otherwise for few
+  // queries.
   OpenOptions Open() const;
 
-  // Has *batch ask for the route, and for its explanation.
+  // Makes *batch use the route and return its explanation.
   void AddTo(Batch* batch);
-  // Takes note of how the last batch was routed, if that is wanted.
+  // Records how the last batch was routed, if requested.
   void Note();
-  // Prints what was noted to standard error: batches that went the same way, for the same reason,
-  // are added up.
+  // Prints the records to standard error; batches with the same route and reason are added up.
   void Print() const;
 
  private:
-  // Batches of one operation that one route answered for one reason, their times added up.
+  // Batches of one operation with the same route and reason; their times are added up.
   struct Routed {
     Explain sum;
     uint64_t batches = 0;
-    std::map<std::string, uint64_t> failures;  // how often each
+    std::map<std::string, uint64_t> failures;  // number of each
   };
 
   static void PrintBatches(const Routed& routed);
@@ -63,7 +63,7 @@ class RouteOptions {
   std::string route_;
   bool explains_ = false;
   Explain explain_;             // of the last batch
-  std::vector<Routed> routed_;  // in the order in which the first batch of each came
+  std::vector<Routed> routed_;  // in the order of the first batch of each
 };
 
 }  // namespace cairn::tools

@@ -45,7 +45,7 @@ std::string AsBytes(const EncodedKeys& keys, size_t i) {
   return "";
 }
 
-// The range that holds one key.
+// The range of one key.
 KeyRange Only(PhysicalType kind, std::string key) {
   KeyRange range{key, std::move(key), false};
   if (kind == PhysicalType::kBytes) {
@@ -63,7 +63,7 @@ KeyRange Only(PhysicalType kind, std::string key) {
   return range;
 }
 
-// A usage error that says which selector the codec refused, and why.
+// A usage error that names the selector that the codec rejects, and the reason.
 absl::Status Refused(std::string_view selector, std::string_view text, const absl::Status& why) {
   return UsageError(absl::StrFormat("%s '%s': %s", selector, text, std::string(why.message())));
 }
@@ -84,7 +84,7 @@ absl::StatusOr<KeyRange> ParsePrefix(const KeyCodec& codec, std::string_view tex
   return KeyRange{AsBytes(lower, 0), open ? "" : AsBytes(upper, 0), open};
 }
 
-// One end of --range: a whole key, or its leading parts, which stand for the least key that starts
+// Parses one end of --range: a whole key, or leading parts, which mean the lowest key that starts
 // with them.
 absl::StatusOr<std::string> ParseEnd(const KeyCodec& codec, std::string_view range,
                                      std::string_view end) {
@@ -140,17 +140,18 @@ absl::Status ParseFile(const KeyCodec& codec, const std::string& file,
 void SelectorOptions::AddTo(CLI::App* app) {
   app_ = app;
   eq_ = AddValues(app, "--eq", "KEY", "This key")->group(kSelectors);
-  range_ = AddValues(app, "--range", "LO..HI",
-                     "From LO up to, without, HI; either may be left out ('..' is everything). Two "
-                     "dots inside a key are written \\x2e\\x2e")
-               ->group(kSelectors);
-  prefix_ =
-      AddValues(app, "--prefix", "PREFIX",
-                "Keys whose leading parts are these; the last one, of text or bytes, may be a "
-                "prefix")
+  range_ =
+      AddValues(app, "--range", "LO..HI",
+                "Keys from LO, below HI; either may be omitted ('..' is everything). Write two "
+                "dots inside a key as \\x2e\\x2e")
           ->group(kSelectors);
-  keys_ = AddValues(app, "--keys", "FILE", "The keys in a file, one a line; '-' is standard input")
-              ->group(kSelectors);
+  prefix_ = AddValues(app, "--prefix", "PREFIX",
+                      "Keys with these leading parts; the last one, of text or bytes, may be a "
+                      "prefix")
+                ->group(kSelectors);
+  keys_ =
+      AddValues(app, "--keys", "FILE", "The keys in a file, one per line; '-' is standard input")
+          ->group(kSelectors);
 }
 
 bool SelectorOptions::given() const {

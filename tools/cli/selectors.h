@@ -12,25 +12,24 @@
 
 namespace cairn::tools {
 
-// A half-open range of physical keys, each as bytes that compare as the keys do: numbers are
-// big-endian.
+// A half-open range of physical keys, as bytes in the order of the keys: numbers are big-endian.
 struct KeyRange {
   std::string lower;
-  std::string upper;  // not looked at where `open`
+  std::string upper;  // unused if `open`
   bool open = false;  // there is no upper end
 
   bool empty() const { return !open && upper <= lower; }
 };
 
-// Which entries a command line asks for: --eq, --range, --prefix and --keys, any number of each.
+// The entries that a command line selects: any number of --eq, --range, --prefix and --keys.
 class SelectorOptions {
  public:
   void AddTo(CLI::App* app);
 
-  // Whether there is one.
+  // Whether there is a selector.
   bool given() const;
-  // The ranges in the order of the command line, each key of a --keys file one of them. A usage
-  // error where there is none, or one that the codec cannot read; NotFound for a file.
+  // The ranges in the order of the command line; each key of a --keys file is a range. Errors: a
+  // usage error if there is none, or if the codec rejects one; NotFound for a file.
   absl::StatusOr<std::vector<KeyRange>> Parse(const KeyCodec& codec) const;
 
  private:
@@ -41,11 +40,11 @@ class SelectorOptions {
   CLI::Option* keys_ = nullptr;
 };
 
-// The ranges that together hold what `ranges` hold, ascending, none of them empty, apart from one
-// another: so that entries come in key order, and once.
+// Returns disjoint, ascending and non-empty ranges that together contain what `ranges` contain, so
+// that each entry is printed once and in key order.
 std::vector<KeyRange> Disjoint(std::vector<KeyRange> ranges);
 
-// Ranges as a query takes them.
+// Ranges in the form of a query.
 class RangeColumns {
  public:
   explicit RangeColumns(PhysicalType kind) : lower_(kind), upper_(kind) {}
@@ -64,7 +63,7 @@ class RangeColumns {
   std::vector<Bound> upper_bounds_;
 };
 
-// Two keys of one column, compared.
+// Whether two keys of one column are equal.
 bool SameKey(const EncodedKeys& keys, size_t i, size_t j);
 
 }  // namespace cairn::tools

@@ -1,5 +1,5 @@
-// cairn shard-cut, shard-extract, shard-split, shard-build, shard-publish: the steps of building an
-// index in shards, each a process of its own.
+// cairn shard-cut, shard-extract, shard-split, shard-build, shard-publish: the steps of building a
+// sharded index, each a separate process.
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -55,7 +55,7 @@ int HexDigit(char c) {
   return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-// A primary key as AppendEscaped writes it.
+// Parses a primary key in the format of AppendEscaped.
 absl::StatusOr<std::string> ReadPrimaryKey(std::string_view text) {
   std::string key;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -103,7 +103,7 @@ struct ExtractOptions : StepOptions {
   std::string spec, out;
   uint32_t part = 0;
   std::string from;
-  CLI::Option* to = nullptr;  // none: to the end
+  CLI::Option* to = nullptr;  // null: to the end
 };
 
 absl::StatusOr<int> RunExtract(const ExtractOptions& given) {
@@ -169,7 +169,7 @@ absl::StatusOr<int> RunPublish(const PublishOptions& given) {
 void AddCut(CLI::App* app, Action* action) {
   auto given = std::make_shared<CutOptions>();
   CLI::App* command = app->add_subcommand(
-      "shard-cut", "Before an index in shards: where a source's rows may be cut into parts");
+      "shard-cut", "Before a sharded index: prints where to cut a source's rows into parts");
   AddSourceOptions(command, &given->source);
   command->add_option("--cf", given->column_family, "The column family (default: 'default')")
       ->type_name("NAME");
@@ -178,26 +178,27 @@ void AddCut(CLI::App* app, Action* action) {
       ->check(CLI::Range(1, 1 << 16))
       ->required();
   command->footer(R"(
-Prints the primary keys between the parts, one a line, with \xHH for bytes that do not print: one less
-than the parts, or fewer. The parts are estimates, which may differ from one run to the next.)");
+Prints the primary keys between the parts, one per line, with \xHH for unprintable bytes: one less
+than the number of parts, or fewer. The cuts are estimates, and may differ from run to run.)");
   command->callback([given, action] { *action = [given] { return RunCut(*given); }; });
 }
 
 void AddExtract(CLI::App* app, Action* action) {
   auto given = std::make_shared<ExtractOptions>();
   CLI::App* command = app->add_subcommand(
-      "shard-extract", "Step 1 of an index in shards: a part of a source's rows to a segment");
+      "shard-extract",
+      "Step 1 of a sharded index: extracts a part of a source's rows to a segment");
   AddSourceOptions(command, &given->source);
   command->add_option("--spec", given->spec, "The spec of the index")
       ->type_name("SPEC")
       ->required();
-  command->add_option("--from", given->from, "The first primary key; none: from the beginning")
+  command->add_option("--from", given->from, "The first primary key (default: from the beginning)")
       ->type_name("KEY");
-  given->to = command->add_option("--to", "The end of the part, exclusive; none: to the end")
+  given->to = command->add_option("--to", "The end of the part, exclusive (default: to the end)")
                   ->type_name("KEY");
   command->add_option("--part", given->part, "The part's number, for the segment's name")
       ->type_name("N");
-  command->add_option("--out", given->out, "The directory in which the segment gets a name")
+  command->add_option("--out", given->out, "The directory in which the segment is created")
       ->type_name("DIR")
       ->required();
   AddThreads(command, given.get());
@@ -208,9 +209,8 @@ void AddExtract(CLI::App* app, Action* action) {
       ->type_name("BYTES")
       ->transform(Bytes());
   command->footer(R"(
-Prints the segment's directory, which no other attempt has. A database must not change from one
-part to the next: take a checkpoint. Keys are written with \xHH for any byte, as shard-cut prints
-them.
+Prints the segment's directory, which is unique to this attempt. A database must not change between
+parts, so use a checkpoint. Any byte of a key may be \xHH, as in the output of shard-cut.
 
 Example, all steps:
   cairn shard-cut --checkpoint=/data/cp --parts=2        (prints one key: m, say)
@@ -226,7 +226,7 @@ Example, all steps:
 void AddSplit(CLI::App* app, Action* action) {
   auto given = std::make_shared<SplitOptions>();
   CLI::App* command = app->add_subcommand(
-      "shard-split", "Step 2 of an index in shards: plans where to cut segments into equal shards");
+      "shard-split", "Step 2 of a sharded index: plans where to cut segments into equal shards");
   command->add_option("SEGMENT", given->segments, "The segments, in the order of their parts")
       ->required();
   command->add_option("--shards", given->shards, "The number of shards")
@@ -235,28 +235,29 @@ void AddSplit(CLI::App* app, Action* action) {
       ->required();
   command->add_option("--plan", given->plan, "The file to write")->type_name("FILE")->required();
   AddThreads(command, given.get());
-  command->footer("\nPrints the number of shards: fewer where there are fewer entries.");
+  command->footer("\nPrints the number of shards, which is lower if there are fewer entries.");
   command->callback([given, action] { *action = [given] { return RunSplit(*given); }; });
 }
 
 void AddBuildShard(CLI::App* app, Action* action) {
   auto given = std::make_shared<ShardOptions>();
   CLI::App* command = app->add_subcommand(
-      "shard-build", "Step 3 of an index in shards: one shard, of its part of the segments");
+      "shard-build", "Step 3 of a sharded index: builds one shard from its part of the segments");
   command->add_option("--plan", given->plan, "The file that shard-split wrote")
       ->type_name("FILE")
       ->required();
-  command->add_option("--shard", given->shard, "Which shard, from 0 on")
+  command->add_option("--shard", given->shard, "The number of the shard, from 0")
       ->type_name("N")
       ->required();
-  command->add_option("--out", given->out, "The index's directory, which must be there")
+  command->add_option("--out", given->out, "The index's directory, which must exist")
       ->type_name("DIR")
       ->required();
   AddThreads(command, given.get());
-  command->add_flag("--prebuild-search-structure", given->prebuild_search_structure,
-                    "Store the search structure of numbers, which opening the index then maps; a "
-                    "file nearly twice as large");
-  command->footer("\nPrints the shard's directory, which no other attempt has.");
+  command->add_flag(
+      "--prebuild-search-structure", given->prebuild_search_structure,
+      "Store the search structure of numeric keys, so that opening the index maps it; the "
+      "file is nearly twice as large");
+  command->footer("\nPrints the shard's directory, which is unique to this attempt.");
   command->callback([given, action] { *action = [given] { return RunShard(*given); }; });
 }
 
@@ -264,19 +265,20 @@ void AddPublish(CLI::App* app, Action* action) {
   auto given = std::make_shared<PublishOptions>();
   CLI::App* command = app->add_subcommand(
       "shard-publish",
-      "Step 4 of an index in shards: checks all shards and publishes them at once");
+      "Step 4 of a sharded index: verifies all shards and publishes them atomically");
   command->add_option("--plan", given->plan, "The file that shard-split wrote")->type_name("FILE");
   command
-      ->add_option("--by-source", given->sources,
-                   "Instead: the names, within the directory, of indexes of different databases")
+      ->add_option(
+          "--by-source", given->sources,
+          "Instead of --plan: the names, in the directory, of indexes of different databases")
       ->type_name("NAME");
   command->add_option("--out", given->directory, "The index's directory, with the shards")
       ->type_name("DIR")
       ->required();
   AddThreads(command, given.get());
   command->footer(R"(
-Readers of the generation before go on reading it. Of several attempts at one shard it takes any,
-and removes the others, which must have ended.)");
+Readers of the previous generation keep reading it. If there are several attempts at one shard, any
+complete one is used, and the others are removed; all must have ended.)");
   command->callback([given, action] { *action = [given] { return RunPublish(*given); }; });
 }
 

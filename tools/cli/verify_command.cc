@@ -1,4 +1,4 @@
-// cairn verify: checks an index's structure and, where a source is given, its entries against the
+// cairn verify: checks an index's structure and, if a source is given, its entries against the
 // rows.
 #include <memory>
 #include <string>
@@ -26,7 +26,7 @@ struct VerifyOptionsGiven {
 
 absl::StatusOr<int> RunVerify(const VerifyOptionsGiven& given) {
   Output output;
-  // A damaged file is a finding; an index that is not there is a failure.
+  // A damaged file is a result; a missing index is a failure.
   const auto found = [&](const absl::Status& status) -> absl::StatusOr<int> {
     if (!absl::IsDataLoss(status)) return status;
     output.Write(std::string(status.message()) + "\n");
@@ -42,7 +42,7 @@ absl::StatusOr<int> RunVerify(const VerifyOptionsGiven& given) {
   const std::string held =
       absl::StrFormat("%s entries of %s rows", WithCommas(stats->entries), WithCommas(stats->rows));
   if (!given.source.given()) {
-    output.Write(absl::StrFormat("good: %s, files and order checked\n", held));
+    output.Write(absl::StrFormat("OK: %s; checksums and key order verified\n", held));
     RETURN_IF_ERROR(output.Flush());
     return kGood;
   }
@@ -53,7 +53,7 @@ absl::StatusOr<int> RunVerify(const VerifyOptionsGiven& given) {
   RETURN_IF_ERROR((*index)->VerifyAgainst(*source, given.max_differences, &differences));
   for (const std::string& difference : differences) output.Write(difference + "\n");
   if (differences.empty()) {
-    output.Write(absl::StrFormat("good: %s, files and order checked, equal to %s\n", held,
+    output.Write(absl::StrFormat("OK: %s; checksums and key order verified, equal to %s\n", held,
                                  source->description()));
   } else if (differences.size() >= given.max_differences) {
     output.Write(absl::StrFormat("stopped after %d differences (--max-differences)\n",
@@ -76,7 +76,7 @@ void AddVerifyCommand(CLI::App* app, Action* action) {
       ->check(CLI::Range(size_t{1}, size_t{1} << 32))
       ->capture_default_str();
   command->footer(R"(
-Exit status 0 if all is good; 1 if not, with what differs on standard output.
+The exit status is 0 if everything is good; otherwise 1, with the differences on standard output.
 
 Examples:
   cairn verify /tmp/phone

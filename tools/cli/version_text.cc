@@ -1,4 +1,4 @@
-// What `cairn --version` prints.
+// The output of `cairn --version`.
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -12,7 +12,7 @@
 namespace cairn::tools {
 namespace {
 
-// The library that runs, and the headers where they are another version's.
+// The version of the linked library, and that of the headers if it differs.
 std::string RocksDbVersion() {
   const std::string library = rocksdb::GetRocksVersionAsString();
   const std::string headers = absl::StrCat(ROCKSDB_MAJOR, ".", ROCKSDB_MINOR, ".", ROCKSDB_PATCH);

@@ -28,7 +28,7 @@ namespace {
 // Rows whose columns are in memory at a time.
 constexpr size_t kRowsTogether = 1 << 14;
 
-// An index that has no name is called as its directory.
+// An index without a name has the name of its directory.
 absl::StatusOr<std::shared_ptr<const IndexGroup>> OpenGroup(
     const std::vector<std::string>& directories) {
   std::vector<IndexGroup::Member> members;
@@ -46,7 +46,7 @@ absl::StatusOr<std::shared_ptr<const IndexGroup>> OpenGroup(
   return IndexGroup::Create(std::move(members));
 }
 
-// --order-by, of these columns; --reverse turns it round.
+// --order-by with these columns; --reverse reverses it.
 absl::StatusOr<std::vector<GroupOrder>> OrderOf(const WhereQuery& query,
                                                 const std::vector<std::string>& columns) {
   absl::StatusOr<std::vector<GroupOrder>> order = ParseGroupOrder(query.order_by, columns);
@@ -60,8 +60,8 @@ absl::StatusOr<std::vector<GroupOrder>> OrderOf(const WhereQuery& query,
   return order;
 }
 
-// A value of --param as the part of an index that it is compared with has it: a number, or text or
-// bytes as they are.
+// Converts a value of --param to the type of the part of an index that it is compared with: a
+// number, or unchanged text or bytes.
 absl::StatusOr<DataValue> ReadParameter(const IndexGroup& group,
                                         const Predicate::Parameter& parameter,
                                         const std::string& text) {
@@ -81,7 +81,7 @@ absl::StatusOr<DataValue> ReadParameter(const IndexGroup& group,
   return DataValue(std::string_view(text));
 }
 
-// --where, with the values of --param.
+// Parses --where with the values of --param.
 absl::StatusOr<Predicate> ReadPredicate(const WhereQuery& query, const IndexGroup& group) {
   const std::vector<std::string> texts = query.parameters->results();
   if (query.where.empty()) {
@@ -112,7 +112,7 @@ absl::StatusOr<std::string> ReadCursor(const std::string& digits) {
         return absl::ascii_isxdigit(static_cast<unsigned char>(c));
       });
   if (!is_hexadecimal) {
-    return UsageError("--after: expected hexadecimal digits, as --cursor told them");
+    return UsageError("--after: expected hexadecimal digits, as printed by --cursor");
   }
   return absl::HexStringToBytes(digits);
 }
@@ -125,7 +125,8 @@ void TellCursor(bool wanted, const std::string& cursor) {
 absl::Status PrintRows(const WhereQuery& query, const IndexGroup& group, const Predicate& where,
                        const std::string& after) {
   if (query.order_by.size() > 1) {
-    return UsageError("--order-by: rows come in the order of one index, groups of any columns");
+    return UsageError(
+        "--order-by: rows are in the order of one index, groups in that of any columns");
   }
   std::vector<std::string> indexes;
   for (const IndexGroup::Member& member : group.members()) indexes.push_back(member.name);
@@ -141,7 +142,7 @@ absl::Status PrintRows(const WhereQuery& query, const IndexGroup& group, const P
   options.cancelled = &Interrupted();
   WhereResult matches;
   std::vector<ColumnValues> columns;
-  // Before anything is printed: it also says what cannot be asked.
+  // Checks the columns before anything is printed.
   RETURN_IF_ERROR(group.Columns({}, {}, query.select, &columns));
   RETURN_IF_ERROR(group.Find(where, options, &matches));
   if (query.explain) std::fputs(matches.plan.ToString().c_str(), stderr);
@@ -213,20 +214,20 @@ absl::Status PrintGroups(const WhereQuery& query, const IndexGroup& group, const
 }  // namespace
 
 void WhereQuery::AddTo(CLI::App* app) {
-  app->add_option("--where", where, "Rows that this is true of, by their keys in the indexes")
+  app->add_option("--where", where, "Rows for which this predicate over their keys is true")
       ->type_name("PREDICATE");
   parameters =
       AddValues(app, "--param", "VALUE",
-                "The value of the next ? of --where, which is never read as a part of it: a "
-                "number, or text or bytes as they are");
-  app->add_flag("--count", aggregates.count, "How many rows");
+                "The value of the next ? of --where, which is never parsed as part of it: a "
+                "number, or unchanged text or bytes");
+  app->add_flag("--count", aggregates.count, "The number of rows");
   AddColumns(app, "--count-distinct", &aggregates.count_distinct,
-             "How many different values these columns have");
+             "The number of distinct values of these columns");
   aggregates.AddTo(app);
   AddColumns(app, "--group-by", &group_by,
-             "A line for each group of rows with equal values in these columns");
+             "One line per group of rows with equal values in these columns");
   app->add_option("--order-by", order_by,
-                  "Rows in the order of this index's keys; groups in that of these columns")
+                  "Sort rows by this index's keys, or groups by these columns")
       ->type_name("NAME [desc],…")
       ->delimiter(',');
   app->add_option("--after", after, "Resume after the cursor that --cursor printed")

@@ -11,7 +11,7 @@
 
 namespace cairn::tools {
 
-// What `cairn query` is asked by a predicate: rows of several indexes, or groups of them.
+// A query by predicate in `cairn query`: rows of several indexes, or groups of them.
 struct WhereQuery {
   std::vector<std::string> indexes;
   std::string where = {};             // empty: all rows
@@ -22,20 +22,20 @@ struct WhereQuery {
   std::vector<std::string> order_by = {};  // "age", "sum(price) desc"
   bool reverse = false;
   uint64_t limit = std::numeric_limits<uint64_t>::max();
-  std::string after = {};  // a cursor in hexadecimal digits
+  std::string after = {};  // a cursor as hexadecimal digits
   bool tell_cursor = false;
   bool explain = false;
   std::string format = {};
 
-  // The options that only this takes.
+  // Adds the options for predicates.
   void AddTo(CLI::App* app);
-  // Whether one of these is given, other than --where.
+  // Whether the query is for groups.
   bool groups() const { return !group_by.empty() || !aggregates.All().empty(); }
   bool any() const {
     return groups() || !order_by.empty() || !after.empty() || tell_cursor || !where.empty() ||
            parameters->count() > 0;
   }
-  // Prints the answer.
+  // Prints the result.
   absl::Status Run() const;
 };
 

@@ -9,7 +9,7 @@
 namespace cairn::tools {
 namespace {
 
-// The tables' salts, so that rows of one number differ.
+// The tables' salts, so that rows with the same number differ.
 enum TableSeed : uint64_t { kCustomer = 1, kOrder = 2, kProfile = 3 };
 
 // Random numbers of one row, by splitmix64.
@@ -65,7 +65,7 @@ constexpr City kCities[] = {
     {"São Paulo", "BR"},   {"Recife", "BR"},   {"Lima", "PE"},    {"Bogotá", "CO"},
     {"Mexico City", "MX"}, {"New York", "US"}, {"Chicago", "US"}, {"Toronto", "CA"}};
 
-// printf at the end of a string.
+// printf to the end of a string.
 template <typename... Arguments>
 void Append(std::string* text, const char* format, Arguments... arguments) {
   char buffer[128];
@@ -145,7 +145,7 @@ std::string DemoData::Profile(uint64_t number) const {
   value.append(random.Any(kFirstNames)).append(1, ' ').append(random.Any(kLastNames));
   Append(&value, "\",\"age\":%" PRIu64, 18 + random.Below(70));
   if (random.Below(20) != 0) {
-    // The first cities are the biggest.
+    // The first cities are the largest.
     const City& city = kCities[random.Below(1 + random.Below(40))];
     value.append(",\"address\":{\"city\":\"").append(city.name);
     value.append("\",\"country\":\"").append(city.country);

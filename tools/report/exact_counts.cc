@@ -15,7 +15,7 @@
 namespace cairn::tools {
 namespace {
 
-// A double as a value of an integer type, the nearest one that there is.
+// The value of an integer type that is nearest to a double.
 DataValue Nearest(double number, DataType type) {
   switch (type) {
     case DataType::kI8:
@@ -33,7 +33,7 @@ DataValue Nearest(double number, DataType type) {
   }
 }
 
-// The least and the most finite number that a type has.
+// The lowest and the highest finite number of a type.
 std::pair<double, double> Limits(DataType type) {
   switch (type) {
     case DataType::kU8:
@@ -65,7 +65,7 @@ double AsDouble(const DataValue& value) {
   return std::get<double>(value);
 }
 
-// The first and last finite number among the keys, which is there.
+// The first or last finite number among the keys; requires that there be one.
 absl::StatusOr<double> EndOfNumbers(const SecondaryIndex& index, Order order) {
   const auto [least, most] = Limits(index.codec().parts()[0]);
   const DataType type = index.codec().parts()[0];
@@ -88,19 +88,20 @@ absl::Status CountHistogram(const SecondaryIndex& index, Histogram* histogram) {
   const DataType type = index.codec().parts()[0];
   ASSIGN_OR_RETURN(histogram->least, EndOfNumbers(index, Order::kAscending));
   ASSIGN_OR_RETURN(histogram->most, EndOfNumbers(index, Order::kDescending));
-  // The ends of a sample are not those of all; where it left out little, take all.
+  // The ends of a sample are not the ends of all numbers; if the rest is small, include all.
   const double span = histogram->upper - histogram->lower;
   if (histogram->most / 2 - histogram->least / 2 <= span * 0.6) {
     histogram->lower = histogram->least;
     histogram->upper = histogram->most;
   }
-  // One range per interval, and those below and above.
+  // One range per interval, and the ranges below and above.
   const size_t intervals = histogram->counts.size();
   const auto edge = [&](size_t i) {
     const double at = EdgeOf(*histogram, i);
     return Nearest(histogram->whole ? std::ceil(at) : at, type);
   };
-  // Doubles are not exact for large integers: what is to hold everything does so.
+  // Doubles are not exact for large integers; ranges that must contain everything use the type's
+  // limits.
   const auto [least, most] = Limits(type);
   const DataValue first =
       Nearest(histogram->lower <= histogram->least ? least : histogram->lower, type);
@@ -137,7 +138,7 @@ absl::Status CountPrefixes(const SecondaryIndex& index, std::vector<PrefixShare>
   return absl::OkStatus();
 }
 
-// Drops what is too little to be a group, though in a sample it was not.
+// Removes groups that are too small, though they were not in the sample.
 void DropSmall(uint64_t entries, std::vector<PrefixShare>* shares) {
   const auto is_small = [&](const PrefixShare& share) {
     return share.values < entries / kSmallestGroup;

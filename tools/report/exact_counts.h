@@ -8,9 +8,9 @@
 
 namespace cairn::tools {
 
-// Makes what a sample says of the first part exact, by counting ranges: a histogram of numbers that
-// are the whole key, with the least and the most of them, and how many keys begin with each prefix.
-// Nothing is done where the facts are exact.
+// Replaces a sample's facts about the first part by exact ones, by counting ranges: the histogram
+// of numbers that are the whole key, its least and most, and the number of keys with each prefix.
+// Does nothing if the facts are exact.
 absl::Status CountExactly(const SecondaryIndex& index, uint64_t entries, KeyFacts* facts);
 
 }  // namespace cairn::tools

@@ -1,4 +1,4 @@
-// How far the database is ahead of the index, and whether a compaction pays.
+// The lag of the index, and whether a compaction pays.
 #include <algorithm>
 #include <string>
 
@@ -24,13 +24,13 @@ std::string FreshnessFinding(const Report& report) {
   const FreshnessFacts& fresh = report.freshness;
   switch (fresh.state) {
     case State::kNotAsked:
-      return absl::StrCat("The index answers for its database as it was at sequence number ",
+      return absl::StrCat("The index represents its database at sequence number ",
                           WithCommas(report.stats.sequence), ".");
     case State::kCurrent:
       return "The index is current: the database has written nothing since.";
     case State::kCanCatchUp:
       return absl::StrCat("The database is ", Behind(report),
-                          " ahead, and its log tells all of them.");
+                          " ahead, and its log has all of them.");
     case State::kCannot:
       return absl::StrCat("The index cannot catch up with this database",
                           fresh.sequence > report.stats.sequence
@@ -40,7 +40,7 @@ std::string FreshnessFinding(const Report& report) {
       return "The database could not be read.";
     case State::kTooLong:
       return absl::StrCat("The database is ", Behind(report),
-                          " ahead; reading its log takes more than some seconds.");
+                          " ahead; reading its log takes more than a few seconds.");
   }
   return "";
 }
@@ -50,7 +50,7 @@ std::string Words(const Report& report) {
   const std::string database = absl::StrCat("<code>", Escape(fresh.database, 300), "</code>");
   switch (fresh.state) {
     case State::kNotAsked:
-      return "<p>With <code>--db</code> this page says how far the database is ahead of it.</p>";
+      return "<p>With <code>--db</code> this page reports the lag of the index.</p>";
     case State::kCanCatchUp:
       return absl::StrFormat(
           "<p>Reading %s of log took %s: %s to %s of this column family. <code>cairn "
@@ -68,7 +68,7 @@ std::string Words(const Report& report) {
   return "";
 }
 
-// Shares of one bar, in order.
+// A part of a bar; parts are in order.
 struct Part {
   const char* css_class;
   std::string name;
@@ -92,20 +92,20 @@ std::string StackedBar(const std::vector<Part>& parts) {
 std::string Merges(const Report& report) {
   const IndexStats::Delta& delta = report.stats.delta;
   if (delta.added_entries == 0 && delta.removed_entries == 0) {
-    return "<p>Nothing was caught up since the base was written, so there is nothing to "
+    return "<p>No changes were applied since the base was written, so there is nothing to "
            "compact.</p>";
   }
   const uint64_t kept = report.stats.entries - std::min(report.stats.entries, delta.added_entries);
   std::string text = StackedBar(
       {{"base", absl::StrCat("<b>", Counted(kept, "entry", "entries"), "</b> of the base"),
         static_cast<double>(kept)},
-       {"accent", absl::StrCat("<b>", WithCommas(delta.added_entries), "</b> caught up since"),
+       {"accent", absl::StrCat("<b>", WithCommas(delta.added_entries), "</b> added since"),
         static_cast<double>(delta.added_entries)},
-       {"gone", absl::StrCat("<b>", WithCommas(delta.removed_entries), "</b> of the base gone"),
+       {"gone", absl::StrCat("<b>", WithCommas(delta.removed_entries), "</b> of the base removed"),
         static_cast<double>(delta.removed_entries)}});
   absl::StrAppend(
-      &text, "<p>Changes since are in ", Counted(delta.segments, "sorted run", "sorted runs"),
-      " of ", ByteText(static_cast<double>(delta.bytes)), ". ",
+      &text, "<p>The changes are in ", Counted(delta.segments, "sorted run", "sorted runs"), " of ",
+      ByteText(static_cast<double>(delta.bytes)), ". ",
       report.should_compact ? "<b>A compaction pays now.</b>" : "A compaction does not pay yet.",
       "</p>");
   return text;
@@ -122,7 +122,7 @@ std::string FreshnessSection(const Report& report) {
                     WithCommas(report.stats.sequence), "</dd></div><div><dt>Database</dt><dd>",
                     WithCommas(fresh.sequence), "</dd></div></dl>");
   }
-  return Section("freshness", "Freshness and merges", FreshnessFinding(report),
+  return Section("freshness", "Freshness and compaction", FreshnessFinding(report),
                  body + Merges(report));
 }
 

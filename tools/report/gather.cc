@@ -31,7 +31,7 @@ namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kLogTime(5);
 
-// The processor's name and how many threads it runs at a time.
+// The processor's name and its number of hardware threads.
 std::string Machine() {
   std::string name;
   std::ifstream file("/proc/cpuinfo");
@@ -59,7 +59,7 @@ std::vector<FileSize> Files(const std::string& directory) {
   return files;
 }
 
-// When the base's entries were written.
+// The time at which the base's entries were written.
 std::optional<absl::Time> Built(const std::string& directory, const IndexStats& stats) {
   for (const IndexStats::Section& section : stats.sections) {
     if (!absl::EndsWith(section.file, ".run")) continue;
@@ -73,7 +73,7 @@ std::optional<absl::Time> Built(const std::string& directory, const IndexStats& 
   return std::nullopt;
 }
 
-// Sets a flag when a time has passed, or another flag is set, unless it is destroyed before.
+// Sets a flag after a time, or when another flag is set, unless it is destroyed earlier.
 class TimeLimit {
  public:
   TimeLimit(std::chrono::seconds time, const std::atomic<bool>* cancelled)
@@ -104,7 +104,7 @@ class TimeLimit {
   std::thread thread_;
 };
 
-// Catches up in memory alone, on an object of its own: the index's files stay as they are.
+// Catches up only in memory, in a separate object; the index's files do not change.
 void TryToCatchUp(const std::string& directory, const SnapshotSource& source,
                   const std::atomic<bool>* cancelled, FreshnessFacts* facts) {
   using State = FreshnessFacts::State;
@@ -157,7 +157,7 @@ bool IsCancelled(const ReportOptions& options) {
   return options.cancelled != nullptr && *options.cancelled;
 }
 
-// The last part of a path, whatever slashes follow it.
+// The last component of a path, without trailing slashes.
 std::string NameOf(const std::string& directory) {
   const std::string_view stripped = directory;
   const size_t end = stripped.find_last_not_of('/');

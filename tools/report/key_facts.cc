@@ -25,11 +25,11 @@ namespace {
 
 constexpr size_t kSample = 4096;
 constexpr size_t kTop = 10;
-// Limits of the keys that batches are made from.
+// Limits for the keys of batches.
 constexpr size_t kMaxQueries = size_t{1} << 18;
 constexpr size_t kMaxQueryBytes = size_t{1} << 26;
 constexpr size_t kLongestQuery = 4096;
-// From each key of a sample, kNeighbours entries are read, and one in kApart is a query.
+// From each sampled key on, kNeighbours entries are read; one in kApart of them becomes a query.
 constexpr uint64_t kNeighbours = 512;
 constexpr uint64_t kApart = 16;
 
@@ -38,7 +38,7 @@ constexpr std::chrono::seconds kSampleTime(3);
 
 std::string Cut(std::string text) {
   if (text.size() <= kMaxKeyText) return text;
-  // Not inside a character, whose first byte is one of the last three before the cut.
+  // Does not cut inside a character, whose first byte is one of the last three before the cut.
   size_t end = kMaxKeyText;
   for (size_t begin = kMaxKeyText - 1; begin + 3 >= kMaxKeyText; --begin) {
     if (begin + Utf8Length(std::string_view(text).substr(begin)) > kMaxKeyText) end = begin;
@@ -47,7 +47,7 @@ std::string Cut(std::string text) {
   return text + kCut;
 }
 
-// Looks at keys one by one.
+// Collects facts about keys, one by one.
 class KeyLook {
  public:
   explicit KeyLook(const KeyCodec& codec) : codec_(&codec), queries_(codec.kind()) {
@@ -59,14 +59,14 @@ class KeyLook {
     for (size_t part = 0; part < parts_.size(); ++part) parts_[part].Add(values_[part]);
     return absl::OkStatus();
   }
-  // Keeps a key for batches, unless there are enough or it is long.
+  // Keeps a key for batches, unless there are enough or the key is long.
   void AddQuery(const EncodedKeys& keys, size_t i) {
     if (queries_.size() == kMaxQueries || queries_.heap().size() >= kMaxQueryBytes) return;
     if (keys.kind() == PhysicalType::kBytes && keys.bytes(i).size() > kLongestQuery) return;
     AppendKey(keys, i, &queries_);
   }
 
-  // A key as people read it.
+  // A key as human-readable text.
   absl::StatusOr<std::string> Text(const EncodedKeys& keys, size_t i) {
     RETURN_IF_ERROR(codec_->Decode(keys, i, &values_, &scratch_));
     if (values_.size() == 1 && std::holds_alternative<std::string_view>(values_[0])) {
@@ -111,7 +111,7 @@ bool SameKey(const EncodedKeys& a, size_t i, const EncodedKeys& b, size_t j) {
   return false;
 }
 
-// Counts the entries of each key of a walk in order.
+// Counts the entries of each key when keys are visited in order.
 class RunLengths {
  public:
   explicit RunLengths(PhysicalType kind) : key_(kind) {}
@@ -145,10 +145,10 @@ class RunLengths {
   EncodedKeys key_;
   uint64_t length_ = 0;
   std::map<uint64_t, uint64_t> counts_;
-  std::vector<std::pair<EncodedKeys, uint64_t>> top_;  // most first
+  std::vector<std::pair<EncodedKeys, uint64_t>> top_;  // highest count first
 };
 
-// Every entry. False if that takes too long.
+// Reads every entry. Returns false if that takes too long.
 absl::StatusOr<bool> ReadAll(const SecondaryIndex& index, uint64_t entries, KeyLook* look,
                              KeyFacts* facts) {
   RunLengths runs(index.kind());
@@ -175,7 +175,7 @@ absl::StatusOr<bool> ReadAll(const SecondaryIndex& index, uint64_t entries, KeyL
   return true;
 }
 
-// Adds keys after those of a sample, for batches.
+// Adds keys that follow those of a sample, for batches.
 absl::Status AddNeighbours(const SecondaryIndex& index, EncodedKeys* sample, Deadline deadline,
                            KeyLook* look) {
   if (sample->heap().size() > sample->size() * kLongestQuery) return absl::OkStatus();
@@ -196,7 +196,7 @@ absl::Status AddNeighbours(const SecondaryIndex& index, EncodedKeys* sample, Dea
   return absl::OkStatus();
 }
 
-// Entries of ranks drawn at random, in the order of their keys.
+// Reads entries of random ranks, in key order.
 absl::Status ReadSample(const SecondaryIndex& index, uint64_t entries, KeyLook* look,
                         KeyFacts* facts) {
   std::mt19937_64 random(1);
@@ -209,7 +209,7 @@ absl::Status ReadSample(const SecondaryIndex& index, uint64_t entries, KeyLook* 
 
   std::vector<uint64_t> counts(sample.size());
   RETURN_IF_ERROR(index.Count(RangeBatch::Equal(sample.Batch()), absl::MakeSpan(counts)));
-  // An entry of a key with c entries is drawn c times as often as its key would be.
+  // A key with c entries is drawn c times as often as a key with one.
   std::map<uint64_t, double> keys;
   for (const uint64_t count : counts) {
     if (count != 0) {

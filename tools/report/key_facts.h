@@ -12,11 +12,11 @@ namespace cairn::tools {
 // A sample of an index's keys.
 struct KeysRead {
   KeyFacts facts;
-  EncodedKeys queries;  // physical keys that are there, drawn from all over the index, in order
+  EncodedKeys queries;  // existing physical keys, drawn from the whole index, in order
 };
 
-// Reads all keys of an index with at most options.scan_most entries, and a sample of a larger one,
-// or of one that takes long.
+// Reads all keys of an index with at most options.scan_most entries. For a larger index, or if that
+// takes long, reads a sample.
 absl::StatusOr<KeysRead> ReadKeyFacts(const SecondaryIndex& index, uint64_t entries,
                                       const ReportOptions& options);
 

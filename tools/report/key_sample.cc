@@ -11,14 +11,14 @@
 namespace cairn::tools {
 namespace {
 
-// Pages of a scan: the next one is larger while keys are short.
+// Entries per page of a scan; pages grow while keys are short.
 constexpr uint64_t kFirstPage = 1;
 constexpr uint64_t kLargestPage = 1 << 8;  // long keys may follow short ones
 constexpr uint64_t kPageBytes = 4 << 20;
 constexpr uint64_t kSampleBytes = 1 << 28;
 
 constexpr size_t kRanksAtOnce = 512;
-// Ranges of at most this many entries are searched one entry after the other.
+// Ranges of at most this many entries are searched entry by entry.
 constexpr uint64_t kFewEntries = 8;
 constexpr size_t kMaxCommonBytes = 256;
 constexpr size_t kMaxBytes = 64;
@@ -27,7 +27,7 @@ bool Passed(Deadline deadline) {
   return std::chrono::steady_clock::now() >= deadline;
 }
 
-// How many entries lie before each key.
+// Counts the entries before each key.
 absl::Status CountBelow(const SecondaryIndex& index, EncodedKeys* keys,
                         std::vector<uint64_t>* counts) {
   RangeBatch ranges;
@@ -37,7 +37,8 @@ absl::Status CountBelow(const SecondaryIndex& index, EncodedKeys* keys,
   return index.Count(ranges, absl::MakeSpan(*counts));
 }
 
-// Bisects the numbers: the greatest one with at most `rank` entries below it is the rank's key.
+// Bisects the numbers: the key of a rank is the greatest number with at most `rank` entries below
+// it.
 absl::Status NumbersOfRanks(const SecondaryIndex& index, absl::Span<const uint64_t> ranks,
                             EncodedKeys* found) {
   const bool narrow = index.kind() == PhysicalType::kU32;
@@ -67,8 +68,8 @@ absl::Status NumbersOfRanks(const SecondaryIndex& index, absl::Span<const uint64
   return absl::OkStatus();
 }
 
-// A rank of keys of bytes, on the way to its key: `below` entries are less than `prefix`, and
-// `end` are less or begin with it.
+// The search for the key of a rank, for keys of bytes: `below` entries are less than `prefix`, and
+// `end` entries are less or begin with it.
 struct Descent {
   uint64_t rank;
   std::string prefix;
@@ -77,7 +78,7 @@ struct Descent {
   bool done = false;
 };
 
-// One byte further: the greatest one for which at most `rank` entries are below.
+// Extends each prefix by one byte: the greatest one for which at most `rank` entries are below.
 absl::Status Descend(const SecondaryIndex& index, std::vector<Descent*>* active) {
   std::vector<uint64_t> counts;
   EncodedKeys keys(PhysicalType::kBytes);
@@ -121,7 +122,7 @@ absl::Status Descend(const SecondaryIndex& index, std::vector<Descent*>* active)
   return absl::OkStatus();
 }
 
-// Reads the keys that the descents have come to.
+// Reads the keys that the searches have found.
 absl::Status ReadKeys(const SecondaryIndex& index, const std::vector<Descent>& descents,
                       EncodedKeys* found) {
   EncodedKeys keys(PhysicalType::kBytes);

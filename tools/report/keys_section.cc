@@ -23,7 +23,7 @@ std::string SizeLabel(const SizeCount& size) {
                       ShortNumber(static_cast<double>(size.most)));
 }
 
-// One size for all is said, not drawn.
+// If all have the same size, states it in words instead of a chart.
 std::string SizeChart(const std::vector<SizeCount>& sizes, absl::string_view label,
                       absl::string_view one, absl::string_view many) {
   if (sizes.size() == 1) {
@@ -39,13 +39,13 @@ std::string SizeChart(const std::vector<SizeCount>& sizes, absl::string_view lab
   return ColumnChart(labels, counts, label, one, many);
 }
 
-// The keys with most entries, as bars.
+// The keys with the most entries, as bars.
 std::string TopKeys(const std::vector<KeyCount>& top) {
   const auto most = static_cast<double>(top[0].entries);
   std::string text =
-      "<div class=\"bars top\" role=\"table\" aria-label=\"Keys with most entries\">";
+      "<div class=\"bars top\" role=\"table\" aria-label=\"Keys with the most entries\">";
   for (const KeyCount& key : top) {
-    if (key.entries < 2) break;  // as all others have
+    if (key.entries < 2) break;  // like all others
     absl::StrAppendFormat(
         &text,
         "<div class=\"row\" role=\"row\"><span class=\"name key\" "
@@ -76,7 +76,7 @@ std::string KeysFinding(const Report& report) {
     if (!keys.top.empty()) {
       absl::StrAppend(&text,
                       keys.exact ? "; the most frequent one has "
-                                 : "; of the sample’s the most frequent one has ",
+                                 : "; the most frequent one of the sample has ",
                       WithCommas(keys.top[0].entries));
     }
     text += ".";
@@ -91,13 +91,13 @@ std::string ReadNote(const KeyFacts& keys) {
              ? absl::StrCat("All ", Counted(keys.looked_at, "entry was read", "entries were read"),
                             ".")
              : absl::StrCat("From a random sample of ", Counted(keys.looked_at, "entry", "entries"),
-                            ", but where exact counts are named.");
+                            ", unless counts are marked as exact.");
 }
 
 std::string PartName(const Report& report, size_t part) {
   const KeyPart& key = report.spec.parts[part];
   std::string words = Escape(SourceWords(key.source), 100);
-  // As a headline.
+  // Capitalizes a headline.
   if (words[0] >= 'a' && words[0] <= 'z') words[0] = static_cast<char>(words[0] - 32);
   return words;
 }
@@ -107,8 +107,7 @@ std::string PartName(const Report& report, size_t part) {
 std::string KeysSection(const Report& report) {
   const KeyFacts& keys = report.keys;
   if (report.stats.entries == 0) {
-    return Section("keys", "Keys", "There are none: no row of the column family gives an entry.",
-                   "");
+    return Section("keys", "Keys", "There are none: no row of the column family has a key.", "");
   }
   std::string body;
   std::string small;
@@ -118,18 +117,18 @@ std::string KeysSection(const Report& report) {
     if (!keys.parts[i].lengths.empty()) {
       small += Figure(
           keys.parts.size() == 1 ? "Length in bytes" : absl::StrCat("Length in bytes: ", name),
-          SizeChart(keys.parts[i].lengths, "How many keys have a length", "entry", "entries"),
+          SizeChart(keys.parts[i].lengths, "Number of keys by length", "entry", "entries"),
           keys.exact ? "" : "Counted in the sample.");
     }
   }
   if (!keys.keys_by_entries.empty()) {
     small += Figure(
         "Keys by their number of entries",
-        SizeChart(keys.keys_by_entries, "How many keys have a number of entries", "key", "keys"),
+        SizeChart(keys.keys_by_entries, "Number of keys by number of entries", "key", "keys"),
         keys.exact ? "" : "Estimated from the sample.");
   }
   if (!keys.top.empty() && keys.top[0].entries > 1) {
-    small += Figure("Keys with most entries", TopKeys(keys.top),
+    small += Figure("Keys with the most entries", TopKeys(keys.top),
                     keys.exact ? "" : "Counted exactly, for the keys in the sample.");
   }
   absl::StrAppend(&body, "<div class=\"grid\">", small, "</div>", "<p class=\"note\">",

@@ -1,4 +1,4 @@
-// The whole page: its head, its top and its end, and helpers that sections share.
+// The whole page: its head, header and footer, and helpers that sections share.
 #include <algorithm>
 #include <string>
 
@@ -48,7 +48,7 @@ std::string Tile(absl::string_view value, absl::string_view name) {
   return absl::StrCat("<div><dt>", name, "</dt><dd>", value, "</dd></div>");
 }
 
-// The fastest batch of all, in seconds a key; 0 if nothing was measured.
+// The best time per key of all batches, in seconds; 0 if nothing was measured.
 double BestTime(const SpeedFacts& speed) {
   double best = 0;
   for (const RouteTimes& route : speed.routes) {
@@ -106,7 +106,7 @@ std::string ColumnChart(const std::vector<std::string>& labels, const std::vecto
   const size_t size = counts.size();
   const double pitch = std::min(kWidth / static_cast<double>(size), 64.0);
   const double bar = pitch * (size > 16 ? 0.86 : 0.72);
-  // Labels that fit the width.
+  // Shows as many labels as fit the width.
   size_t longest = 1;
   for (const std::string& text : labels) longest = std::max(longest, text.size());
   const double room = 7.0 * static_cast<double>(longest) + 10;
@@ -137,7 +137,7 @@ std::string HeaderSection(const Report& report) {
   const IndexStats& stats = report.stats;
   const auto bytes = static_cast<double>(FileBytes(report));
   std::string tiles = Tile(ShortNumber(static_cast<double>(stats.entries)), "entries");
-  tiles += Tile(ShortNumber(static_cast<double>(stats.distinct_keys)), "different keys");
+  tiles += Tile(ShortNumber(static_cast<double>(stats.distinct_keys)), "distinct keys");
   tiles += Tile(ShortNumber(static_cast<double>(stats.rows)), "rows");
   tiles += Tile(ByteText(bytes), "on disk");
   if (stats.entries != 0) {
@@ -145,7 +145,7 @@ std::string HeaderSection(const Report& report) {
         Tile(absl::StrFormat("%.1f B", bytes / static_cast<double>(stats.entries)), "an entry");
   }
   if (const double best = BestTime(report.speed); best > 0) {
-    tiles += Tile(TimeText(best), "a lookup, at best");
+    tiles += Tile(TimeText(best), "per lookup, at best");
   }
   return absl::StrCat("<header><p class=\"kicker\">Cairn index</p><h1>", Escape(report.title, 120),
                       "</h1><p class=\"lede\">", Lede(report), "</p><dl class=\"tiles\">", tiles,
@@ -160,7 +160,7 @@ std::string DetailsSection(const Report& report) {
   rows += Row("Column family", Escape(report.spec.column_family));
   rows += Row("Physical keys", PhysicalTypeName(report.kind));
   rows += Row("Database", stats.database_id.empty()
-                              ? "not known"
+                              ? "unknown"
                               : absl::StrCat("<code>", Escape(stats.database_id), "</code>"));
   rows += Row("Sequence number", WithCommas(stats.sequence));
   rows += Row("Version", absl::StrCat(WithCommas(stats.version),
@@ -180,7 +180,7 @@ std::string DetailsSection(const Report& report) {
 }
 
 std::string RenderReport(const Report& report) {
-  // It is to need nothing, and may load nothing, whatever the index holds.
+  // The page needs no other files, and may load none, whatever the index contains.
   return absl::StrCat(
       "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">\n<head>\n"
       "<meta charset=\"utf-8\"/>\n<meta http-equiv=\"Content-Security-Policy\" "
@@ -191,7 +191,7 @@ std::string RenderReport(const Report& report) {
       Escape(report.title, 120), " – Cairn index</title>\n<style>", kPageStyle,
       "</style>\n</head>\n<body>\n<main>\n", HeaderSection(report), SpaceSection(report),
       KeysSection(report), SpeedSection(report), FreshnessSection(report), DetailsSection(report),
-      "<footer><p>Made on ", DateText(report.made), " by <code>cairn report</code> ",
+      "<footer><p>Created on ", DateText(report.made), " by <code>cairn report</code> ",
       Escape(report.version), ".</p></footer>\n</main>\n</body>\n</html>\n");
 }
 

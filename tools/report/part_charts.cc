@@ -1,5 +1,5 @@
-// How the values of one part of the key are spread: numbers as a histogram, text by what it begins
-// with.
+// Charts of the distribution of one part of the key: numbers as a histogram, and text by its
+// prefixes.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -42,7 +42,7 @@ std::string AxisNumber(double number) {
   return PlainNumber(number, 4);
 }
 
-// Columns over the range of the numbers, with the median marked.
+// Draws columns over the range of the numbers, with the median marked.
 std::string DrawHistogram(const Histogram& histogram, double width) {
   constexpr double kTop = 34, kBottom = 30;
   const double height = width > 500 ? 240 : 210;
@@ -87,7 +87,7 @@ std::string DrawHistogram(const Histogram& histogram, double width) {
   return svg.Finish();
 }
 
-// Describes the values that the histogram leaves out.
+// Describes the values outside of the histogram.
 std::string SpecialWords(const PartFacts& part) {
   std::vector<std::string> words;
   const auto add = [&](uint64_t count, absl::string_view what) {
@@ -96,9 +96,9 @@ std::string SpecialWords(const PartFacts& part) {
   };
   if (part.histogram.has_value()) {
     add(part.histogram->below,
-        absl::StrCat("lie below, down to ", PlainNumber(part.histogram->least)));
+        absl::StrCat("are below, down to ", PlainNumber(part.histogram->least)));
     add(part.histogram->above,
-        absl::StrCat("lie above, up to ", PlainNumber(part.histogram->most)));
+        absl::StrCat("are above, up to ", PlainNumber(part.histogram->most)));
   }
   add(part.nulls, "are null");
   add(part.nans, "are not a number");
@@ -112,7 +112,7 @@ std::string SpecialWords(const PartFacts& part) {
 
 constexpr double kLevelHeight = 46;
 
-// How many characters bytes are shown as.
+// The number of characters in which bytes are shown.
 size_t CharactersOf(absl::string_view bytes) {
   std::string text;
   AppendReadable({bytes.data(), bytes.size()}, &text);
@@ -121,10 +121,10 @@ size_t CharactersOf(absl::string_view bytes) {
   }));
 }
 
-// One level of an icicle below [x, x + width), the pixels of `whole` values.
+// Draws one level of an icicle below [x, x + width), the pixels of `whole` values.
 void DrawLevel(const std::vector<PrefixShare>& shares, double x, double width, uint64_t whole,
                size_t level, uint64_t all, Svg* svg) {
-  // The accent is for one that is clearly the largest.
+  // The accent color is for a share that is clearly the largest.
   uint64_t largest = 0, second = 0;
   for (const PrefixShare& share : shares) {
     second = std::max(second, std::min(largest, share.values));
@@ -141,7 +141,7 @@ void DrawLevel(const std::vector<PrefixShare>& shares, double x, double width, u
             : absl::StrCat("cell level", level),
         absl::StrCat(words, ": ", Counted(share.values, "entry", "entries"), ", ",
                      PercentText(Share(share.values, all))));
-    // Too little room shows nothing.
+    // A label that has too little room is omitted.
     const std::string label = Escape(share.prefix, 24);
     const std::string percent = PercentText(Share(share.values, all));
     if (wide > 7.4 * static_cast<double>(CharactersOf(share.prefix)) + 12) {
@@ -161,11 +161,12 @@ size_t Depth(const std::vector<PrefixShare>& shares) {
   return depth;
 }
 
-// Draws the prefixes of text in their order: a cell is as wide as its share, longer prefixes below.
+// Draws the prefixes of text in order: a cell is as wide as its share, and longer prefixes are
+// below.
 std::string DrawPrefixes(const PartFacts& part, const std::vector<PrefixShare>& shares,
                          uint64_t whole, double width) {
   const double height = kLevelHeight * static_cast<double>(Depth(shares)) + 2;
-  Svg svg(width, height, "Shares of the entries by what their keys begin with, in order");
+  Svg svg(width, height, "Shares of the entries by the prefixes of their keys, in order");
   DrawLevel(shares, 0, width, whole, 0, part.looked_at, &svg);
   return svg.Finish();
 }
@@ -213,7 +214,7 @@ std::string PartCharts(const PartFacts& part, absl::string_view name) {
   }
   std::vector<std::vector<std::string>> rows;
   AddRows(*shares, part.looked_at, &rows);
-  return Figure(absl::StrCat(name, ": what it begins with"), InTwoWidths([&](double width) {
+  return Figure(absl::StrCat(name, ": prefixes"), InTwoWidths([&](double width) {
                   return DrawPrefixes(part, *shares, whole, width);
                 }),
                 absl::StrCat(common, SpecialWords(part), CountedHow(part))) +

@@ -20,19 +20,19 @@ bool IsFloat(DataType type) {
   return type == DataType::kF32 || type == DataType::kF64;
 }
 
-// The character at the start of `text`, of one byte where it is none of UTF-8.
+// The character at the start of `text`; a single byte if it is not UTF-8.
 std::string_view FirstCharacter(std::string_view text) {
   return text.substr(0, std::max<size_t>(Utf8Length(text), 1));
 }
 
-// The strings [begin, end), which all begin with the first `known` bytes of the first one, by their
-// next character.
+// Groups the strings [begin, end), which all begin with the first `known` bytes of the first one,
+// by their next character.
 std::vector<PrefixShare> AggregateGroupsResult(const std::vector<std::string_view>& sorted,
                                                size_t begin, size_t end, size_t known,
                                                size_t level) {
   std::vector<PrefixShare> groups;
   while (begin < end) {
-    if (sorted[begin].size() == known) {  // these end here
+    if (sorted[begin].size() == known) {  // these strings end here
       ++begin;
       continue;
     }
@@ -41,7 +41,7 @@ std::vector<PrefixShare> AggregateGroupsResult(const std::vector<std::string_vie
     size_t last = begin;
     while (last < end && sorted[last].substr(0, length) == prefix) ++last;
     if ((last - begin) * kSmallestGroup >= sorted.size()) {
-      // As far as all of them go on alike, by whole characters.
+      // Extends the prefix to the common prefix of all of them, by whole characters.
       const std::string_view a = sorted[begin], b = sorted[last - 1];
       size_t common = length;
       while (common < a.size()) {
@@ -80,7 +80,7 @@ void PartValues::Add(const DataValue& value) {
 void PartValues::AddHead(std::string_view head) {
   heads_.Append(head);
   if (heads_.size() < kMaxHeads) return;
-  // Every other one is left out, then and from now on.
+  // Drops every other string, now and from now on.
   StringList rest;
   for (size_t i = 0; i < heads_.size(); i += 2) rest.Append(heads_[i]);
   heads_ = std::move(rest);
@@ -106,7 +106,7 @@ PartFacts PartValues::Facts(bool exact) const {
     std::sort(sorted.begin(), sorted.end());
     facts.prefixes = GroupByPrefix(sorted);
     facts.lengths = Grouped(lengths_);
-    // Heads are a part of the strings if there are many: shares stay shares.
+    // If there are many strings, only some are kept; shares are unaffected.
     facts.looked_at = heads_.size() + facts.nulls;
     facts.exact = exact && facts.looked_at == values_;
   } else if (!numbers_.empty()) {
@@ -138,7 +138,7 @@ Histogram HistogramOf(const std::vector<double>& numbers, DataType type) {
   histogram.median = quantile(0.5);
   histogram.lower = histogram.least;
   histogram.upper = histogram.most;
-  // A few numbers far away would leave the others one interval.
+  // A few outliers would squeeze the other numbers into one interval.
   const double low = quantile(0.01), high = quantile(0.99);
   if (high > low && histogram.most / 8 - histogram.least / 8 > high - low) {
     histogram.lower = std::max(histogram.least, low - (high - low) / 8);

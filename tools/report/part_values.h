@@ -28,31 +28,31 @@ class PartValues {
   bool is_text() const { return type_ == DataType::kText || type_ == DataType::kBytes; }
 
   DataType type_;
-  PartFacts special_;  // nulls, and numbers that are in no histogram
+  PartFacts special_;  // nulls, and numbers outside of the histogram
   uint64_t values_ = 0;
   std::vector<double> numbers_;
   uint64_t strings_ = 0;
-  uint64_t apart_ = 1;  // every so-manieth string's first bytes are kept
+  uint64_t apart_ = 1;  // the first bytes of every apart_-th string are kept
   StringList heads_;
-  std::map<uint64_t, uint64_t> lengths_;  // how many strings have a length
+  std::map<uint64_t, uint64_t> lengths_;  // number of strings by length
 };
 
-// The intervals that a histogram of numbers, which ascend, is to have; counts are zero.
+// The intervals of a histogram of numbers, which must ascend; counts are zero.
 Histogram HistogramOf(const std::vector<double>& numbers, DataType type);
 
-// The interval of a histogram that a number lies in; requires lower <= number <= upper.
+// The interval of a histogram that contains a number; requires lower <= number <= upper.
 size_t IntervalOf(const Histogram& histogram, double number);
 
-// Where interval i begins, of as many as there are; the last one ends at EdgeOf(their number).
+// The start of interval i. For i = the number of intervals, the end of the last one.
 double EdgeOf(const Histogram& histogram, size_t i);
 
-// Groups strings, which are sorted, by their prefixes, three levels deep.
-// Groups of less than one in kSmallestGroup strings are left out.
+// The groups of sorted strings by their prefixes, three levels deep, omit groups of less than one
+// in kSmallestGroup strings.
 inline constexpr uint64_t kSmallestGroup = 200;
 std::vector<PrefixShare> GroupByPrefix(const std::vector<std::string_view>& sorted);
 
-// Counts of sizes as a few ranges of them: as they are if those are few, else between powers of
-// two.
+// Counts of sizes as a few ranges of sizes: one range per size if there are few, otherwise ranges
+// between powers of two.
 std::vector<SizeCount> Grouped(const std::map<uint64_t, uint64_t>& counts);
 
 }  // namespace cairn::tools

@@ -14,27 +14,27 @@
 
 namespace cairn::tools {
 
-// The facts of a page, as GatherReport finds them and RenderReport draws them. Strings are bytes as
-// they were found, long keys cut at kMaxKeyText: nothing is escaped.
+// The facts of a page, from GatherReport to RenderReport. Strings are unescaped bytes; long keys
+// are cut at kMaxKeyText.
 
 // Keys are cut to this many bytes; a cut key ends in kCut.
 inline constexpr size_t kMaxKeyText = 200;
 inline constexpr const char* kCut = "…";
 
-// How many values lie in each of some intervals of equal width.
+// The number of values in each of some intervals of equal width.
 struct Histogram {
-  double lower = 0;    // where the first interval begins
-  double upper = 0;    // where the last one ends; with `whole`, its last number
+  double lower = 0;    // start of the first interval
+  double upper = 0;    // end of the last interval; if `whole`, its last number
   bool whole = false;  // whole numbers
   std::vector<uint64_t> counts;
   uint64_t below = 0;  // finite values before the first interval, and after the last one
   uint64_t above = 0;
-  double least = 0;  // finite values, these included
+  double least = 0;  // of the finite values, including those
   double most = 0;
   double median = 0;
 };
 
-// The values that begin with some bytes, and of those the ones that go on in the same way.
+// The values with some prefix; `longer` divides them by longer prefixes.
 struct PrefixShare {
   std::string prefix;
   uint64_t values = 0;
@@ -50,15 +50,15 @@ struct SizeCount {
 
 // The values of one part of the key.
 struct PartFacts {
-  uint64_t looked_at = 0;  // values that the counts below add up to, the special ones included
-  bool exact = false;      // these are all; else a sample
+  uint64_t looked_at = 0;  // number of values in the counts below, including the special ones
+  bool exact = false;      // all values; otherwise a sample
   std::optional<Histogram> histogram;  // of numbers
   std::vector<PrefixShare> prefixes;   // of text and bytes, in order
   std::vector<SizeCount> lengths;      // of text and bytes, in bytes
   uint64_t nulls = 0;
   uint64_t nans = 0;
-  uint64_t lowest = 0;   // minus infinities
-  uint64_t highest = 0;  // infinities
+  uint64_t lowest = 0;   // minus infinity
+  uint64_t highest = 0;  // infinity
 };
 
 struct KeyCount {
@@ -68,20 +68,20 @@ struct KeyCount {
 
 struct KeyFacts {
   uint64_t looked_at = 0;                  // entries
-  bool exact = false;                      // these are all
-  std::vector<PartFacts> parts;            // one a part of the spec
-  std::vector<KeyCount> top;               // keys with most entries, counted exactly
+  bool exact = false;                      // all entries; otherwise a sample
+  std::vector<PartFacts> parts;            // one per part of the spec
+  std::vector<KeyCount> top;               // keys with the most entries, counted exactly
   std::vector<SizeCount> keys_by_entries;  // keys by their number of entries; estimated if sampled
   std::string first;
   std::string last;
 };
 
-// A batch of `queries` that was answered.
+// A batch of `queries` that was executed.
 struct BatchTime {
   uint64_t queries = 0;
   double seconds = 0;    // median
-  double predicted = 0;  // seconds; 0: nothing was predicted
-  bool chosen = false;   // the router takes this route for such a batch
+  double predicted = 0;  // seconds; 0 if there is no prediction
+  bool chosen = false;   // the router chooses this route for such a batch
 };
 
 struct RouteTimes {
@@ -89,7 +89,7 @@ struct RouteTimes {
   std::vector<BatchTime> times;  // by ascending queries
 };
 
-// One kind of work, on the routes that the router took.
+// One kind of query, on the routes that the router chose.
 struct WorkTimes {
   std::string name;
   std::vector<BatchTime> times;
@@ -97,9 +97,9 @@ struct WorkTimes {
 
 struct SpeedFacts {
   bool measured = false;
-  double seconds = 0;              // that the measuring took
-  uint64_t distinct_queries = 0;   // different keys that the batches were drawn from
-  std::vector<RouteTimes> routes;  // first rows of keys that are there
+  double seconds = 0;              // duration of the measurements
+  uint64_t distinct_queries = 0;   // the number of keys from which the batches were drawn
+  std::vector<RouteTimes> routes;  // first rows of existing keys
   std::vector<WorkTimes> works;
 };
 
@@ -107,20 +107,20 @@ struct SpeedFacts {
 struct FreshnessFacts {
   enum class State : uint8_t {
     kNotAsked,
-    kCurrent,     // nothing came since
-    kCanCatchUp,  // the log tells all that came: it was read, and nothing was stored
-    kCannot,      // CatchUp refuses, `message` says why
-    kUnreadable,  // the database could not be read, `message` says why
-    kTooLong,     // reading the log was given up
+    kCurrent,     // there are no changes
+    kCanCatchUp,  // the log has all changes: it was read, and nothing was stored
+    kCannot,      // CatchUp fails with `message`
+    kUnreadable,  // the database could not be read; `message` has the error
+    kTooLong,     // reading the log took too long
   };
   State state = State::kNotAsked;
   std::string database;
   std::string message;
-  SequenceNumber sequence = 0;  // the database's
+  SequenceNumber sequence = 0;  // of the database
   uint64_t changes = 0;         // of rows, in the log
-  uint64_t rows = 0;            // whose keys were read again
+  uint64_t rows = 0;            // rows whose keys were extracted again
   uint64_t log_bytes = 0;
-  double seconds = 0;  // that reading took
+  double seconds = 0;  // time for reading the log
   bool merge_would_pay = false;
 };
 
@@ -148,20 +148,22 @@ struct Report {
 
 struct ReportOptions {
   std::string title;     // empty: the index's name, or its directory's
-  std::string database;  // empty: nothing is said of freshness
+  std::string database;  // empty: freshness is not reported
   SearchDevice device = SearchDevice::kCpu;
   std::vector<int> devices;  // OpenOptions::devices
-  bool trials = true;        // false: nothing is timed, no structures are made, files are searched
-  double seconds = 2;        // about how long batches are timed
-  uint64_t scan_most = uint64_t{1} << 22;  // entries that are all read; of more a sample is
+  // if false, nothing is timed, no structures are built, and files are searched
+  bool trials = true;
+  double seconds = 2;  // approximate time for timing batches
+  // indexes with at most this many entries are read completely; larger ones are sampled
+  uint64_t scan_most = uint64_t{1} << 22;
   const std::atomic<bool>* cancelled = nullptr;
 };
 
-// Opens an index and looks at it for some seconds. Errors are SecondaryIndex::Open's, or
-// Cancelled; a database that cannot be read is a fact of the report, not an error.
+// Opens an index and examines it for some seconds. Errors: those of SecondaryIndex::Open, and
+// Cancelled. A database that cannot be read is a fact of the report, not an error.
 absl::StatusOr<Report> GatherReport(const std::string& directory, const ReportOptions& options);
 
-// The page: one XHTML document in UTF-8 that is HTML as well, and needs no other file.
+// The page: one XHTML document in UTF-8 that is also valid HTML, and needs no other files.
 std::string RenderReport(const Report& report);
 
 }  // namespace cairn::tools

@@ -8,7 +8,7 @@
 
 namespace cairn::tools {
 
-// The sections of a page, as well-formed XML; empty where there is nothing to show.
+// The sections of a page, as well-formed XML; empty if there is nothing to show.
 std::string HeaderSection(const Report& report);
 std::string SpaceSection(const Report& report);
 std::string KeysSection(const Report& report);
@@ -22,15 +22,15 @@ std::string PartCharts(const PartFacts& part, absl::string_view name);
 // The page's style sheet.
 extern const char kPageStyle[];
 
-// A section with its headline; `finding` says in a sentence what it shows.
+// A section with its headline; `finding` summarizes it in one sentence.
 std::string Section(absl::string_view id, absl::string_view headline, absl::string_view finding,
                     absl::string_view body);
 
-// A drawing with its headline and, below, a note.
+// A drawing with its headline above, and a note below.
 std::string Figure(absl::string_view headline, absl::string_view drawing,
                    absl::string_view note = "");
 
-// The table of a drawing's numbers, folded up. Cells are escaped already; the first column is text.
+// The collapsed table of a drawing's numbers. Cells are already escaped; the first column is text.
 std::string FoldedTable(absl::string_view summary, const std::vector<std::string>& head,
                         const std::vector<std::vector<std::string>>& rows);
 

@@ -15,7 +15,7 @@ namespace {
 
 struct Item {
   std::string name;   // escaped
-  std::string words;  // what it is
+  std::string words;  // description
   uint64_t bytes = 0;
   bool on_disk = true;
 };
@@ -23,18 +23,18 @@ struct Item {
 // Describes the contents of a file's section in words.
 std::string Words(const IndexStats::Section& section) {
   if (absl::EndsWith(section.file, ".run")) {
-    if (section.name == "keys") return "the keys, one an entry";
-    if (section.name == "key heap") return "the keys, one after the other";
-    if (section.name == "key offsets") return "where each key begins";
+    if (section.name == "keys") return "the keys, one per entry";
+    if (section.name == "key heap") return "the keys, concatenated";
+    if (section.name == "key offsets") return "the start of each key";
     if (section.name == "row ids") return "the row of each entry";
   } else if (absl::EndsWith(section.file, ".tbl")) {
     if (section.name == "blocks") return "the primary keys of all rows";
-    if (section.name == "block offsets") return "where their blocks begin";
+    if (section.name == "block offsets") return "the start of each block";
     if (section.name == "separators" || section.name == "separator ends") {
-      return "what finds the block of a primary key";
+      return "index of the blocks by primary key";
     }
   } else if (absl::EndsWith(section.file, ".upd")) {
-    return "rows that have changed since";
+    return "rows that have changed since the base";
   }
   return absl::StrCat("in ", section.file);
 }
@@ -62,7 +62,7 @@ std::vector<Item> Items(const IndexStats& stats) {
   if (small.bytes != 0) items.push_back(small);
   for (const IndexStats::OrderedIndex& one : stats.ordered_indexes) {
     if (one.bytes == 0) continue;
-    std::string words = "search structure, made when the index is opened";
+    std::string words = "search structure, built when the index is opened";
     if (one.huge_page_bytes != 0) {
       absl::StrAppend(&words, ", ", ByteText(static_cast<double>(one.huge_page_bytes)),
                       " of it in huge pages");
@@ -70,7 +70,7 @@ std::vector<Item> Items(const IndexStats& stats) {
     items.push_back({Escape(one.description, 60), words, one.bytes, false});
   }
   if (stats.delta.bytes != 0) {
-    items.push_back({"Caught up", "what came since the base was built", stats.delta.bytes, false});
+    items.push_back({"Changes", "applied since the base was built", stats.delta.bytes, false});
   }
   std::stable_sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
     return a.on_disk != b.on_disk ? a.on_disk : a.bytes > b.bytes;
@@ -106,7 +106,7 @@ std::string SpaceSection(const Report& report) {
                       item.on_disk ? "On disk, mapped" : "Also in memory",
                       "</span><span role=\"columnheader\">",
                       ByteText(static_cast<double>(item.on_disk ? disk : memory)),
-                      "</span><span role=\"columnheader\">an entry</span></div>");
+                      "</span><span role=\"columnheader\">per entry</span></div>");
     }
     const double share = static_cast<double>(item.bytes) / static_cast<double>(most);
     absl::StrAppendFormat(
@@ -125,7 +125,7 @@ std::string SpaceSection(const Report& report) {
   body += "</div>";
   const std::string finding = absl::StrCat(
       largest->name == "Everything else"
-          ? "Nothing takes much"
+          ? "No item takes much"
           : absl::StrCat(
                 largest->name, " take ",
                 PercentText(static_cast<double>(largest->bytes) / static_cast<double>(disk))),

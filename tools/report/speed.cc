@@ -19,16 +19,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Keys that batches are cut from.
+// The number of keys from which batches are drawn.
 constexpr size_t kDrawn = size_t{1} << 20;
 constexpr size_t kDrawnBytes = size_t{1} << 26;
-constexpr size_t kStep = 4;  // from one size of a batch to the next
+constexpr size_t kStep = 4;  // from one batch size to the next
 constexpr size_t kWorkStep = 16;
 constexpr size_t kGroup = 256;  // queries that are timed together, if batches are smaller
 constexpr size_t kMaxRuns = 200;
-constexpr double kMaxRows = 1 << 21;  // that a batch may find
+constexpr double kMaxRows = 1 << 21;  // rows that a batch may find
 constexpr uint64_t kScanLimit = 10;
-constexpr double kShareOfRoutes = 0.6;  // of the time
+constexpr double kShareOfRoutes = 0.6;  // share of the time
 
 double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -38,11 +38,11 @@ double SecondsOf(absl::Duration duration) {
   return duration == absl::InfiniteDuration() ? 0 : absl::ToDoubleSeconds(duration);
 }
 
-// Asks for the `count` queries from `first` on.
+// Executes `count` queries from `first` on.
 using Ask = std::function<absl::Status(size_t first, size_t count, std::string_view route,
                                        Explain* explain)>;
 
-// Times batches within a given time, which it shares out among those still to come.
+// Times batches within a given time, which it distributes over the remaining ones.
 class Stopwatch {
  public:
   Stopwatch(double seconds, const std::atomic<bool>* cancelled)
@@ -52,14 +52,14 @@ class Stopwatch {
 
   bool passed() const { return Clock::now() >= end_; }
 
-  // The median time of a batch of `count` of `drawn` queries, in seconds, on a share of what is
-  // left; at least one batch is asked for, after one that is not timed if there is time for that.
+  // The median time, in seconds, of a batch of `count` of `drawn` queries, using a share of the
+  // remaining time. Executes at least one batch, after an untimed one if there is time for that.
   absl::StatusOr<double> Time(const Ask& ask, size_t count, size_t drawn, std::string_view route,
                               double share) {
     if (cancelled_ != nullptr && *cancelled_) return absl::CancelledError("interrupted");
     const double budget =
         std::max(std::chrono::duration<double>(end_ - Clock::now()).count(), 0.0) * share;
-    size_t together = 1;  // at first, which warms up
+    size_t together = 1;  // at first; this warms up
     const Clock::time_point begin = Clock::now();
     std::vector<double> times;
     for (size_t run = 0; run < kMaxRuns; ++run) {
@@ -73,7 +73,7 @@ class Stopwatch {
       const double spent = SecondsSince(begin);
       if (spent * (run == 0 ? 1 : 1 + 1.0 / static_cast<double>(run)) > budget) break;
       if (run == 0) {
-        // Fewer where one takes long, as one that finds many rows does.
+        // Fewer if one takes long, for example because it finds many rows.
         const double fit = (budget - spent) / std::max(spent, 1e-9);
         const size_t most = std::max<size_t>(kGroup / count, 1);
         together =
@@ -89,15 +89,15 @@ class Stopwatch {
  private:
   const Clock::time_point end_;
   const std::atomic<bool>* const cancelled_;
-  size_t next_ = 0;  // query to ask for
+  size_t next_ = 0;  // the next query
 };
 
-// Keys to ask for: some that are there, drawn at random, and some that are not.
+// Keys to query: some existing ones, drawn at random, and some absent ones.
 struct Drawn {
   explicit Drawn(PhysicalType kind) : present(kind), behind(kind), absent(kind) {}
 
   EncodedKeys present;
-  EncodedKeys behind;  // one a key of `present`: a key some way after it
+  EncodedKeys behind;  // one per key of `present`: a key some distance after it
   EncodedKeys absent;
 };
 
@@ -121,7 +121,7 @@ void AppendNear(const EncodedKeys& keys, size_t i, std::mt19937_64* random, Enco
 absl::StatusOr<Drawn> Draw(const SecondaryIndex& index, const EncodedKeys& keys) {
   Drawn drawn(index.kind());
   std::mt19937_64 random(2);
-  // Ranges of about a thousandth of the keys, not all that long.
+  // Ranges of about a thousandth of the keys, but not very long ones.
   const size_t behind = std::clamp<size_t>(keys.size() / 4096, 1, 64);
   EncodedKeys near(index.kind());
   for (size_t i = 0; i < kDrawn && drawn.present.heap().size() < kDrawnBytes; ++i) {
@@ -144,7 +144,7 @@ std::vector<size_t> Sizes(size_t drawn, size_t step) {
   return sizes;
 }
 
-// Every route over all sizes, smallest first.
+// Times every route for all sizes, smallest first.
 absl::Status TimeRoutes(const Ask& ask, size_t drawn, Stopwatch* watch, SpeedFacts* facts) {
   const std::vector<size_t> sizes = Sizes(drawn, kStep);
   for (size_t s = 0; s < sizes.size(); ++s) {
@@ -164,10 +164,10 @@ absl::Status TimeRoutes(const Ask& ask, size_t drawn, Stopwatch* watch, SpeedFac
                        [&](const Explain::Candidate& one) { return one.route == route.route; });
       if (candidate == explain.candidates.end() || !candidate->note.empty() ||
           candidate->predicted == absl::InfiniteDuration()) {
-        continue;  // not for such batches
+        continue;  // the route does not support such batches
       }
       if (watch->passed()) return absl::OkStatus();
-      // Large batches are few and long: they get twice the time of those before.
+      // Large batches are few and long, so they get twice the time of smaller ones.
       const double left = static_cast<double>((sizes.size() - s) * facts->routes.size() - r);
       const double share = std::min(1.0, (s + 1 == sizes.size() ? 1.0 : 0.8) / left);
       ASSIGN_OR_RETURN(const double seconds, watch->Time(ask, sizes[s], drawn, route.route, share));
@@ -178,13 +178,14 @@ absl::Status TimeRoutes(const Ask& ask, size_t drawn, Stopwatch* watch, SpeedFac
   return absl::OkStatus();
 }
 
-// One work on the routes that the router takes; a query finds `rows` rows on average.
+// Times one kind of query on the routes that the router chooses; a query finds `rows` rows on
+// average.
 absl::StatusOr<WorkTimes> TimeWork(std::string name, const Ask& ask, size_t drawn, double rows,
                                    Stopwatch* watch) {
   WorkTimes work{std::move(name), {}};
   const std::vector<size_t> sizes = Sizes(drawn, kWorkStep);
   for (size_t s = 0; s < sizes.size() && !watch->passed(); ++s) {
-    // A batch must not find more rows than are easily held.
+    // A batch must not find more rows than fit easily in memory.
     if (s != 0 && rows * static_cast<double>(sizes[s]) > kMaxRows) break;
     Explain explain;
     RETURN_IF_ERROR(ask(0, sizes[s], {}, &explain));
@@ -195,7 +196,7 @@ absl::StatusOr<WorkTimes> TimeWork(std::string name, const Ask& ask, size_t draw
   return work;
 }
 
-// How many entries a key has, on average over some.
+// The average number of entries per key, over some keys.
 absl::StatusOr<double> EntriesAKey(const SecondaryIndex& index, KeyBatch keys) {
   const KeyBatch some = keys.Slice(0, std::min<size_t>(keys.size(), 1024));
   std::vector<uint64_t> counts(some.size());
@@ -260,11 +261,11 @@ absl::StatusOr<SpeedFacts> MeasureSpeed(const SecondaryIndex& index, EncodedKeys
     const char* name;
     Ask ask;
     size_t drawn;
-    double rows;  // that a query finds
+    double rows;  // rows per query
   };
   const Work works[] = {
-      {"First row, key is there", first_of(present), present.size(), 0},
-      {"First row, key is not there", first_of(absent), absent.size(), 0},
+      {"First row, key exists", first_of(present), present.size(), 0},
+      {"First row, key does not exist", first_of(absent), absent.size(), 0},
       {"All rows of a key", find, present.size(), entries_a_key},
       {"Entries in a range", count_ranges, present.size(), 0},
       {"The next 10 rows from a key", scan, present.size(), kScanLimit},

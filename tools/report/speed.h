@@ -10,8 +10,8 @@
 namespace cairn::tools {
 
 // Times batches of several sizes for about `seconds`: on every route, the first rows of `keys`,
-// which are there; and other work on the routes that the router takes. `keys` ascend; batches are
-// drawn from them at random. Cancelled once *cancelled is set.
+// which must exist; and other queries on the routes that the router chooses. `keys` must ascend;
+// batches are drawn from them at random. Errors: Cancelled if *cancelled is set.
 absl::StatusOr<SpeedFacts> MeasureSpeed(const SecondaryIndex& index, EncodedKeys* keys,
                                         double seconds, const std::atomic<bool>* cancelled);
 

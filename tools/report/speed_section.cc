@@ -1,4 +1,4 @@
-// How fast batches are answered: throughput against response time, and each kind of work.
+// The section about speed: throughput against response time, and each kind of query.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -32,7 +32,7 @@ std::string PointWords(std::string_view route, const BatchTime& time) {
   return words;
 }
 
-// Extremes of all times.
+// The extremes of all times.
 struct Extent {
   double min_seconds = INFINITY, max_seconds = 0, min_rate = INFINITY, max_rate = 0;
   double min_each = INFINITY, max_each = 0;
@@ -60,7 +60,7 @@ Extent ExtentOf(const SpeedFacts& speed) {
   return extent;
 }
 
-// The route that the router takes, by batch size.
+// The route that the router chooses, by batch size.
 struct Taken {
   const RouteTimes* route;
   const BatchTime* time;
@@ -169,7 +169,7 @@ std::string RouteHeadline(const RouteTimes& route) {
   const auto chosen = std::count_if(route.times.begin(), route.times.end(),
                                     [](const BatchTime& time) { return time.chosen; });
   std::string text = absl::StrCat("<code>", Escape(route.route), "</code>");
-  absl::StrAppend(&text, "<small>at best ", TimeText(Each(*best)), " a key",
+  absl::StrAppend(&text, "<small>at best ", TimeText(Each(*best)), " per key",
                   chosen == 0 ? ", not taken"
                               : absl::StrCat(", taken for <b>", chosen, " of ", route.times.size(),
                                              "</b> sizes"),
@@ -177,11 +177,11 @@ std::string RouteHeadline(const RouteTimes& route) {
   return text;
 }
 
-// A work's time a query over the size of the batch: what was predicted, and what was measured.
+// Draws the time per query of one kind over the batch size: predicted and measured.
 std::string DrawWork(const WorkTimes& work, const Extent& extent) {
   constexpr double kWidth = 320, kHeight = 200, kLeft = 50, kRight = 26, kTop = 18, kBottom = 22;
   Svg svg(kWidth, kHeight,
-          absl::StrCat("Time a query over the size of a batch: ", Escape(work.name)));
+          absl::StrCat("Time per query over the size of a batch: ", Escape(work.name)));
   const Scale x = Scale::Log(1, static_cast<double>(std::max<uint64_t>(extent.max_queries, 10)),
                              kLeft, kWidth - kRight);
   const Scale y = Scale::Log(extent.min_each / 1.6, extent.max_each * 1.6, kHeight - kBottom, kTop);
@@ -231,10 +231,10 @@ std::string SpeedFinding(const std::vector<Taken>& taken) {
   const auto best = std::min_element(
       taken.begin(), taken.end(),
       [](const Taken& a, const Taken& b) { return Each(*a.time) < Each(*b.time); });
-  std::string text = absl::StrCat("<b>", TimeText(Each(*best->time)), "</b> a key in batches of ",
+  std::string text = absl::StrCat("<b>", TimeText(Each(*best->time)), "</b> per key in batches of ",
                                   BatchText(best->time->queries));
   if (best->time->queries != taken[0].time->queries && taken[0].time->queries == 1) {
-    absl::StrAppend(&text, ", <b>", TimeText(taken[0].time->seconds), "</b> for one key alone");
+    absl::StrAppend(&text, ", <b>", TimeText(taken[0].time->seconds), "</b> for a single key");
   }
   return text + ".";
 }
@@ -261,7 +261,7 @@ std::string SpeedSection(const Report& report) {
   std::vector<std::vector<std::string>> rows;
   const std::vector<std::string> head = {"Route", "Batch", "Time", "Predicted", "Each", "Taken"};
   if (drawn) {
-    body += Figure("The larger the batch, the more keys a second, and the longer the wait for it",
+    body += Figure("Larger batches have a higher throughput and a longer response time",
                    InTwoWidths([&](double width) { return DrawResponse(speed, width); }),
                    "Keys that exist, first row of each. The routes that the router takes are "
                    "<b class=\"mark\">marked</b> with the size of the batch; all others are gray.");
@@ -272,7 +272,7 @@ std::string SpeedSection(const Report& report) {
       for (const BatchTime& time : route.times) rows.push_back(TableRow(route.route, time));
     }
     absl::StrAppend(&body, FoldedTable("Every batch, predicted and observed", head, rows),
-                    "<h3>Route by route</h3><div class=\"grid\">", grid, "</div>");
+                    "<h3>By route</h3><div class=\"grid\">", grid, "</div>");
   }
   Extent extent;
   for (const WorkTimes& work : speed.works) {
@@ -291,14 +291,14 @@ std::string SpeedSection(const Report& report) {
     }
     absl::StrAppend(
         &body,
-        "<h3>Work by work</h3><p class=\"note\">Time a query over the size of the batch: "
-        "<b class=\"mark\">observed</b>, and what was predicted, dashed.</p><div class=\"grid\">",
+        "<h3>By kind of query</h3><p class=\"note\">Time per query over the size of the batch: "
+        "<b class=\"mark\">observed</b>, and predicted, dashed.</p><div class=\"grid\">",
         grid, "</div>",
         FoldedTable("The numbers", {"Work", "Batch", "Time", "Predicted", "Each"}, rows));
   }
   absl::StrAppendFormat(
       &body,
-      "<p class=\"note\">Measured in %s on %s, one thread asking, keys drawn from %s of the "
+      "<p class=\"note\">Measured in %s on %s, one querying thread, keys drawn from %s of the "
       "index%s%s.</p>",
       TimeText(speed.seconds), Escape(report.machine), WithCommas(speed.distinct_queries),
       report.stats.ordered_indexes.empty() ? "" : "; searched with ", Structures(report));

@@ -9,7 +9,7 @@
 namespace cairn::tools {
 namespace {
 
-// A title's element, or nothing.
+// The element of a title, or nothing.
 std::string Title(absl::string_view title) {
   return title.empty() ? "" : absl::StrCat("<title>", title, "</title>");
 }
@@ -39,7 +39,7 @@ Scale Scale::Log(double least, double most, double first, double last) {
 
 double Scale::operator()(double value) const {
   const double at = log_ ? std::log10(value) : value;
-  // Large values are divided before they are subtracted: their difference may be infinite.
+  // Divides large values before subtracting, since their difference may be infinite.
   const double share = (at / 2 - least_ / 2) / (most_ / 2 - least_ / 2);
   return first_ + share * (last_ - first_);
 }
@@ -47,7 +47,7 @@ double Scale::operator()(double value) const {
 std::vector<double> Scale::Ticks(int about) const {
   std::vector<double> ticks;
   if (log_) {
-    // Powers of ten, or every second or third one; where those are few, 2 and 5 times them too.
+    // Powers of ten, or every second or third one; if these are few, also 2 and 5 times them.
     const double decades = most_ - least_;
     const double step = std::max(1.0, std::ceil(decades / about));
     const bool between = 3 * decades <= about;

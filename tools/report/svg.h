@@ -11,11 +11,11 @@ namespace cairn::tools {
 class Scale {
  public:
   static Scale Linear(double least, double most, double first, double last);
-  // Requires 0 < least <= most; at least one decade, so that there is a tick.
+  // Requires 0 < least <= most. The scale covers at least one decade, so that there is a tick.
   static Scale Log(double least, double most, double first, double last);
 
   double operator()(double value) const;
-  // Round values for labels, about `about` at most.
+  // About `about` round values for labels, or fewer.
   std::vector<double> Ticks(int about) const;
 
   double first() const { return first_; }
@@ -23,28 +23,28 @@ class Scale {
 
  private:
   bool log_ = false;
-  double least_ = 0;  // of a logarithmic scale: its logarithm
+  double least_ = 0;  // for a logarithmic scale, its logarithm
   double most_ = 1;
   double first_ = 0;
   double last_ = 1;
 };
 
-// Where a text stands, seen from its x.
+// The alignment of a text relative to its x.
 enum class Anchor { kStart, kMiddle, kEnd };
 
 // A drawing in the page's colors: its elements have classes of the page's style sheet.
 class Svg {
  public:
-  // `label` is what a reader hears who does not see it. Words are escaped here.
+  // `label` describes the drawing for screen readers; it is escaped here.
   Svg(double width, double height, absl::string_view label);
 
   void Line(double x1, double y1, double x2, double y2, absl::string_view css_class);
-  // With a title, where it is not empty, which is seen when pointed at.
+  // If `title` is not empty, it is shown when the pointer is over the shape.
   void Rect(double x, double y, double width, double height, absl::string_view css_class,
             absl::string_view title = "");
   void Circle(double x, double y, double radius, absl::string_view css_class,
               absl::string_view title = "");
-  // `words` are escaped already.
+  // `words` must already be escaped.
   void Text(double x, double y, Anchor anchor, absl::string_view css_class,
             absl::string_view words);
   struct Point {

@@ -22,7 +22,7 @@ std::string ThreeDigits(double number) {
   return text;
 }
 
-// Whether a character of UTF-8 is one that no XML document may have, or turns what follows.
+// Whether a UTF-8 character is not allowed in XML, or changes the direction of later text.
 bool IsUnwanted(std::string_view character) {
   static constexpr std::string_view kUnwanted[] = {
       "\u061c", "\u200e", "\u200f", "\u202a",       "\u202b",      "\u202c",
@@ -109,7 +109,7 @@ std::string PlainNumber(double number, int digits) {
   if (size >= 1000) {
     const std::string whole = WithCommas(static_cast<uint64_t>(size));
     const std::string fraction = absl::StrFormat("%.2f", size - std::floor(size));
-    // Rounded up to the next whole number, it is shown as that.
+    // If it rounds up to the next whole number, that is shown.
     if (fraction[0] != '0') return PlainNumber(std::round(number), digits);
     return absl::StrCat(number < 0 ? "−" : "", whole, fraction.substr(1));
   }
@@ -143,7 +143,7 @@ std::string SourceWords(const KeySource& source) {
     case KeySource::Kind::kColumn:
       return absl::StrCat("column “", source.name, "”");
     case KeySource::Kind::kCustom:
-      return absl::StrCat("what the extractor “", source.name, "” takes from the row");
+      return absl::StrCat("the result of the extractor “", source.name, "” for the row");
   }
   return "";
 }

@@ -10,8 +10,8 @@
 
 namespace cairn::tools {
 
-// Bytes of any kind as text of an XML document: what is no text or commands a terminal, and what
-// turns the direction of writing, as \xHH; a longer one is cut to `most` characters.
+// Converts arbitrary bytes to the text of an XML document. Bytes that are not text, control a
+// terminal or change the direction of writing become \xHH. Text is cut to `most` characters.
 std::string Escape(std::string_view bytes, size_t most = 400);
 
 // 1234567 as "1.23 M".
@@ -22,14 +22,14 @@ std::string BatchText(uint64_t queries);
 std::string ByteText(double bytes);
 // 0.0000000794 as "79.4 ns".
 std::string TimeText(double seconds);
-// 0.123 as "12%"; little, but not nothing, as "under 0.1%".
+// 0.123 as "12%"; a small share that is not zero as "under 0.1%".
 std::string PercentText(double share);
 // A number on an axis or in a sentence: up to `digits` digits, with commas.
 std::string PlainNumber(double number, int digits = 6);
 // 1 as "1 row", 2000 as "2,000 rows".
 std::string Counted(uint64_t number, absl::string_view one, absl::string_view many);
 
-// Where a part of a key comes from, and as what it is read; not escaped.
+// Describes the source and the type of a part of a key; not escaped.
 std::string SourceWords(const KeySource& source);
 std::string TypeWords(DataType type);
 

@@ -98,7 +98,7 @@ class Routed:
         return [int(s) for s in np.flatnonzero(np.diff(self.begin.astype(np.int64)))]
 
     def cut(self, shards: list[int]) -> tuple[list[int], dict[str, Any]]:
-        """The arguments of Host.answer for some shards: the begin of each shard's part, and the columns."""
+        """The arguments of Host.answer for some shards: the start of each shard's part, and the columns."""
         if self.everything:
             return [], self.columns
         parts = [self.queries(shard) for shard in shards]

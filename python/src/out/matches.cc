@@ -128,7 +128,7 @@ columns and value.)doc")
            })
       .def_prop_ro("offsets", &FoundRows::Offsets,
                    nb::sig("def offsets(self) -> numpy.typing.NDArray[numpy.uint64]"),
-                   "uint64[queries + 1]: the begin of each query's rows. Read-only, no copy.")
+                   "uint64[queries + 1]: the start of each query's rows. Read-only, no copy.")
       .def_prop_ro("row_ids", &FoundRows::RowIds,
                    nb::sig("def row_ids(self) -> numpy.typing.NDArray[typing.Any]"),
                    "uint32[rows]: the rows of all queries. Read-only, no copy. For a sharded "

@@ -55,7 +55,7 @@ absl::StatusOr<DeviceBuffer<T>> Upload(const std::vector<T>& values, cudaStream_
   return buffer;
 }
 
-// The begin of each range, and the offset of its rows in the output.
+// The start of each range, and the offset of its rows in the output.
 struct Ranges {
   DeviceBuffer<Position> begin;
   DeviceBuffer<uint64_t> offsets;
