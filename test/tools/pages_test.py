@@ -1,4 +1,5 @@
-"""docs/cli.md has what `cairn --help` has, and docs/api.md what the public headers have.
+"""docs/cli.md has what `cairn --help` has, docs/api.md what the public headers have, and docs/operations.md names messages and
+metrics that exist. Members of public classes that any page names exist.
 
   pages_test.py CAIRN ROOT
 """
@@ -80,12 +81,50 @@ class Headers(unittest.TestCase):
                 with self.subTest(header=header, name=name):
                     self.assertRegex(text, rf"[\w>*&] \**{name}\b")
 
+    def test_each_member_that_a_page_names_is_in_the_header_of_its_class(self):
+        headers = [path.read_text() for path in HEADERS.rglob("*.h")]
+        inherited = (HEADERS / "batch_index.h").read_text()  # methods of SecondaryIndex
+        checked = 0
+        for page in [*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")]:
+            text = page.read_text()
+            if page.name in ("CHANGELOG.md", "upgrading.md"):  # these name former members
+                continue
+            for name, member in re.findall(r"\b([A-Z]\w+)::(\w+)", text):
+                declaration = re.compile(rf"^\s*(class|struct|enum class) {name}\b[^;]*$", re.MULTILINE)
+                declaring = [header for header in headers if declaration.search(header)]
+                checked += len(declaring)
+                with self.subTest(page=page.name, name=f"{name}::{member}"):
+                    self.assertTrue(not declaring or any(re.search(rf"\b{member}\b", header) for header in [*declaring, inherited]))
+        self.assertGreater(checked, 50)
+
     def test_the_header_of_the_whole_api_includes_each(self):
         text = (HEADERS / "cairn.h").read_text()
         included = set(re.findall(r'#include "cairn/([^"]+)"', text))
         indirectly = {"types.h"}
         expected = {name for name in self.names if not name.startswith("c/") and name != "c.h"} - indirectly
         self.assertEqual(expected, included - indirectly)
+
+
+class Operations(unittest.TestCase):
+    def setUp(self):
+        self.page = (ROOT / "docs" / "operations.md").read_text()
+        sources = [path.read_text() for folder in ("engine", "index") for path in (ROOT / folder).rglob("*.cc")]
+        # String literals that are continued on the next line are one.
+        self.sources = re.sub(r'"\s*\n\s*"', "", "\n".join(sources))
+
+    def test_messages_with_actions_exist(self):
+        table = self.page.split("## Errors and actions")[1]
+        cells = re.findall(r"^\| [^|]* \| ([^|]*) \|", table, re.MULTILINE)
+        phrases = [part.strip() for cell in cells for phrase in re.findall(r"`([^`]+)`", cell) for part in phrase.split("…")]
+        self.assertGreater(len(phrases), 15)
+        for phrase in filter(None, phrases):
+            with self.subTest(phrase=phrase):
+                self.assertIn(phrase.strip("':, "), self.sources)
+
+    def test_metrics_are_those_of_the_sources(self):
+        exported = set(re.findall(r'"(cairn_[a-z_]+)', self.sources))
+        named = {name for name in re.findall(r"`(cairn_[a-z_]+)`", self.page)}
+        self.assertEqual(exported, named)
 
 
 if __name__ == "__main__":
