@@ -1,19 +1,20 @@
-// IndexedDb/<what>/rows:<n>: what it costs to keep an index current.
-//   write/<plain, indexed or by_hand>: batches of 100 updates of random rows, on a database without
-//     an index, on an IndexedDB with one, and where the application maintains a column family of
-//     secondary key || primary key in the same batch, which takes reading the rows it overwrites;
-//   catch_up: updates a second that CatchUp applies; log_share of its time is reading the log
-//   alone; fresh_read/<after_write or nothing_new>: a query of one key on the live index;
+// IndexedDb/<what>/rows:<n>: the cost of keeping an index current.
+//   write/<plain, indexed or by_hand>: batches of 100 updates of random rows: on a database without
+//     an index; on an IndexedDB with one; with a column family of secondary key || primary key that
+//     the application maintains in the same batch, for which it reads the rows that it overwrites;
+//   catch_up: updates per second that CatchUp applies; log_share is the part of its time that is
+//     spent reading the log;
+//   fresh_read/<after_write or nothing_new>: a query of one key on the live index;
 //   batch_p99/<alone or during_merge>: the 99th percentile of batches of 1,000 keys;
-//   lookup/<keys or rows>/batch:<b>: IndexedDB::Lookup and LookupRows of b keys that are there, one
-//   row each; lookup/multi_get/batch:<b>: RocksDB's MultiGet of as many rows by primary key;
+//   lookup/<keys or rows>/batch:<b>: IndexedDB::Lookup and LookupRows of b existing keys, one row
+//     each;
+//   lookup/multi_get/batch:<b>: RocksDB's MultiGet of b rows by primary key;
 //   walk/<iterator or scan>: all entries with their keys, by an iterator or by pages of a scan;
-//   queue/<plain, indexed or included>: batches of 500 rows that come and 500 that go, of 1,000
-//   that
-//     are there, on an empty database without an index, with one, or with an included column; the
-//     most memory of the delta (delta_mb), and of the process beyond what it had at first (rss_mb);
-//   empty_range/delta:<d>: DeleteRange of no row and a lookup, if d rows came since the build.
-// Rows are of 16 + 100 bytes, an index of value[0:8]:u64be.
+//   queue/<plain, indexed or included>: batches that insert 500 rows and delete 500 of 1,000
+//     existing ones, on an empty database without an index, with one, or with an included column;
+//     the peak memory of the delta (delta_mb), and the peak growth of the process (rss_mb);
+//   empty_range/delta:<d>: DeleteRange of no row and a lookup, after d new rows since the build.
+// Rows have 16 + 100 bytes; the index is of value[0:8]:u64be.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -344,7 +345,7 @@ void Walk(benchmark::State& state, bool by_iterator) {
   state.SetItemsProcessed(static_cast<int64_t>(entries) * state.iterations());
 }
 
-// Of this process.
+// The resident memory of this process.
 double ResidentMegabytes() {
   std::ifstream status("/proc/self/statm");
   double pages = 0;
