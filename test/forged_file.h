@@ -12,8 +12,8 @@
 
 namespace cairn {
 
-// Makes every checksum of a section file right, as far as its header and table can be followed, so
-// that what is wrong with the rest has to be found by other means.
+// Corrects every checksum of a section file, as far as its header and table can be followed, so
+// that other faults must be found by other checks.
 inline void RepairChecksums(std::string* file) {
   if (file->size() < sizeof(FileHeader)) return;
   FileHeader header;
@@ -32,8 +32,8 @@ inline void RepairChecksums(std::string* file) {
   std::memcpy(file->data(), &header, sizeof(header));
 }
 
-// Opens bytes as if they were a file's: each in memory of its own, exactly as long, so that a
-// sanitizer sees whatever reaches beyond it.
+// Opens bytes as if they were a file. They are copied to separate memory of exactly their size, so
+// that a sanitizer finds reads past their end.
 inline absl::StatusOr<SectionFile> OpenBytes(std::string_view bytes, const FileFormat& format,
                                              VerifyLevel level) {
   auto copy = std::make_shared<AlignedBuffer<char>>(bytes.size());

@@ -2,7 +2,8 @@
 #include <boost/test/unit_test.hpp>
 #include <string>
 
-// All functions of a string, so that RocksDB calls those of this program. Under ThreadSanitizer,
-// with which RocksDB is not built, what they read and write for it then has its frames, by which
-// cmake/tsan.supp knows it; had libstdc++ a part in it, it would look like a race of ours.
+// Instantiates all functions of std::string, so that RocksDB calls those of this program. RocksDB
+// is not built with ThreadSanitizer. Accesses of these functions for RocksDB then have its frames,
+// which cmake/tsan.supp suppresses. With libstdc++'s own instantiation, they would be reported as
+// races of Cairn.
 template class std::basic_string<char>;

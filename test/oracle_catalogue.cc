@@ -13,7 +13,7 @@ namespace oracle {
 constexpr size_t kMaxKeys = kUnderTsan ? 500 : SIZE_MAX;
 constexpr size_t kKeysAskedFor = FewerSanitized(700, 3, 30);  // without their neighbors
 
-// Sorts entries, removes duplicates, and makes queries.
+// Sorts entries, removes duplicates, and creates queries.
 template <typename Key, typename Neighbours>
 OracleData<Key> Finish(std::string name, std::vector<Key> keys, Neighbours neighbours) {
   OracleData<Key> data;

@@ -247,7 +247,7 @@ class Oracle {
   const OrderedIndex& index_;
   const OracleData<Key>& data_;
   const std::vector<View> queries_;
-  FindResult matches_;  // reused, as callers do
+  FindResult matches_;  // reused, as by callers
 };
 
 #undef CAIRN_ORACLE_CHECK

@@ -30,12 +30,12 @@ std::vector<Physical<Key>> Views(const std::vector<Key>& keys) {
 template <typename Key>
 SortedRun OracleRun(const OracleData<Key>& data);
 
-// Asks `index`, over the data's run, everything that an OrderedIndex answers, and compares with
+// Executes all operations of an OrderedIndex over the data's run, and compares the results with
 // std:: algorithms over the same entries.
 template <typename Key>
 void CheckAgainstOracle(const OrderedIndex& index, const OracleData<Key>& data);
 
-// Asks it only of single keys, the first `most` of the data's queries in one batch.
+// The same only for single keys: the first `most` of the data's queries in one batch.
 template <typename Key>
 void CheckPointsAgainstOracle(const OrderedIndex& index, const OracleData<Key>& data,
                               size_t most = SIZE_MAX);
@@ -62,7 +62,7 @@ inline SortedRun WithShortOffsets(const SortedRun& run) {
                          run.row_ids(), columns);
 }
 
-// Calls `holds` on four threads at once, and requires that it holds on each.
+// Calls `holds` on four threads at once, and requires that all calls return true.
 inline void RequireOnFourThreads(const std::function<bool()>& holds) {
   std::vector<std::thread> threads;
   std::vector<int> held(4, 0);

@@ -8,7 +8,7 @@
 
 namespace cairn {
 
-// The samples of a page, by name and labels; checks the form of each line on the way.
+// The samples of a page, by name and labels. Also checks the form of each line.
 inline std::map<std::string, double> PrometheusSamples(const std::string& page) {
   std::map<std::string, double> samples;
   std::set<std::string> metrics;
@@ -17,7 +17,7 @@ inline std::map<std::string, double> PrometheusSamples(const std::string& page) 
   for (std::string line; std::getline(lines, line);) {
     if (line.rfind("# TYPE ", 0) == 0) {
       metric = line.substr(7, line.find(' ', 7) - 7);
-      BOOST_TEST(metrics.insert(metric).second);  // a metric's samples stand together
+      BOOST_TEST(metrics.insert(metric).second);  // a metric's samples must be contiguous
       continue;
     }
     if (line.rfind("# HELP ", 0) == 0) continue;

@@ -1,4 +1,4 @@
-# Runs the README's program twice in a fresh directory, and checks what it prints each time: the
+# Runs the README's program twice in a fresh directory, and checks its output each time: the
 # second run finds the index and the rows of the first.
 file(REMOVE_RECURSE ${SCRATCH})
 file(MAKE_DIRECTORY ${SCRATCH})

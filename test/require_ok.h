@@ -7,9 +7,9 @@
 
 namespace cairn {
 
-// Ends the test unless `result`, an absl::Status, absl::StatusOr or rocksdb::Status, is OK; says
-// the caller's place and the error. Any thread may call it: Boost.Test, which is for one thread, is
-// used for errors only. Returns the value of a StatusOr that is a temporary:
+// Ends the test with the caller's place and the error unless `result`, an absl::Status,
+// absl::StatusOr or rocksdb::Status, is OK. Any thread may call it; it uses Boost.Test, which
+// supports only one thread, only for errors. Returns the value of a StatusOr that is a temporary:
 //
 //   const SortedRun run = RequireOk(SortedRun::Copy(keys, row_ids));
 template <typename Result>

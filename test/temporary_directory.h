@@ -10,7 +10,7 @@
 
 namespace cairn {
 
-// A new empty directory, removed with all it holds at the end of its life.
+// A new empty directory; the destructor removes it with its contents.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {

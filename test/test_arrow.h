@@ -16,7 +16,7 @@
 
 namespace cairn {
 
-// An array as a producer of Arrow would export it, made from logical values. Tests may change
+// An array as exported by a producer of Arrow, created from logical values. Tests may change
 // `schema` and `array`. The array is lent, so releasing it fails the test.
 class TestArrow {
  public:
@@ -60,7 +60,8 @@ class TestArrow {
  private:
   // Memory of a buffer, from `misalignment` on.
   char* Buffer(size_t bytes) {
-    memory_.emplace_back(new char[bytes + 1]());  // exactly as much, so that reading more is found
+    // exactly this size, so that reads past the end are found
+    memory_.emplace_back(new char[bytes + 1]());
     buffers_.push_back(memory_.back().get());
     return memory_.back().get();
   }
@@ -97,7 +98,7 @@ class TestArrow {
     for (size_t i = 0; i < values.size(); ++i) {
       const auto* string = std::get_if<std::string_view>(&values[i]);
       if (string == nullptr) {
-        std::memset(views + i * 16, 0xEE, 16);  // the view of a null may be anything
+        std::memset(views + i * 16, 0xEE, 16);  // the view of a null is unspecified
         continue;
       }
       const int32_t size = static_cast<int32_t>(string->size());

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Runs the commands of docs/tutorial.md in a fresh directory, and compares what they print.
+"""Runs the commands of docs/tutorial.md in a fresh directory, and compares their output.
 
     test/tutorial.py PROGRAM CAIRN SCRATCH
 
-In blocks of the language `console` a line that begins with "$ " is a command, and the lines up to the next one are what it
-prints to standard output. `./tutorial` is PROGRAM, the page's C++ program, and `cairn` is CAIRN. Times and bytes of the log
-may differ.
+In blocks of the language `console` a line that begins with "$ " is a command, and the lines up to the next one are its
+standard output. `./tutorial` is PROGRAM, the page's C++ program, and `cairn` is CAIRN. Times and bytes of the log may
+differ.
 """
 
 import difflib
@@ -20,7 +20,7 @@ TUTORIAL = pathlib.Path(__file__).resolve().parent.parent / "docs" / "tutorial.m
 
 
 def commands(text: str) -> list[tuple[str, list[str]]]:
-    """The commands of the page in their order, and the lines that each prints."""
+    """The commands of the page in order, and the output lines of each."""
     found: list[tuple[str, list[str]]] = []
     for block in re.findall(r"^```console\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
         for line in block.splitlines():

@@ -1,5 +1,5 @@
-// Every allocation of a public function fails in turn: the function copes without it or returns
-// ResourceExhausted, no exception leaves, and what was there before is there still.
+// Every allocation of a public function fails in turn. The function works without it or returns
+// ResourceExhausted, no exception escapes, and the state from before the call is unchanged.
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
 #include <functional>
@@ -46,7 +46,7 @@ void PutRows(TestDatabase& db, int first, int count) {
   }
 }
 
-// Every entry of an index, in their order.
+// All entries of an index, in order.
 struct Content {
   std::vector<RowId> row_ids;
   StringList primary_keys;
@@ -85,7 +85,7 @@ class FailuresFixture {
   std::unique_ptr<SecondaryIndex> Open(const std::string& name) {
     return RequireOk(SecondaryIndex::Open(At(name), Opening()));
   }
-  // An index as it is on disk, copied.
+  // Copies an index's files.
   void Copy(const std::string& from, const std::string& to) {
     std::filesystem::remove_all(At(to));
     std::filesystem::copy(At(from), At(to));
@@ -225,7 +225,7 @@ BOOST_AUTO_TEST_CASE(queries_answer_right_or_not_at_all) {
           FindResult matches;
           StringList primary_keys;
           FetchResult fetched;
-          const auto start_anew = [&] {  // outputs that keep no memory from the call before
+          const auto start_anew = [&] {  // outputs without memory from an earlier call
             matches = FindResult();
             primary_keys = StringList();
             fetched = FetchResult();
@@ -291,7 +291,7 @@ BOOST_AUTO_TEST_CASE(catch_up_stays_where_it_was_or_comes_through) {
               BOOST_TEST(again.ok(), again.status());
               CheckEqual(db, *index);
               index.reset();
-              index = Open("index");  // as it was stored
+              index = Open("index");  // as stored
               BOOST_TEST(index->sequence() == source->sequence());
               CheckEqual(db, *index);
             });

@@ -1,5 +1,5 @@
-// Every allocation of a function of the C API fails in turn: it copes without it, or returns
-// CAIRN_RESOURCE_EXHAUSTED, and its outputs are as they were.
+// Every allocation of a function of the C API fails in turn. The function works without it, or
+// returns CAIRN_RESOURCE_EXHAUSTED and does not change its outputs.
 #include <boost/test/unit_test.hpp>
 #include <cstdint>
 #include <memory>
@@ -113,7 +113,7 @@ BOOST_AUTO_TEST_CASE(queries_answer_or_not_and_exports_leave_what_there_was) {
         how, 60, [&] { matches = NewMatches(); },
         [&] { return StatusOf(cairn_scan(index.get(), &everything, &with_keys, matches.get())); },
         [&] {
-          // Whether or not it failed, no list reaches beyond the items.
+          // Whether or not it failed, no list extends past the items.
           ArrowResult shown;
           RequireNone(cairn_matches_export(matches.get(), &shown.schema, &shown.array));
           const int64_t* const offsets = ArrowResult::Numbers<int64_t>(shown.array);

@@ -53,7 +53,7 @@ BOOST_AUTO_TEST_CASE(building_and_writing_leaves_a_file_or_none) {
       ColumnsBuilder::Options options;
       options.memory_budget = budget;
       options.spill_directory = directory.path();
-      // Made and destroyed outside: a constructor may throw, as any container's.
+      // Created and destroyed outside, since a constructor may throw, like a container's.
       std::unique_ptr<ColumnsBuilder> builder;
       bool finished = false;
       FailEachAllocation(

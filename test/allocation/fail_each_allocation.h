@@ -11,11 +11,10 @@
 
 namespace cairn {
 
-// Calls `operation` again and again, until no allocation of it fails any more: at first its first
-// allocation fails, then one after that, and so on, about `times` of them over its whole length,
-// fewer under a sanitizer.
-// Before each call `prepare` is called, after it `check`; neither meets a failure, nor does
-// `meaning`, which says what an operation's status stands for.
+// Calls `operation` repeatedly until none of its allocations fails. First its first allocation
+// fails, then a later one, and so on: about `times` of them over its whole length, fewer under a
+// sanitizer. `prepare` is called before each call, and `check` after it. Allocations in these, and
+// in `meaning`, do not fail. `meaning` returns the status that an operation's status represents.
 inline void FailEachAllocation(
     FailingNew::How how, uint64_t times, const std::function<void()>& prepare,
     const std::function<absl::Status()>& operation, const std::function<void()>& check,
@@ -50,7 +49,7 @@ inline void FailEachAllocation(
   }
   BOOST_TEST_MESSAGE(failures << " failures, " << errors << " of them errors");
   BOOST_TEST(failures > 0u);
-  // The few that are tried under a sanitizer may all be such as the operation copes with.
+  // Under a sanitizer, `operation` may work without each of the few allocations that fail.
   BOOST_TEST((errors > 0u || kUnderAsan || kUnderTsan));
 }
 

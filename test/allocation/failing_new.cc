@@ -58,8 +58,8 @@ void FindExtents() {
       nullptr);
 }
 
-// Who has a function that this executable holds. Those of the C++ library are called by all
-// libraries, and so are what compilers make of them (clones, parts), whose names none exports.
+// The owner of a function in this executable. Functions of the C++ library are called by all
+// libraries. So are the clones and parts that compilers make of them, whose names are not exported.
 enum class Owner : uint8_t { kExecutable, kStandardLibrary, kUnknown };
 
 Owner OwnerOf(const void* address) {
@@ -94,7 +94,7 @@ bool AskedByExecutable(const void* caller) {
   return unknown;
 }
 
-// Whether an allocation is to fail.
+// Whether an allocation must fail.
 bool Fails(const void* caller) {
   if (!armed.load(std::memory_order_relaxed) || looking) return false;
   const uint64_t n = allocations.fetch_add(1);

@@ -4,23 +4,23 @@
 
 namespace cairn {
 
-// In an executable that has failing_new.cc, operator new can be made to throw std::bad_alloc. Only
-// allocations of this executable's code count, with what it calls in the C++ library or TBB:
-// RocksDB and absl::StrFormat are not built to survive one.
+// In an executable with failing_new.cc, operator new can throw std::bad_alloc on demand. Only
+// allocations by this executable's code count, including those that it makes through the C++
+// library or TBB. RocksDB and absl::StrFormat do not survive a failed allocation.
 class FailingNew {
  public:
   enum class How : uint8_t {
     kOnce,    // one allocation fails
-    kOnward,  // it and all after it fail
+    kOnward,  // that one and all later ones fail
   };
 
-  // From here on the first counted allocation after `spared` allocations of any code fails, in
-  // whatever thread.
+  // Makes the first counted allocation fail, in any thread, after `spared` further allocations of
+  // any code.
   static void Arm(uint64_t spared, How how);
 
   struct Result {
-    bool failed = false;     // whether one did
-    uint64_t allocated = 0;  // allocations before the first that failed, or all
+    bool failed = false;     // whether an allocation failed
+    uint64_t allocated = 0;  // allocations before the first failed one, or all
   };
   static Result Disarm();
 };

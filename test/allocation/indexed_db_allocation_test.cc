@@ -26,15 +26,15 @@ namespace {
 constexpr int kRowsBefore = 200;
 constexpr absl::Duration kLongest = absl::Seconds(60);
 
-// An index that lost its place for want of memory says so until it begins to find it again.
+// An index that could not follow for lack of memory reports that until it catches up again.
 absl::Status OfMemory(const absl::Status& status) {
   const bool is_of_memory = absl::StrContains(status.message(), "memory") ||
                             absl::StrContains(status.message(), "is catching up");
   return is_of_memory ? absl::ResourceExhaustedError(status.message()) : status;
 }
 
-// A database with rows, "number", which is unique, and "text" being its indexes; it does nothing by
-// itself.
+// A database with rows and the indexes "number", which is unique, and "text". It does no background
+// work.
 class Live {
  public:
   Live() {
@@ -124,7 +124,7 @@ BOOST_AUTO_TEST_CASE(an_index_is_created_or_was_not) {
         },
         [&] {
           created = db->CreateIndex(spec, nullptr);
-          // Where memory stays short, a build can wait only.
+          // While memory is short, a build can only wait.
           if (!created.ok() || how == FailingNew::How::kOnward) return created;
           return db->WaitUntilReady("new", kLongest);
         },

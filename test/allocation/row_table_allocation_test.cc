@@ -1,4 +1,4 @@
-// Allocations of a row table's writer fail, and its caller goes on all the same.
+// Allocations of a row table's writer fail, and its caller continues.
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(row_table_allocation_test)
 namespace {
 
-// Whether an allocation failed as the keys were added, each until that threw nothing.
+// Adds the keys, each until that does not throw. Returns whether an allocation failed.
 bool AddAll(const Keys& keys, uint64_t spared, RowTableWriter* writer) {
   bool thrown = false;
   FailingNew::Arm(spared, FailingNew::How::kOnce);

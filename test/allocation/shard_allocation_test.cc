@@ -30,7 +30,7 @@ OpenOptions OpeningShards() {
   return options;
 }
 
-// Every row's primary key in the index's order, and how many shards there are.
+// Every row's primary key in index order, and the number of shards.
 std::string Content(const std::string& directory) {
   const auto index = RequireOk(SecondaryIndex::Open(directory, OpeningShards()));
   FindResult matches;

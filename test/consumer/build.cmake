@@ -1,4 +1,4 @@
-# Builds an outside project against what is installed in PREFIX.
+# Builds an outside project with the Cairn that is installed in PREFIX.
 #   cmake -DPREFIX= -DROCKSDB= -DSOURCE= -DBINARY= -DCOMPILER= -DLAUNCHER= -P build.cmake
 # ROCKSDB is the folder of RocksDB's CMake package.
 function(run)

@@ -1,5 +1,5 @@
-// Uses the library from outside: a live index, an index of its own, a search structure. Makes what
-// it needs in the directory argv[1].
+// Uses the library from another project: a live index, a separate index, a search structure.
+// Creates files in the directory argv[1].
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -23,7 +23,7 @@ absl::Status Wrong(const std::string& what) {
   return absl::InternalError("wrong: " + what);
 }
 
-// The headers', the library's and the package's versions are one.
+// Checks that the headers, the library and the package have the same version.
 absl::Status CheckVersion() {
   const std::string headers = std::to_string(CAIRN_VERSION_MAJOR) + "." +
                               std::to_string(CAIRN_VERSION_MINOR) + "." +

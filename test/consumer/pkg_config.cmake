@@ -1,4 +1,4 @@
-# Compiles a program against what is installed in PREFIX, as pkg-config says, and runs it.
+# Compiles a program with the Cairn that is installed in PREFIX, with the flags of pkg-config, and runs it.
 #   cmake -DPREFIX= -DLIBDIR= -DROCKSDB= -DSOURCE= -DBINARY= -DCOMPILER= -DSTANDARD= -P pkg_config.cmake
 # ROCKSDB is the folder of RocksDB's CMake package, whose module of pkg-config is in the same lib/.
 function(run output)

@@ -1,12 +1,12 @@
-# Outside projects that find the installed package: test/consumer, which compiles every header by itself; the examples, which
-# are also run; a program that finds it with pkg-config. Also the size of the includes of each header.
+# Outside projects that find the installed package: test/consumer, which compiles every header separately; the examples, which
+# are also run; a program that finds it with pkg-config. Also checks the size of each header's includes.
 set(prefix ${PROJECT_BINARY_DIR}/consumer/prefix)
 set(build_outside -DPREFIX=${prefix} -DROCKSDB=${RocksDB_DIR} -DCOMPILER=${CMAKE_CXX_COMPILER})
 if(CCACHE_PROGRAM)
   list(APPEND build_outside -DLAUNCHER=${CCACHE_PROGRAM})
 endif()
 
-# Afresh, so that a header that is gone from the sources is gone here.
+# Installs to an empty prefix, so that headers that were removed from the sources are missing here.
 add_test(NAME consumer/clean COMMAND ${CMAKE_COMMAND} -E rm -rf ${prefix})
 add_test(NAME consumer/install COMMAND ${CMAKE_COMMAND} --install ${PROJECT_BINARY_DIR} --prefix ${prefix})
 set_tests_properties(consumer/clean PROPERTIES FIXTURES_SETUP clean_prefix)
@@ -31,7 +31,7 @@ foreach(standard 17 20)
     FIXTURES_REQUIRED "consumer_built;clean_run_${standard}")
 endforeach()
 
-# Another RocksDB than the one that Cairn was built with is refused, though its own package takes it for the same.
+# Another RocksDB than the one that Cairn was built with is rejected, though its own package reports it as compatible.
 set(other ${PROJECT_BINARY_DIR}/consumer/other_rocksdb)
 file(CONFIGURE OUTPUT ${other}/RocksDBConfig.cmake CONTENT "" @ONLY)
 file(CONFIGURE OUTPUT ${other}/RocksDBConfigVersion.cmake @ONLY CONTENT [[
@@ -53,7 +53,7 @@ add_test(NAME consumer/pkg_config COMMAND ${CMAKE_COMMAND} -DPREFIX=${prefix} -D
   -DCOMPILER=${CMAKE_CXX_COMPILER} -DSTANDARD=c++${standard} -P ${CMAKE_CURRENT_LIST_DIR}/pkg_config.cmake)
 set_tests_properties(consumer/pkg_config PROPERTIES FIXTURES_REQUIRED installed TIMEOUT 900)
 
-# A program in plain C, of a compiler that knows no C++.
+# A program in plain C, with a compiler without C++.
 find_program(CAIRN_C_COMPILER NAMES cc gcc clang REQUIRED)
 add_test(NAME consumer/pkg_config_c COMMAND ${CMAKE_COMMAND} -DPREFIX=${prefix} -DLIBDIR=${CMAKE_INSTALL_LIBDIR}
   -DROCKSDB=${RocksDB_DIR} -DSOURCE=${PROJECT_SOURCE_DIR}/examples/c_batch.c
@@ -79,7 +79,7 @@ set_property(TEST examples/device_pipeline APPEND PROPERTY LABELS gpu)
 set_property(TEST examples/live_index PROPERTY
   PASS_REGULAR_EXPRESSION "ana has 2 orders, bo 1, eva 0\norder-2: .*\norder-3: .*\nindex 'total', key 1 of 1: ")
 
-# A big-endian target is refused when it is configured.
+# Configuring for a big-endian target fails.
 add_test(NAME consumer/big_endian COMMAND ${CMAKE_COMMAND} -DCMAKE_CXX_BYTE_ORDER=BIG_ENDIAN -DCMAKE_SYSTEM_PROCESSOR=s390x
   -P ${PROJECT_SOURCE_DIR}/cmake/CairnByteOrder.cmake)
 set_tests_properties(consumer/big_endian PROPERTIES PASS_REGULAR_EXPRESSION "the target s390x is big-endian")

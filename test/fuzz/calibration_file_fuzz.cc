@@ -1,5 +1,5 @@
-// A calibration of any bytes either is refused or is one that formats to the same bytes again.
-// Bytes are tried as they are and as the lines before a right checksum.
+// Arbitrary bytes as a calibration: either they are rejected, or the calibration formats to the
+// same bytes. The bytes are used unchanged, and as the lines before a correct checksum.
 #include "engine/route/calibration_file.h"
 
 #include <cstdlib>

@@ -1,5 +1,6 @@
-// A column file of any bytes either is refused or gives values or DataLoss, without reading outside
-// of its bytes. Bytes are tried as they are and with every checksum made right.
+// Arbitrary bytes as a column file: either they are rejected, or reads return values or DataLoss,
+// without reading outside of the bytes. The bytes are used unchanged, and with all checksums
+// corrected.
 #include <algorithm>
 #include <cstdlib>
 #include <string>

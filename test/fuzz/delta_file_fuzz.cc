@@ -1,6 +1,6 @@
-// A delta file of any bytes either is refused or gives updates that can be read from end to end, in
-// slices as in one, and that a delta takes. Bytes are tried as they are and with every checksum
-// made right.
+// Arbitrary bytes as a delta file: either they are rejected, or their updates can be read
+// completely, in slices or at once, and applied to a delta. The bytes are used unchanged, and with
+// all checksums corrected.
 #include "engine/delta_files/delta_file.h"
 
 #include <cstdlib>

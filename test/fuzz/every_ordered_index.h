@@ -16,8 +16,8 @@
 
 namespace cairn {
 
-// Ends the process where an ordered index of any structure answers otherwise than a binary search
-// of the run does.
+// Ends the process if an ordered index of any structure has other results than binary search in the
+// run.
 class EveryOrderedIndex {
  public:
   static void Check(const SortedRun& run) {
@@ -80,7 +80,7 @@ class EveryOrderedIndex {
     const KeyBatch batch(queries);
     const auto index = MakeOrderedIndex(factory, run);
     if (!index.ok()) {
-      // bits=16, say, where keys lie too far apart.
+      // For example bits=16, if keys are too far apart.
       Require(absl::IsInvalidArgument(index.status()) ||
                   absl::IsFailedPrecondition(index.status()) ||
                   absl::IsResourceExhausted(index.status()),

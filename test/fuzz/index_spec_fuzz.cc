@@ -1,4 +1,4 @@
-// Index specs: whatever is accepted reads back from its canonical text, has a codec, and compiles
+// Index specs: an accepted spec parses again from its canonical text, has a codec, and compiles
 // unless it names an extractor that is not registered.
 #include <cstddef>
 #include <cstdint>

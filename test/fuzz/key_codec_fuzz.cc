@@ -1,5 +1,5 @@
-// Key codecs. The first bytes choose one: how many parts, each part's type, the null policy. The
-// rest is taken as a physical key, and as a key's text: what is accepted must come back the same.
+// Key codecs. The first bytes choose a codec: the number of parts, each part's type, the null
+// policy. The rest is used as a physical key, and as a key's text; accepted ones must round-trip.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

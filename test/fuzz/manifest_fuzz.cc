@@ -1,5 +1,5 @@
-// A manifest of any bytes either is refused or is one that formats and parses to itself again.
-// Bytes are tried as they are and as the lines before a right checksum.
+// Arbitrary bytes as a manifest: either they are rejected, or the manifest formats and parses to
+// itself. The bytes are used unchanged, and as the lines before a correct checksum.
 #include "index/files/manifest.h"
 
 #include <cstdlib>
@@ -16,7 +16,7 @@ void ParseAndFormat(std::string_view text) {
   const auto manifest = ParseManifest(text, "fuzz");
   if (!manifest.ok()) return;
   const auto again = FormatManifest(*manifest);
-  // A newer minor version's unknown lines are lost, so that the text may differ, but no more.
+  // Unknown lines of a newer minor version are lost, so only the text may differ.
   if (!again.ok()) std::abort();
   const auto back = ParseManifest(*again, "fuzz");
   if (!back.ok() || !(*back == *manifest)) std::abort();

@@ -39,7 +39,7 @@ class Reader {
   std::string_view bytes_;
 };
 
-// Steps of: a first key, a distance from key to key, how many.
+// Each step reads a first key, a distance from key to key, and a number of keys.
 template <typename Key>
 std::vector<Key> Numbers(Reader reader) {
   std::vector<Key> keys;

@@ -1,6 +1,6 @@
-// Rows of any bytes under a set of specs. The first byte says how many bytes are the primary key;
-// the rest is the value, and a column of an entity. Keys must ascend and be ones that their codec
-// decodes; a second extraction must give the same.
+// Arbitrary bytes as rows under a set of specs. The first byte is the length of the primary key;
+// the rest is the value, and a column of an entity. Keys must ascend, and their codec must decode
+// them; a second extraction must return the same keys.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

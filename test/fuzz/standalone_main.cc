@@ -1,7 +1,7 @@
-// Drives a fuzz target without libFuzzer: every file of the corpus directories that are given,
-// every truncation of it, and then seeded random mutations of them.
+// Runs a fuzz target without libFuzzer: on every file of the given corpus directories, every
+// truncation of it, and then seeded random mutations of them.
 //   run_file_fuzz [--mutations=N] [--seed=S] DIRECTORY_OR_FILE...
-// With CAIRN_FUZZ_SECONDS=N in the environment it goes on for so long, from a seed of its own.
+// With CAIRN_FUZZ_SECONDS=N in the environment it runs for N seconds, with a new seed.
 // An input that kills the process is first written to crash-input in the working directory.
 #include <unistd.h>
 

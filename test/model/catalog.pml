@@ -1,12 +1,13 @@
-// The indexes of a live database: marks beside their directories (engine/live/index_catalog.cc), CreateIndex and
-// DropIndex (engine/live/index_set.cc), the thread that builds and catches up (engine/live/index_upkeep.cc,
-// engine/live/followed_index.cc) and changes that the log does not tell, such as ingested files
-// (IndexSet::ChangePastLog, engine/live/past_log_changes.h), of one index, with processes that are killed, losses of
-// power and syncs that fail.
+// The indexes of a live database, for one index: the marks next to their directories
+// (engine/live/index_catalog.cc), CreateIndex and DropIndex (engine/live/index_set.cc), and the
+// thread that builds and catches up (engine/live/index_upkeep.cc, engine/live/followed_index.cc).
+// Also changes that the log does not contain, such as ingested files (IndexSet::ChangePastLog,
+// engine/live/past_log_changes.h). Processes are killed, power is lost and syncs fail.
 //
-// The threads are what they do next, so that a crash ends them all: each alternative of the one loop is a step of one.
-// Which rows an index has is told by the number of changes past the log when its base was scanned; the log, which
-// tells all others, is in log_following.pml, and how a version is published in publication.pml.
+// A thread is represented by its next step, so that a crash ends all threads: each alternative of
+// the one loop is a step of one thread. The rows of an index are represented by the number of
+// changes past the log at the time its base was scanned. All other changes are in the log, which
+// log_following.pml models; publication.pml models the publishing of a version.
 
 #ifndef CRASHES
 #define CRASHES 2
@@ -24,48 +25,49 @@
 #define DROPS 2
 #endif
 
-// Of marks.
+// Values of marks.
 #define NONE 0
 #define BUILD 1
 #define STALE 2
 #define REMOVED 3
 #define TORN 4
 
-// Of an index's files: there are none, some that are no index, or a base that was scanned after so many changes.
+// Values of an index's files: none, files that are not an index, or a base scanned after this
+// number of changes.
 #define NO_FILES 0
 #define NO_INDEX 1
 #define BASE(changes) (2 + (changes))
 
-// On the disk: what is seen, and, a bit for each, what a loss of power may leave.
+// The disk: the visible value, and a set of bits for the values that a power loss may restore.
 byte mark, may_mark = 1;
 byte files, may_files = 1;
-bool torn_mark;             // its bytes were not synced
+bool torn_mark;  // its bytes are not synced
 bool catalog, catalog_durably;
-byte changes;               // of the database
+byte changes;  // number of changes of the database
 
-// What callers were told.
+// Results that callers have received.
 #define EITHER 0
 #define WANTED 1
 #define GONE 2
 byte told = GONE;
-bool told_ready;  // and nothing has happened since
+bool told_ready;  // without any change since
 
 // The process.
 bool attached, listed;
-byte wanted;             // FollowedIndex::mark_
-bool in_doubt;           // whether that is what the disk has, since writing a mark failed
+byte wanted;  // FollowedIndex::mark_
+bool in_doubt;  // whether the disk may have another mark, since writing a mark failed
 bool has_writer, member;
-byte base;               // what the writer has opened
+byte base;  // the base that the writer has opened
 byte state;
 #define NOT_READY 0
 #define CATCHING_UP 1
 #define READY 2
 #define ENDED 3
-bool job;                // is scheduled
-byte count, going_on;        // PastLogChanges
-bool seen;               // by the change that goes on
+bool job;  // whether a job is scheduled
+byte count, going_on;  // PastLogChanges
+bool seen;  // by the change in progress
 
-// Who writes a mark, that is, has mark_mutex_; how far that is, and what it writes.
+// The writer of a mark, which holds mark_mutex_; its progress, and the value that it writes.
 #define NOBODY 0
 #define USER 1
 #define CHANGE 2
@@ -76,7 +78,7 @@ byte marking, step, kind;
 #define DONE 3
 #define FAILED 4
 
-byte user, change, upkeep, attach;  // what they do next
+byte user, change, upkeep, attach;  // the next step of each
 byte upkeep_wanted, upkeep_count, upkeep_base;
 byte crashes, errors, creations, drops;
 
@@ -211,7 +213,7 @@ end:
        job = listed;
        assert(told != WANTED || listed);
        assert(told != GONE || !listed);
-       // What was ready is not built again.
+  // a ready index is not built again
        assert(!told_ready || (mark == NONE && files >= BASE(0)))
      }
 
@@ -258,7 +260,7 @@ end:
        if
        :: step == DONE -> EndMark(); wanted = REMOVED; state = ENDED; member = false; user = 5
        :: else ->
-          // It stays.
+          // The index stays.
           EndMark();
           BeginMark(USER, wanted);
           user = 9
@@ -272,13 +274,13 @@ end:
 #endif
        user = 0
      }
-  // With the index's work_mutex.
+  // Holds the index's work_mutex.
   :: atomic { user == 5 && upkeep == 0 && marking == NOBODY -> member = false; BeginMark(USER, REMOVED); user = 6 }
   :: atomic {
        user == 6 && MARKED(USER) ->
        if
        :: step == DONE -> EndMark(); user = 7
-       :: else -> EndMark(); user = 0  // to be dropped again
+       :: else -> EndMark(); user = 0  // must be dropped again
        fi
      }
   // IndexCatalog::RemoveFiles.
@@ -402,7 +404,7 @@ end:
        change = 0
      }
 
-  // --- IndexUpkeep::Run, with the index's work_mutex. Attempt: to catch up.
+  // --- IndexUpkeep::Run, which holds the index's work_mutex. Attempt: catches up.
   :: atomic {
        job && upkeep == 0 && user < 5 ->
        job = false;
@@ -516,7 +518,7 @@ end:
        upkeep = 0
      }
 
-  // --- A query. Beside a change it sees the rows before or behind it.
+  // --- A query. During a change it sees the rows before or after it.
   :: atomic {
        state == READY && member ->
        assert(listed);
@@ -524,7 +526,7 @@ end:
        assert(told != GONE)
      }
 
-  // --- A killed process; a loss of power.
+  // --- A killed process; a power loss.
   :: atomic { attached && crashes < CRASHES -> crashes++; EndProcess() }
   :: atomic { attach > 0 && crashes < CRASHES -> crashes++; EndProcess() }
   :: atomic {

@@ -1,23 +1,24 @@
-// Who may change an index's directory: LOCK, as PosixFileSystem::Lock (index/files/posix_file_system.cc) takes it and
-// IndexDirectory (index/files/index_directory.cc) makes and removes it and the directory, by processes that build, publish,
-// give up, and are killed at any instant. What a loss of power leaves is in publication.pml.
+// The right to change an index's directory: LOCK. PosixFileSystem::Lock
+// (index/files/posix_file_system.cc) takes it; IndexDirectory (index/files/index_directory.cc)
+// creates and removes it and the directory. Processes build, publish, give up, and are killed at
+// any instant. publication.pml models power losses.
 
 #ifndef PROCESSES
 #define PROCESSES 3
 #endif
 #ifndef OPENINGS
-#define OPENINGS 4  // in all
+#define OPENINGS 4  // in total
 #endif
 #ifndef KILLS
 #define KILLS 1
 #endif
 #define INODES 5
 
-bool directory, manifest;  // whether they are there
-bool file;                 // one that is written and not published
-byte lock_name;            // the inode by the name of LOCK; 0 where there is none
-bool held[INODES];         // whether an inode is flocked
-byte users[INODES];        // that have it open
+bool directory, manifest;  // whether they exist
+bool file;  // a written and unpublished file
+byte lock_name;  // the inode with the name LOCK; 0 if there is none
+bool held[INODES];  // whether an inode is locked by flock
+byte users[INODES];  // number of processes that have it open
 byte openings, kills, writers;
 
 #define MAY_END                                \
@@ -56,7 +57,7 @@ again_at_the_lock:
      atomic {
        MAY_END;
        if
-       :: !directory -> made_directory = false; goto again  // the writer before has just removed it
+       :: !directory -> made_directory = false; goto again  // the previous writer has just removed it
        :: else
        fi;
        made_file = (lock_name == 0);
@@ -121,7 +122,7 @@ again_at_the_lock:
         :: atomic { MAY_END; file = true }
            atomic {
              MAY_END;
-             // Publish, which looks at the file.
+             // Publish, which checks the file.
              assert(directory && lock_name == inode && file);
              manifest = true;
              published = true;
@@ -147,7 +148,7 @@ again_at_the_lock:
           if
           :: made_file ->
              lock_name = 0;
-             // Whoever comes now has a lock file of his own, and the directory is not empty then.
+             // A process that arrives now has its own lock file, so the directory is not empty.
              if
              :: writing -> writers--; writing = false
              :: else

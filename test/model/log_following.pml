@@ -1,19 +1,22 @@
-// What ties an index to one history of its database: the anchor (engine/log/anchor.cc), which a build takes
-// (engine/build/index_builder.cc), catching up checks (engine/serve/catch_up.cc, engine/log/update_log.cc,
-// engine/log/ingested_files.cc) and each store moves on (engine/version/index_writer.cc). The database writes with and without
-// its log, flushes, ingests, compacts and deletes logs meanwhile, is killed, loses the end of its log with the power,
-// and is restored from an older copy; another process may build or catch up, too.
+// The link between an index and one history of its database: the anchor (engine/log/anchor.cc). A
+// build takes it (engine/build/index_builder.cc), catching up checks it (engine/serve/catch_up.cc,
+// engine/log/update_log.cc, engine/log/ingested_files.cc), and each store advances it
+// (engine/version/index_writer.cc). Concurrently the database writes with and without its log,
+// flushes, ingests, compacts and deletes logs. It is killed, loses the end of its log in a power
+// loss, and is restored from an older copy. Another process may also build or catch up.
 //
-// Where catching up says OK, the index has the database's rows; and a crash alone never has an index refused.
+// If catching up returns OK, the index has the database's rows. A crash alone never causes an index
+// to be rejected.
 
 #ifndef NUMBERS
 #define NUMBERS 3  // sequence numbers
 #endif
 #ifndef CRASHES
-#define CRASHES 1  // killed processes, and losses of power
+#define CRASHES 1  // killed processes and power losses
 #endif
 #ifndef EVENTS
-#define EVENTS 3  // in all: crashes, flushes, ingestions, compactions, deletions of logs, copies and restorations
+// in total: crashes, flushes, ingestions, compactions, deletions of logs, copies and restores
+#define EVENTS 3
 #endif
 #ifndef UNLOGGED
 #define UNLOGGED 1  // writes with disableWAL
@@ -21,46 +24,47 @@
 #ifndef INGESTIONS
 #define INGESTIONS 1
 #endif
-#define UNPROVEN 7  // instead of a table's id: none is
-// What is written: another thing in each history of the database.
+#define UNPROVEN 7  // instead of a table's id: there is none
+// Contents of rows, which are different in each history of the database.
 #define ROW(history) (1 + (history))
 #define OF_ANOTHER_FAMILY(history) (5 + (history))
 #define INGESTED(file) (8 + (file))
 
-// The database. Of each sequence number:
-byte row[NUMBERS + 1];   // what was written; 0 for what was lost
-byte log_of[NUMBERS + 1];  // the log's file that has it; 0 where there is none
+// The database. For each sequence number:
+byte row[NUMBERS + 1];  // its contents; 0 if they are lost
+byte log_of[NUMBERS + 1];  // the log file that has it; 0 if there is none
 bool tabled[NUMBERS + 1];  // whether it is in a table file
-byte last, synced;         // numbers given, and those that the log on the disk has
-byte file_number;          // of the last file made
-byte logs;                 // that are there, archived ones included: a bit by file number
-byte log, live_log;        // the file that is written to, and the oldest that is not archived
-byte tables;               // that are live: a bit by unique id
+byte last, synced;  // the last assigned number, and the last one that is in the log on disk
+byte file_number;  // of the newest file
+byte logs;  // existing log files, including archived ones: a bit per file number
+byte log, live_log;  // the current log file, and the oldest one that is not archived
+byte tables;  // live table files: a bit per unique id
 byte newest_table, table_last;  // its id, and the last of the column family's rows in it
-byte ingested_file, ingested_id;  // the newest one's number and contents; 0: none
-byte unnumbered_id;        // of one that was ingested without a sequence number
+byte ingested_file, ingested_id;  // number and contents of the newest one; 0: none
+byte unnumbered_id;  // of a file that was ingested without a sequence number
 
-// What numbers are never given again.
+// Numbers that are never assigned again.
 byte last_table, last_ingested;
 
-// The copy that it is restored from.
+// The copy for restores.
 byte copy_row[NUMBERS + 1], copy_log_of[NUMBERS + 1];
 bool copy_tabled[NUMBERS + 1];
 byte copy_last, copy_file_number, copy_log, copy_live_log, copy_tables, copy_newest_table, copy_table_last;
 byte copy_ingested_file, copy_ingested_id, copy_unnumbered_id;
 bool copied;
 
-// The index that is stored.
+// The stored index.
 bool built;
 byte index_row[NUMBERS + 1];
 byte index_last, index_unnumbered_id;
-bool anchor_is_of_session;  // in which the database is open
+bool anchor_is_of_session;  // of the session in which the database is open
 byte anchor_log, anchor_at, anchor_set, anchor_table, anchor_ingested, anchor_ingested_id;
-byte anchor_fence;  // the first log file that can only have records behind what no log has
+// the first log file that can only have records after everything that is in no log
+byte anchor_fence;
 
 byte unlogged, crashes, restores, ingestions, events;
-bool excuse;   // for refusing the index
-bool snapshot;  // is held by a build, of the database's process
+bool excuse;  // a reason to reject the index
+bool snapshot;  // held by a build of the database's process
 
 #define IN_FAMILY(s) (row[s] >= 1 && row[s] <= 4)
 #define IN_ANOTHER(s) (row[s] >= 5 && row[s] <= 8)
@@ -70,7 +74,7 @@ inline Flush(all) {
   d_step {
     s = 1;
     t = 0;
-    u = 0;  // of another column family's rows in the log alone
+    u = 0;  // the last row of another column family that is only in the log
     do
     :: s <= NUMBERS ->
        if
@@ -105,7 +109,7 @@ inline Flush(all) {
   }
 }
 
-// Opens the database again, whose log goes up to `kept`.
+// Reopens the database, whose log extends to `kept`.
 inline Recover(kept) {
   d_step {
     s = NUMBERS;
@@ -277,7 +281,8 @@ end:
   od
 }
 
-// What its process sees of the database: another one, which opens it for reading, has what is in files.
+// The rows that the process sees. Another process, which opens the database for reading, sees only
+// rows in files.
 inline Look() {
   d_step {
     s = 1;
@@ -297,7 +302,7 @@ inline Look() {
   }
 }
 
-// The records up to `at` of the file that has the last of them.
+// The records up to `at` in the file that has the last of them.
 inline SetPlace(at) {
   d_step {
     new_at = at;
@@ -318,7 +323,7 @@ inline SetPlace(at) {
 }
 
 inline TakeAnchor() {
-  // Of the records in the live log.
+  // Examines the records in the live log.
   d_step {
     s = 1;
     first = 0;
@@ -351,7 +356,7 @@ inline TakeAnchor() {
   if
 #ifndef MUTANT_UNLOGGED_ROWS_OF_ANOTHER_PROCESS
   :: other && in_memory ->
-     // Some rows were not seen: nothing is proven.
+     // Some rows were not visible, so nothing is proven.
      new_log = log; new_at = 0; new_set = 0;
      new_table = UNPROVEN; new_fence = 255
 #endif
@@ -367,13 +372,13 @@ inline TakeAnchor() {
      :: tail ->
         SetPlace(new_last);
 #ifndef MUTANT_UNLOGGED_ROWS_PROVEN_BY_THE_LOG
-        new_table = newest_table  // which has what the log has not
+        new_table = newest_table  // which has the rows that are not in the log
 #endif
      :: else ->
         new_log = log;
         new_at = 0;
         new_set = 0;
-        // The newest table file, where files hold all of it.
+        // The newest table file, if files have all rows.
         d_step {
           s = 1;
           in_memory = false;
@@ -398,7 +403,8 @@ inline TakeAnchor() {
   first = 0; complete = false; tail = false; in_memory = false
 }
 
-// CheckContinues, NewestIngestedFile and UpdateLog::Open: whether the index is taken for one of this database.
+// CheckContinues, NewestIngestedFile and UpdateLog::Open: whether the index is accepted for this
+// database.
 inline Check() {
   d_step {
     fits = true;
@@ -451,7 +457,7 @@ inline Check() {
     :: new_last < index_last -> fits = false
     :: else
     fi;
-    // Newer log files have nothing that the index has.
+    // Newer log files must not have records of the index.
     s = 1;
     do
     :: s <= index_last ->
@@ -462,7 +468,7 @@ inline Check() {
        s++
     :: else -> break
     od;
-    // What came since is in the log, without a gap.
+    // All later records must be in the log, without a gap.
     s = index_last + 1;
     do
     :: s <= new_last ->
@@ -528,8 +534,8 @@ inline Forget() {
   }
 }
 
-// What the database does between the last look at it and the publishing might as well be done behind it, so that these
-// are one step.
+// Work of the database between its last examination and the publishing could equally happen
+// afterwards, so these are one step.
 active proctype Index() {
   byte s, t, u, first;
   byte new_row[NUMBERS + 1];
@@ -544,16 +550,16 @@ end:
        !built ->
        if
        :: snapshot
-       :: !snapshot -> other = true; Look()  // a process that has opened the database once and for all
+       :: !snapshot -> other = true; Look()  // a process that keeps the database open for reading
        fi;
        TakeAnchor();
        Sync();
        Publish();
-       // Nothing to prove it by.
+       // Without a table, nothing proves the history.
        excuse = excuse || anchor_table == UNPROVEN;
        Forget()
      }
-  // It ended with its process.
+  // The build ended with its process.
   :: atomic { !snapshot && new_last > 0 -> Forget() }
   // SecondaryIndex::CatchUp.
   :: atomic {
@@ -567,7 +573,7 @@ end:
        if
        :: !fits -> assert(excuse)
        :: else ->
-          // It is served.
+          // The index is served.
           d_step {
             s = 1;
             do
@@ -600,7 +606,7 @@ end:
              fi;
              Sync();
              Publish()
-          :: else  // nothing to be stored
+          :: else  // nothing to store
           fi
        fi;
        Forget()

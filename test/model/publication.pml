@@ -1,9 +1,10 @@
-// How an index's directory changes: IndexDirectory (index/files/index_directory.cc) and who publishes by it, IndexWriter
-// (engine/version/index_writer.cc), beside readers (OpenCurrentVersion), killed processes, losses of power and failing syncs.
+// Changes of an index's directory: IndexDirectory (index/files/index_directory.cc) and its user
+// IndexWriter (engine/version/index_writer.cc), with concurrent readers (OpenCurrentVersion),
+// killed processes, power losses and failing syncs.
 //
-// A file system keeps what was synced. Of names that were changed since their directory was synced, a loss of power
-// keeps any of the values that each has had since; a renaming happens at one instant. Bytes that were not synced are
-// torn or whole.
+// A file system keeps synced data. If names were changed after their directory was synced, each may
+// have any of its values since then after a power loss. A rename is atomic. Unsynced bytes are torn
+// or whole.
 
 #ifndef FILES
 #define FILES 3  // numbers that data files can have
@@ -26,24 +27,26 @@
 #define WRITTEN 1
 #define SYNCED 2
 
-// A data file's name is absent (0), or of one of two inodes (1, 2). `may` holds a bit for each that a loss of power
-// may leave.
+// A data file's name is absent (0), or of one of two inodes (1, 2). `may` has a bit for each value
+// that a power loss may restore.
 byte name[FILES];
 byte may[FILES] = 1;
-byte bytes[8];  // of inode i of name f: 2 * f + i - 1
+byte bytes[8];  // of inode i of name f, at 2 * f + i - 1
 
-// MANIFEST and MANIFEST.tmp, which one renaming changes both: 8 * inode of the one + inode of the other.
+// MANIFEST and MANIFEST.tmp, both of which a rename changes: 8 * inode of MANIFEST + inode of
+// MANIFEST.tmp.
 byte names;
-byte may_names[6];  // those that a loss of power may leave, but for `names`
+byte may_names[6];  // other values that a power loss may restore
 byte may_names_count;
 byte manifest_bytes[MANIFESTS];
-byte manifest_live[MANIFESTS];  // 2 bits for each name: the inode that it is to be of
+byte manifest_live[MANIFESTS];  // 2 bits per name: the inode that it must have
 byte manifest_version[MANIFESTS];
 byte manifest_next[MANIFESTS];
 
-bool made, made_durably;  // the directory, and its name in its parent
+// whether the directory exists, and whether its name in its parent is durable
+bool made, made_durably;
 
-byte reported;  // the version that was last said to be durable
+byte reported;  // the last version that was reported as durable
 byte losses, kills, errors;
 
 #define MANIFEST (names >> 3)
@@ -51,13 +54,13 @@ byte losses, kills, errors;
 #define LIVE(live, f) (((live) >> (2 * (f))) & 3)
 #define WITH(f, inode) ((inode) << (2 * (f)))
 
-// A name takes another value, which is on the disk or is not.
+// Sets a name to another value, which may be on disk or not.
 inline Name(f, value) {
   name[f] = value;
   may[f] = may[f] | (1 << value);
 }
 
-// As a set: in ascending order.
+// A set: in ascending order.
 inline Names(value) {
   d_step {
     byte at_ = 0;
@@ -103,7 +106,7 @@ inline SyncNames() {
   }
 }
 
-// An inode that no name has, now or after a loss of power.
+// Finds an inode without a name, now and after any power loss.
 inline FreeManifest(inode) {
   d_step {
     inode = 1;
@@ -133,7 +136,8 @@ inline FreeManifest(inode) {
   }
 }
 
-// What an opening finds: either what was there before the first publish was reported, or a whole version.
+// The state that an opening finds: the one before the first publish was reported, or a whole
+// version.
 inline CheckVersion() {
   d_step {
     if
@@ -158,7 +162,7 @@ inline CheckVersion() {
   }
 }
 
-// Inodes without a name are no part of the state.
+// Inodes without a name are not part of the state.
 inline Forget() {
   d_step {
     i = 0;
@@ -237,7 +241,7 @@ inline LosePower() {
     :: i < may_names_count -> names = may_names[i]; break
     :: i == may_names_count -> break
     od;
-    // The directory, with all that is in it.
+    // The directory with its contents.
     if
     :: !made_durably ->
        made = false;
@@ -255,7 +259,7 @@ inline LosePower() {
   }
 }
 
-// Between any two steps the process may end, alone or with the machine.
+// Between any two steps the process may end, without or with a power loss.
 #define MAY_END                                          \
   if                                                     \
   :: losses < LOSSES -> lost = true; goto ended          \
@@ -263,7 +267,7 @@ inline LosePower() {
   :: true                                                \
   fi
 
-// Removes those that are not in `live`: of `old`, where that is another, else all.
+// Removes files that are not in `now`: those of `old` if that differs, otherwise all.
 inline RemoveFiles(old, now) {
   do
   :: f < FILES ->
@@ -321,7 +325,7 @@ active proctype Writer() {
   bool leftovers, failed, lost;
 
 opened:
-  // IndexDirectory::OpenForWrite. Who has the lock is in lock.pml.
+  // IndexDirectory::OpenForWrite. lock.pml models the lock.
   atomic {
     made = true;
     CheckVersion();
@@ -330,7 +334,7 @@ opened:
     next = (MANIFEST == 0 -> 0 : manifest_next[MANIFEST])
   }
   RemoveLeftovers();
-  // IndexWriter::Store where there is nothing to be stored: what was opened is said to be durable.
+  // IndexWriter::Store if there is nothing to store: reports the opened version as durable.
   atomic {
     MAY_END;
     if
@@ -347,7 +351,7 @@ opened:
   do
   :: true -> break
   :: next < FILES && version < FILES ->
-     // A new file: the base's, or of changes.
+     // A new file: of the base or of changes.
      atomic {
        MAY_END;
        f = next;
@@ -365,7 +369,7 @@ opened:
        if
        :: (may[f] & 2) == 0 -> inode = 1
        :: (may[f] & 2) != 0 && (may[f] & 4) == 0 -> inode = 2
-       :: else -> goto done  // not within the model's bounds
+       :: else -> goto done  // outside of the model's bounds
        fi;
        Name(f, inode);
        bytes[2 * f + inode - 1] = TORN;
@@ -433,7 +437,7 @@ opened:
      }
 #endif
      if
-     :: failed -> next_live = 0  // and the version before stays
+     :: failed -> next_live = 0  // and the previous version stays
      :: else ->
         atomic {
           MAY_END;
@@ -467,7 +471,7 @@ opened:
   // ~IndexDirectory.
   RemoveLeftovers();
   if
-  :: kills < KILLS -> kills++  // as much a reason to open it again
+  :: kills < KILLS -> kills++  // also a reason to open it again
   :: else -> goto done
   fi;
 
@@ -523,7 +527,7 @@ again:
           fi;
           if
           :: name[i] == 0 ->
-             // Gone: there is another version.
+             // Missing: there is another version.
              assert(version != version_before);
 #ifdef MUTANT_READER_WITHOUT_RETRY
              assert(false);
