@@ -10,7 +10,7 @@ namespace {
 
 using Ranges = std::vector<PositionRange>;
 
-// Appends a range that begins at or behind the beginning of the last one.
+// Appends a range that does not begin before the last one.
 void Append(PositionRange range, Ranges* ranges) {
   if (range.begin >= range.end) return;
   if (!ranges->empty() && range.begin <= ranges->back().end) {
@@ -20,7 +20,7 @@ void Append(PositionRange range, Ranges* ranges) {
   }
 }
 
-// Sorts and joins ranges of any order.
+// Sorts and merges ranges in any order.
 Ranges UnionOf(Ranges found) {
   std::sort(found.begin(), found.end(),
             [](const PositionRange& a, const PositionRange& b) { return a.begin < b.begin; });
@@ -104,7 +104,7 @@ EntrySet EntrySet::Union(std::vector<EntrySet> sets) {
 }
 
 EntrySet EntrySet::Intersection(std::vector<EntrySet> sets) {
-  // Pairs, and pairs of these.
+  // Intersects pairs, then pairs of the results, and so on.
   while (sets.size() > 1) {
     const size_t half = (sets.size() + 1) / 2;
     for (size_t i = 0; half + i < sets.size(); ++i) sets[i] = sets[i].Intersection(sets[half + i]);

@@ -14,22 +14,22 @@
 
 namespace cairn {
 
-// Entries at positions [begin, end) of a run.
+// The entries at positions [begin, end) of a run.
 struct PositionRange {
   Position begin = 0;
   Position end = 0;
   bool operator==(const PositionRange&) const = default;
 };
 
-// Whole keys of a version, by where their entries are in each of its runs: the base's, then those
-// of the delta's parts. Of each run ascending ranges that neither touch nor are empty. Entries that
-// were removed are in it, too: who reads the version leaves them out.
+// A set of whole keys of a version, as the positions of their entries in each run: the base, then
+// the parts of the delta. For each run, the ranges ascend, do not touch, and are not empty. They
+// include removed entries; a reader of the version must skip these.
 class EntrySet {
  public:
-  EntrySet() = default;  // for no version
-  // No keys of a version.
+  EntrySet() = default;  // belongs to no version
+  // An empty set for a version.
   explicit EntrySet(const Delta& delta) : runs_(delta.parts.size() + 1) {}
-  // The keys in these ranges. Errors as of BatchIndex::Count. Throws std::bad_alloc.
+  // Returns the keys in these ranges. Errors: those of BatchIndex::Count. Throws std::bad_alloc.
   static absl::StatusOr<EntrySet> Of(const IndexVersion& version, const RangeBatch& ranges);
 
   const std::vector<PositionRange>& run(size_t run) const { return runs_[run]; }
@@ -41,13 +41,13 @@ class EntrySet {
                          [](Position p, const PositionRange& range) { return p < range.begin; });
     return behind != ranges.begin() && position < std::prev(behind)->end;
   }
-  // Entries of the version, without those removed.
+  // Returns the number of entries of the version in the set, without removed ones.
   uint64_t Count(const Delta& delta) const;
   bool empty() const;
 
-  // All of these require sets of one version. Throw std::bad_alloc.
-  // What is in one of several sets, or in all of them, which are at least one: in O(n log n) for n
-  // ranges together.
+  // The following functions require sets of one version, and throw std::bad_alloc. Union and
+  // Intersection return the keys in at least one of the sets, or in all of them. They require at
+  // least one set, and take O(n log n) for n ranges in total.
   static EntrySet Union(std::vector<EntrySet> sets);
   static EntrySet Intersection(std::vector<EntrySet> sets);
   EntrySet Intersection(const EntrySet& other) const;
@@ -57,8 +57,8 @@ class EntrySet {
   std::vector<std::vector<PositionRange>> runs_;
 };
 
-// Calls body(position, row) for the entries of one of a version's runs that are in `set`, in their
-// order. Returns Cancelled once `cancelled`, which may be null, is set.
+// Calls body(position, row) for the entries of one of a version's runs that are in `set`, in order.
+// Returns Cancelled once `cancelled`, which may be null, is set.
 template <typename Body>
 absl::Status ForEachEntry(const Delta& delta, const EntrySet& set, size_t run,
                           const std::atomic<bool>* cancelled, Body body) {

@@ -15,10 +15,10 @@
 namespace cairn {
 namespace {
 
-// Rows whose keys are read between two looks at the flag.
+// Number of rows whose keys are read between two checks of the flag.
 constexpr size_t kKeysOfRowsTogether = 4096;
 
-// Appends a part of the key at a position of a run.
+// Appends one part of the key at a position of a run.
 absl::Status AppendKeyPart(const KeyCodec& codec, const SortedRun& run, Position position,
                            size_t part, std::string* scratch, ColumnValues* values) {
   std::string packed;
@@ -41,7 +41,7 @@ absl::Status AppendKeyPart(const KeyCodec& codec, const SortedRun& run, Position
   return values->Append(value);
 }
 
-// The values of keys of a base that has few different ones, each decoded once.
+// The key values of a base with few distinct keys. Each key is decoded once.
 class CodedKeys {
  public:
   CodedKeys(const GroupMember& member, size_t part, DataType type)
@@ -51,7 +51,7 @@ class CodedKeys {
   }
 
   bool any() const { return codes_ != nullptr; }
-  // Appends the value of a row of the base that has its entry at `position`.
+  // Appends the value of a row of the base, whose entry is at `position`.
   absl::Status Append(RowId row, Position position, std::string* scratch, ColumnValues* values) {
     const size_t code = codes_->codes8().empty() ? codes_->codes16()[row] : codes_->codes8()[row];
     if (at_[code] == kUnknown) {
@@ -69,11 +69,11 @@ class CodedKeys {
   const GroupMember& member_;
   const size_t part_;
   std::shared_ptr<const RowCodes> codes_;
-  std::vector<uint32_t> at_;  // where in values_, by code
+  std::vector<uint32_t> at_;  // index in values_, by code
   ColumnValues values_;
 };
 
-// Whether all rows of a member's base have one entry, and nothing has changed.
+// Returns whether every row of a member's base has exactly one entry, and nothing has changed.
 bool HasAllRows(const GroupMember& member) {
   const Delta& delta = member.delta();
   return delta.empty() && !member.positions().single().empty() &&
@@ -86,7 +86,7 @@ absl::StatusOr<GroupColumns::Column> GroupColumns::Find(std::string_view name) c
   std::string there;
   Column column;
   size_t found = 0;
-  // First what is included, then keys.
+  // Included columns have precedence over keys.
   for (size_t i = 0; i < members_.size(); i += members_[i]->shards()) {
     const absl::Span<const ColumnSchema> included = members_[i]->delta().base_columns.columns();
     for (size_t c = 0; c < included.size(); ++c) {
@@ -109,7 +109,7 @@ absl::StatusOr<GroupColumns::Column> GroupColumns::Find(std::string_view name) c
     }
   }
   return absl::InvalidArgumentError(
-      absl::StrFormat("%s column %s, of %s",
+      absl::StrFormat("%s column %s; columns: %s",
                       found == 0 ? "no index of the group includes or has the key of a"
                                  : "several indexes include a",
                       Quoted(name), there));
@@ -135,10 +135,10 @@ absl::Status GroupColumns::ReadIncluded(absl::Span<const RowId> rows, const Colu
       space_->end_row() == first.delta().base_rows.rows()) {
     return first.delta().Included(rows, number, absl::MakeSpan(values, 1));
   }
-  // What a row has that has no key here any more is not kept up to date. Shards that have keys of a
-  // row have the same values of it.
+  // The values of a row are not kept current when it has no key in the index any more. If several
+  // shards have keys of a row, they have the same values of it.
   std::vector<std::vector<RowId>> known(shards);
-  std::vector<size_t> shard_of(rows.size(), shards);  // none
+  std::vector<size_t> shard_of(rows.size(), shards);  // `shards`: none
   for (size_t s = 0; s < shards; ++s) {
     const GroupMember& shard = *members_[column.member + s];
     const EntrySet none(shard.delta());
@@ -183,7 +183,7 @@ absl::Status GroupColumns::ReadKeys(absl::Span<const RowId> rows, const Column& 
   for (size_t i = 0; i < rows.size(); ++i) {
     if (i % kKeysOfRowsTogether == 0) RETURN_IF_ERROR(CheckNotCancelled(cancelled));
     const RowId row = rows[i];
-    size_t shard = 0;  // that has the entry
+    size_t shard = 0;  // the shard that has the entry
     RowId local = kNoRow;
     places.clear();
     for (size_t s = 0; s < shards; ++s) {
@@ -216,7 +216,7 @@ absl::Status GroupColumns::SeveralKeys(size_t member, RowId row) const {
   StringList keys;
   RETURN_IF_ERROR(space_->PrimaryKeys(absl::MakeConstSpan(&row, 1), &keys));
   return absl::InvalidArgumentError(absl::StrFormat(
-      "index '%s' has several keys of row %s, so that none is the row's value; include a column "
+      "index '%s' has several keys of row %s, so the row has no single value; include a column "
       "instead",
       members_[member]->name(), Quoted(keys[0])));
 }

@@ -16,8 +16,8 @@
 
 namespace cairn {
 
-// The columns of a group's rows: what its indexes include, and their keys. Thread-safe. All but
-// constructors throw std::bad_alloc.
+// The columns of a group's rows: the included columns and the keys of its indexes. Thread-safe. All
+// methods except the constructor throw std::bad_alloc.
 class GroupColumns {
  public:
   struct Column {
@@ -30,12 +30,12 @@ class GroupColumns {
   GroupColumns(const GroupMembers* members, std::shared_ptr<const RowSpace> space)
       : members_(*members), space_(std::move(space)) {}
 
-  // The column that is called so (WhereOptions::columns). InvalidArgument where there is none, or
-  // several are.
+  // Finds a column by name (WhereOptions::columns). InvalidArgument: no column or several columns
+  // have this name.
   absl::StatusOr<Column> Find(std::string_view name) const;
-  // Sets *values to the rows' values; null for a row that the index has no entry of. Requires rows
-  // of the space. InvalidArgument, naming the row, where one has several keys; DataLoss; Cancelled
-  // once `cancelled`, which may be null, is set.
+  // Sets *values to the rows' values; null for a row without an entry in the index. Requires rows
+  // of the space. InvalidArgument, naming the row: it has several keys. DataLoss: the index is
+  // damaged. Cancelled: `cancelled`, which may be null, is set.
   absl::Status Read(absl::Span<const RowId> rows, const Column& column,
                     const std::atomic<bool>* cancelled, ColumnValues* values) const;
 

@@ -1,4 +1,4 @@
-// IndexGroup::Create: which versions a group is of, and whether they belong together.
+// IndexGroup::Create: finds the versions of a group, and checks that they belong together.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -23,7 +23,7 @@
 namespace cairn {
 namespace {
 
-// The versions of a member: of its only shard, or of all.
+// The versions of a member: one, or one per shard.
 struct OpenMember {
   bool by_source = false;  // with several shards
   std::vector<std::shared_ptr<const IndexVersion>> versions;
@@ -38,8 +38,8 @@ absl::StatusOr<OpenMember> OpenMemberOf(const IndexGroup::Member& member) {
     open.versions.push_back(std::move(version));
   } else {
     return absl::FailedPreconditionError(
-        absl::StrFormat("index '%s' changes with its database: IndexedDB::PinGroup gives a "
-                        "state of it",
+        absl::StrFormat("index '%s' is live; use IndexedDB::PinGroup to pin its "
+                        "state",
                         member.name));
   }
   return open;
@@ -49,7 +49,7 @@ absl::Status CheckTogether(const IndexGroup::Member& a, const IndexVersion& x,
                            const IndexGroup::Member& b, const IndexVersion& y) {
   const auto differ = [&](const char* what, const std::string& of_a, const std::string& of_b) {
     return absl::FailedPreconditionError(
-        absl::StrFormat("indexes '%s' and '%s' are of different %s: %s and %s", a.name, b.name,
+        absl::StrFormat("indexes '%s' and '%s' belong to different %s: %s and %s", a.name, b.name,
                         what, of_a.empty() ? "none" : of_a, of_b.empty() ? "none" : of_b));
   };
   const Manifest& m = x.base->manifest;
@@ -67,7 +67,7 @@ absl::Status CheckTogether(const IndexGroup::Member& a, const IndexVersion& x,
   return absl::OkStatus();
 }
 
-// A group of members whose versions are of one database.
+// Makes a group of members whose versions belong to one database.
 absl::StatusOr<std::shared_ptr<const WholeGroup>> MakeGroup(
     std::vector<IndexGroup::Member> members, const std::vector<OpenMember>& open,
     const std::shared_ptr<const IndexGroup>& after) {
@@ -95,7 +95,7 @@ absl::StatusOr<std::shared_ptr<const WholeGroup>> MakeGroup(
   return MakeWholeGroup(std::move(members), std::move(group), std::move(space));
 }
 
-// A group of indexes of which some are by source: shard by shard.
+// Makes a group of indexes, at least one of them sharded by source: one group per shard.
 absl::StatusOr<std::shared_ptr<const IndexGroup>> MakeGroupBySource(
     std::vector<IndexGroup::Member> members, const std::vector<OpenMember>& open) {
   size_t of_sources = 0;
@@ -104,9 +104,10 @@ absl::StatusOr<std::shared_ptr<const IndexGroup>> MakeGroupBySource(
   for (size_t i = 0; i < members.size(); ++i) {
     const size_t sources = open[i].by_source ? open[i].versions.size() : 1;
     if (sources == shards) continue;
-    return absl::FailedPreconditionError(absl::StrFormat(
-        "index '%s' is of %d sources and '%s' of %d: build them of the same, in one order",
-        members[of_sources].name, shards, members[i].name, sources));
+    return absl::FailedPreconditionError(
+        absl::StrFormat("index '%s' has %d sources and '%s' has %d; build both from the same "
+                        "sources in the same order",
+                        members[of_sources].name, shards, members[i].name, sources));
   }
   std::vector<std::shared_ptr<const WholeGroup>> groups;
   for (size_t s = 0; s < shards; ++s) {
@@ -127,20 +128,22 @@ absl::StatusOr<std::shared_ptr<const IndexGroup>> MakeGroupBySource(
 
 absl::StatusOr<std::shared_ptr<const IndexGroup>> CreateIndexGroup(
     std::vector<IndexGroup::Member> members, const std::shared_ptr<const IndexGroup>& after) {
-  if (members.empty()) return absl::InvalidArgumentError("a group of no indexes");
+  if (members.empty())
+    return absl::InvalidArgumentError("IndexGroup::Create: expected at least one index, got none");
   std::vector<OpenMember> open;
   for (IndexGroup::Member& member : members) {
-    if (member.index == nullptr) return absl::InvalidArgumentError("a group with a null index");
+    if (member.index == nullptr)
+      return absl::InvalidArgumentError("IndexGroup::Create: expected an index, got null");
     if (member.name.empty()) member.name = member.index->spec().name;
     if (member.name.empty()) {
       return absl::InvalidArgumentError(
-          absl::StrFormat("an index of a group has no name, neither here nor in its spec: %s",
+          absl::StrFormat("a member of a group has no name, and its index's spec has none: %s",
                           member.index->spec().ToString()));
     }
     for (size_t i = 0; i < open.size(); ++i) {
       if (members[i].name == member.name) {
-        return absl::InvalidArgumentError(
-            absl::StrFormat("two indexes of a group are called '%s'", member.name));
+        return absl::InvalidArgumentError(absl::StrFormat(
+            "expected distinct names of the indexes in a group, got '%s' twice", member.name));
       }
     }
     ASSIGN_OR_RETURN(OpenMember opened, OpenMemberOf(member));

@@ -21,7 +21,7 @@ absl::Status GroupMember::Prepare() const {
   if (is_prepared_) return absl::OkStatus();
   ASSIGN_OR_RETURN(RowEntries entries, RowEntries::Of(*version_));
   entries_.emplace(std::move(entries));
-  // What came since is not looked at for rows with several entries where rows may have them.
+  // Changes are not checked for rows with several entries if the spec allows such rows.
   const bool base_is_single = !positions().single().empty() || delta().base_run.empty();
   is_single_ = base_is_single && (delta().empty() || !MayHaveSeveralKeys(version_->spec()));
   is_prepared_ = true;

@@ -19,12 +19,13 @@
 
 namespace cairn {
 
-// One index of a group, or one shard of an index by key range, as it answers which entries a row
-// has there. Thread-safe.
+// One index of a group, or one shard of an index by key range: finds the entries of its rows.
+// Thread-safe.
 class GroupMember {
  public:
-  // `shards`: how many the index has, which stand side by side in the group, in the order of keys.
-  // `shard`: which of them this is. `shares_rows`: whether a row may have entries in several.
+  // `shards`: the number of shards of the index, which are adjacent in the group, in key order.
+  // `shard`: the number of this shard. `shares_rows`: whether a row may have entries in several
+  // shards.
   GroupMember(std::string name, std::shared_ptr<const IndexVersion> version, size_t shard = 0,
               size_t shards = 1, bool shares_rows = false);
 
@@ -37,27 +38,27 @@ class GroupMember {
   const KeyCodec& codec() const { return version_->base->codec; }
   bool keeps_nulls() const { return codec().nulls() != NullPolicy::kSkip; }
 
-  // Makes what the rest needs, where it is not there: to be called first. DataLoss. Throws
-  // std::bad_alloc.
+  // Builds the structures that the following methods need, unless they exist. Must be called first.
+  // DataLoss: the index is damaged. Throws std::bad_alloc.
   absl::Status Prepare() const;
-  // Whether no row can have several entries, in this version.
+  // Returns whether no row of this version can have several entries.
   bool is_single() const { return is_single_; }
   const RowPositions& positions() const { return entries_->positions(); }
 
-  // Whether one of a row's entries is in `set`, and whether it has any.
+  // Whether a row has any entries, and whether one of them is in the set.
   struct Entries {
     bool any = false;
     bool in_set = false;
   };
   Entries Look(RowId row, const EntrySet& set) const;
   using Place = RowEntries::Place;
-  // Appends the places of all entries of a row.
+  // Appends the positions of all entries of a row.
   void AppendPlaces(RowId row, RowEntries::Places* places) const {
     entries_->AppendPlaces(row, places);
   }
 
-  // Rows that have entries in the delta or had entries removed in the base: for all others, the
-  // base alone tells. Ascending. Made by the first call, and kept.
+  // Returns the rows that have entries in the delta, or removed entries in the base, ascending. For
+  // all others the base is sufficient. Computed by the first call, and kept.
   const std::vector<RowId>& ChangedRows() const;
 
  private:
@@ -69,7 +70,7 @@ class GroupMember {
   mutable Mutex mutex_;
   mutable bool is_prepared_ ABSL_GUARDED_BY(mutex_) = false;
   mutable std::unique_ptr<const std::vector<RowId>> changed_rows_ ABSL_GUARDED_BY(mutex_);
-  // Set once, by Prepare.
+  // Prepare sets these once.
   mutable std::optional<const RowEntries> entries_;
   mutable bool is_single_ = false;
 };

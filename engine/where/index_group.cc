@@ -23,8 +23,7 @@ namespace cairn {
 namespace {
 
 absl::Status NoShard(uint32_t shard) {
-  return absl::OutOfRangeError(
-      absl::StrFormat("a row of shard %d in a group that is not in shards", shard));
+  return absl::OutOfRangeError(absl::StrFormat("row of shard %d: the group is not sharded", shard));
 }
 
 class Group final : public WholeGroup {
@@ -83,9 +82,8 @@ class Group final : public WholeGroup {
                       absl::Span<RowId> member_rows) const override {
     RETURN_IF_ERROR(CheckRowsOf(member, rows.size(), member_rows.size()));
     if (group_[first_of_[member]]->shards() > 1) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("the rows of index '%s', which is in shards, are to be named with these",
-                          members_[member].name));
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "index '%s' is sharded: use GlobalRowId for its rows", members_[member].name));
     }
     RETURN_IF_ERROR(CheckRows(rows));
     for (size_t i = 0; i < rows.size(); ++i) {
@@ -117,19 +115,19 @@ class Group final : public WholeGroup {
  private:
   absl::Status CheckRowsOf(size_t member, size_t rows, size_t places) const {
     if (member < members_.size() && rows == places) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrFormat("rows of member %d of %d, %d rows for %d",
-                                                      member, members_.size(), places, rows));
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "got member %d of %d, and space for %d of %d rows", member, members_.size(), places, rows));
   }
   absl::Status CheckRows(absl::Span<const RowId> rows) const {
     for (const RowId row : rows) {
       if (row < end_row()) continue;
       return absl::OutOfRangeError(
-          absl::StrFormat("there is no row %d in the group, only %d", row, end_row()));
+          absl::StrFormat("there is no row %d in the group; expected one of %d", row, end_row()));
     }
     return absl::OkStatus();
   }
 
-  // The number of its only shard, or its first.
+  // Returns the number of the member's only or first shard.
   absl::StatusOr<size_t> MemberOf(const std::string& name) const {
     for (size_t i = 0; i < members_.size(); ++i) {
       if (members_[i].name == name) return first_of_[i];
@@ -174,7 +172,7 @@ class Group final : public WholeGroup {
     return count;
   }
 
-  // All rows, in any order.
+  // Finds all rows, in any order.
   absl::Status FindAll(const WhereNode& node, WhereStrategy strategy, std::vector<RowId>* rows,
                        const std::atomic<bool>* cancelled) const {
     rows->clear();
@@ -187,7 +185,7 @@ class Group final : public WholeGroup {
     return absl::OkStatus();
   }
 
-  // The rows that FindOrdered finds, and their order, unless that is by primary key.
+  // Finds the rows for FindOrdered, and sets *order to their order, unless that is by primary key.
   absl::Status FindInOrder(const Predicate& where, const WhereOptions& options, bool or_at,
                            uint64_t most, std::vector<RowId>* rows, WherePlan* plan,
                            std::optional<WhereOrder>* order) const {
@@ -227,7 +225,7 @@ class Group final : public WholeGroup {
     matches->cursor.clear();
     matches->shards.clear();
     std::vector<RowId>& rows = matches->rows;
-    // One more than is wanted says whether there is one.
+    // One more row than requested shows whether there are more.
     const uint64_t most = options.limit == UINT64_MAX ? UINT64_MAX : options.limit + 1;
     std::optional<WhereOrder> order;
     RETURN_IF_ERROR(FindInOrder(where, options, false, most, &rows, &matches->plan, &order));
@@ -261,7 +259,7 @@ class Group final : public WholeGroup {
     if (options.order == Order::kDescending) std::reverse(rows->begin(), rows->end());
     if (!options.after.empty()) {
       if (options.after[0] != kByPrimaryKey) {
-        return absl::InvalidArgumentError("WhereOptions::after: not a cursor of this order");
+        return absl::InvalidArgumentError("WhereOptions::after: expected a cursor of this order");
       }
       ASSIGN_OR_RETURN(const RowSpace::Place place,
                        space_->PlaceOf(std::string_view(options.after).substr(1)));
@@ -283,20 +281,20 @@ class Group final : public WholeGroup {
   }
 
   const std::vector<Member> members_;
-  const GroupMembers group_;      // of a member in shards, one a shard
-  std::vector<size_t> first_of_;  // of each member, where its shards begin there
+  const GroupMembers group_;      // one element per shard of each member
+  std::vector<size_t> first_of_;  // first element of each member in group_
   const std::shared_ptr<const RowSpace> space_;
   const WhereSearch search_;
   const GroupColumns columns_;
 };
 
-// What a cursor is an answer to.
+// Returns a description of the query that a cursor is bound to.
 std::string QuestionOf(const Predicate& where, const WhereOptions& options) {
   return absl::StrCat("rows\n", options.order == Order::kDescending ? "desc\n" : "asc\n",
                       options.order_by, "\n", where.ToString());
 }
 
-// Whether rows of a group that is not in shards are all named as shard 0's.
+// Checks that all rows of a group without shards have shard 0.
 absl::Status CheckIsShard0(absl::Span<const uint32_t> shards, size_t rows) {
   if (shards.empty()) return absl::OkStatus();
   RETURN_IF_ERROR(CheckOutput(rows, shards.size(), "shards"));

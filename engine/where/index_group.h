@@ -14,41 +14,42 @@
 
 namespace cairn {
 
-// Rows in an order, and what stands for each in it.
+// Rows in an order, with the keys by which they are ordered.
 struct OrderedRows {
   std::vector<RowId> rows;
-  EncodedKeys keys;  // in the order of an index: of the first rows, all those that have one
+  EncodedKeys keys;  // if ordered by an index: keys of the rows that have one, which come first
   StringList primary_keys;
   WherePlan plan;
 };
 
-// A group whose rows have one numbering: any but one in shards, which has such a group of each.
+// A group with a single numbering of rows. A sharded group is the only other kind of group; it has
+// a WholeGroup per shard.
 class WholeGroup : public IndexGroup {
  public:
   virtual const std::shared_ptr<const RowSpace>& space() const = 0;
-  // The first `most` rows after the place WhereOptions::after, or at it, too, if `or_at`; the
-  // options' columns and limit are not used. Errors as Find's. Throws std::bad_alloc.
+  // Finds the first `most` rows after the place WhereOptions::after, or including that place if
+  // `or_at`. Ignores the options' columns and limit. Errors: those of Find. Throws std::bad_alloc.
   virtual absl::Status FindOrdered(const Predicate& where, const WhereOptions& options, bool or_at,
                                    uint64_t most, OrderedRows* found) const = 0;
 };
 
-// The cursor after a row's place, which is a WholeGroup's or a shard's own cursor, and the place of
-// WhereOptions::after, or "". Errors: InvalidArgument if it is of another predicate or order. Throw
-// std::bad_alloc.
+// MakeCursor returns the cursor after a row's place; `place` is the own cursor of a WholeGroup or a
+// shard. PlaceOfCursor returns the place of WhereOptions::after, or "". InvalidArgument: the cursor
+// belongs to another predicate or order. Throw std::bad_alloc.
 std::string MakeCursor(const Predicate& where, const WhereOptions& options, std::string_view place);
 absl::StatusOr<std::string> PlaceOfCursor(const Predicate& where, const WhereOptions& options);
 
-// `group`: the members' versions, those of a member in shards side by side; `space` is of all.
+// `group` has the members' versions; those of a sharded member are adjacent. `space` has all rows.
 std::shared_ptr<const WholeGroup> MakeWholeGroup(std::vector<IndexGroup::Member> members,
                                                  GroupMembers group,
                                                  std::shared_ptr<const RowSpace> space);
 
-// The group in shards that has these, one a shard, which are of versions of the same members.
+// Makes the sharded group of these groups, one per shard, which have versions of the same members.
 std::shared_ptr<const IndexGroup> OverShards(std::vector<IndexGroup::Member> members,
                                              std::vector<std::shared_ptr<const WholeGroup>> shards);
 
-// IndexGroup::Create, taking over from `after`, a group or null, what rows of the same indexes it
-// has found.
+// Implements IndexGroup::Create. If `after`, a group or null, has the same indexes, its knowledge
+// about their rows is reused.
 absl::StatusOr<std::shared_ptr<const IndexGroup>> CreateIndexGroup(
     std::vector<IndexGroup::Member> members, const std::shared_ptr<const IndexGroup>& after);
 

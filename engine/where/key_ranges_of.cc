@@ -12,17 +12,17 @@
 namespace cairn {
 namespace {
 
-// A list of more ranges is refused: each key that is not to be found is one for every choice of
-// parts that may be null instead.
+// Maximum number of ranges. A negated key has one range for every choice of parts that may be null
+// instead.
 constexpr size_t kMaxKeyRanges = size_t{1} << 24;
-// Keys that are added between two looks at the flag.
+// Number of keys that are added between two checks of the flag.
 constexpr size_t kKeysTogether = 4096;
 
 bool IsNull(const DataValue& value) {
   return std::holds_alternative<std::monostate>(value);
 }
 
-// The parts before the first null.
+// Returns the parts before the first null.
 absl::Span<const DataValue> BeforeNull(absl::Span<const DataValue> parts) {
   const auto null = std::find_if(parts.begin(), parts.end(), IsNull);
   return parts.first(static_cast<size_t>(null - parts.begin()));
@@ -79,7 +79,8 @@ absl::Status KeyRanges::AddEqual(Parts parts, bool is_prefix) {
     RETURN_IF_ERROR(CheckParts(parts));
     if (which_ == Which::kTrue) return absl::OkStatus();
   }
-  // Not false of a key whose parts are each equal to these, or null, or compared with null.
+  // The equality is not false for a key if each of its parts is equal to the given part, is null,
+  // or is compared with null.
   size_t size = parts.size();
   while (size > 0 && IsNull(parts[size - 1])) --size;
   is_prefix = is_prefix && size == parts.size();
@@ -87,8 +88,8 @@ absl::Status KeyRanges::AddEqual(Parts parts, bool is_prefix) {
   if (size == 0) return AddRange({}, {});
   if (BeforeNull(parts).size() != size) {
     return absl::InvalidArgumentError(
-        "the negation of a key with NULL before another part: an index has keys in the order of "
-        "their first parts, and does not find them by others alone");
+        "the negation of a key with NULL before another part: keys are ordered by "
+        "their first parts, and cannot be found by later parts only");
   }
   if (!keeps_nulls()) return AddKeys(parts, is_prefix);
   std::vector<DataValue> key;
@@ -110,7 +111,7 @@ absl::Status KeyRanges::AddOrder(Comparison comparison, Parts parts) {
     KeyRanges& is_false = outside_.emplace_back(*codec_, Which::kTrue, cancelled_);
     return is_false.AddOrder(Opposite(comparison), parts);
   }
-  // Of keys that are equal up to the null it is unknown.
+  // For keys that are equal up to the null, the result is unknown.
   const bool inclusive = has_null ? which_ == Which::kNotFalse : IsInclusive(comparison);
   if (known.empty()) {
     return which_ == Which::kNotFalse ? AddRange({}, {}) : absl::OkStatus();
@@ -119,8 +120,8 @@ absl::Status KeyRanges::AddOrder(Comparison comparison, Parts parts) {
     return IsLess(comparison) ? AddRange({}, {known, inclusive})
                               : AddRange({known, !inclusive}, {});
   }
-  // The first part that differs decides, unless it is null: nulls are at one end of the keys that
-  // begin with the parts before.
+  // The first part that differs decides, unless it is null. Nulls are at one end of the keys with
+  // the same earlier parts.
   const bool nulls_first = codec_->nulls() == NullPolicy::kFirst;
   for (size_t i = 0; i < known.size(); ++i) {
     std::vector<DataValue> null(known.begin(), known.begin() + static_cast<std::ptrdiff_t>(i));
@@ -148,7 +149,7 @@ absl::Status KeyRanges::AddBetween(const KeyQuery& range) {
     if (which_ == Which::kNotFalse || !keeps_nulls()) return AddRange({}, {});
     if (codec_->parts().size() > 1) {
       return absl::InvalidArgumentError(
-          "of keys of several parts it is not known which one is null");
+          "expected keys of one part: for several parts it is unknown which one is null");
     }
     const std::vector<DataValue> null(1);
     return codec_->nulls() == NullPolicy::kFirst ? AddRange({null, true}, {})

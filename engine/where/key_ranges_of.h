@@ -18,22 +18,21 @@
 
 namespace cairn {
 
-// The keys of an index for which at least one of several comparisons is true, or not false. SQL
-// compares keys of several parts part by part, and a null in a key or in the comparison makes
-// unknown what no part before it decides. So each comparison is true of some keys, false of others
-// and unknown of the rest: rows satisfy its negation if it is false of all their keys.
+// The keys of an index for which at least one of several comparisons is true, or is not false. SQL
+// compares composite keys part by part. If no earlier part decides, a null in the key or in the
+// comparison makes the result unknown. So each comparison is true for some keys, false for others,
+// and unknown for the rest. A row satisfies its negation if it is false for all of the row's keys.
 class KeyRanges {
  public:
   enum class Which : uint8_t { kTrue, kNotFalse };
 
-  // `cancelled` may be null. Both must outlive this.
+  // `cancelled` may be null. It and `codec` must outlive this.
   KeyRanges(const KeyCodec& codec, Which which, const std::atomic<bool>* cancelled);
 
-  // Adds the keys of a comparison, Predicate::Kind::kKeys. Errors: InvalidArgument,
-  // naming index and comparison, if a key does not fit or these keys are not ranges; Cancelled.
-  // Throws std::bad_alloc.
+  // Adds the keys of a comparison, Predicate::Kind::kKeys. InvalidArgument, naming index and
+  // comparison: a key does not fit, or these keys are not ranges. Cancelled. Throws std::bad_alloc.
   absl::Status Add(const Predicate& where, const GroupMember& member);
-  // Returns the entries of a version that have these keys. Errors as of EntrySet::Of.
+  // Returns the entries of a version that have these keys. Errors: those of EntrySet::Of.
   absl::StatusOr<EntrySet> Of(const IndexVersion& version);
 
  private:
@@ -46,7 +45,7 @@ class KeyRanges {
   static bool IsInclusive(Comparison comparison) {
     return comparison == Comparison::kAtMost || comparison == Comparison::kAtLeast;
   }
-  // True if `comparison` is false.
+  // Returns the comparison that is true if `comparison` is false.
   static Comparison Opposite(Comparison comparison);
 
   bool keeps_nulls() const { return codec_->nulls() != NullPolicy::kSkip; }
@@ -58,15 +57,15 @@ class KeyRanges {
     return ranges_.AppendBetween(*codec_, lower, upper);
   }
   absl::Status AddKeys(Parts parts, bool is_prefix);
-  // Checks the values of a comparison that has a null, which are not encoded.
+  // Checks the values of a comparison with a null, which is not encoded.
   absl::Status CheckParts(Parts parts) const;
 
   const KeyCodec* codec_;
   Which which_;
   const std::atomic<bool>* cancelled_;
   RangeColumn ranges_;
-  std::vector<std::pair<KeyRanges, KeyRanges>> both_;  // keys that are in both of a pair
-  std::vector<KeyRanges> outside_;                     // keys that are not in one of these
+  std::vector<std::pair<KeyRanges, KeyRanges>> both_;  // keys in both of a pair
+  std::vector<KeyRanges> outside_;                     // keys not in one of these
 };
 
 }  // namespace cairn

@@ -15,10 +15,9 @@
 
 namespace cairn {
 
-// Groups that were pinned last, by the names of their indexes: the next one of the
-// same indexes takes over what it knows of their rows, so that it costs what is new. A group is
-// kept, with the versions that it has, until the next one of its names, or of kMax others.
-// Thread-safe.
+// Recently pinned groups, by the names of their indexes. The next group of the same indexes reuses
+// what is known about their rows, so that it costs only the changes. A group and its versions are
+// kept until the next group of the same names, or of kMax others. Thread-safe.
 class PinnedGroups {
  public:
   absl::StatusOr<std::shared_ptr<const IndexGroup>> Create(
@@ -34,7 +33,7 @@ class PinnedGroups {
     absl::StatusOr<std::shared_ptr<const IndexGroup>> group =
         CreateIndexGroup(std::move(members), before);
     if (!group.ok()) return group;
-    std::vector<Pinned> gone;  // freed without the lock
+    std::vector<Pinned> gone;  // destroyed without the lock
     const MutexLock lock(&mutex_);
     auto at = std::find_if(pinned_.begin(), pinned_.end(),
                            [&](const Pinned& pinned) { return pinned.names == key; });
@@ -46,7 +45,7 @@ class PinnedGroups {
     pinned_.push_back({std::move(key), *group});
     return group;
   }
-  // Keeps none any longer.
+  // Releases all groups.
   void Clear() {
     std::vector<Pinned> gone;
     const MutexLock lock(&mutex_);
@@ -62,7 +61,7 @@ class PinnedGroups {
   };
 
   Mutex mutex_;
-  std::vector<Pinned> pinned_ ABSL_GUARDED_BY(mutex_);  // the last one last
+  std::vector<Pinned> pinned_ ABSL_GUARDED_BY(mutex_);  // most recent last
 };
 
 }  // namespace cairn

@@ -18,9 +18,9 @@ struct Predicate::Node {
   std::vector<Predicate> children = {};
   std::string index = {};
   KeyQuery keys = {};
-  std::list<std::string> bytes = {};  // that `keys` points into
+  std::list<std::string> bytes = {};  // `keys` points into it
 
-  // A key whose bytes are this node's.
+  // Returns a copy of a key whose bytes this node owns.
   LogicalKey Own(const LogicalKey& key) {
     std::vector<DataValue> parts(key.parts().begin(), key.parts().end());
     for (DataValue& part : parts) {
@@ -69,7 +69,7 @@ struct ValueText {
     if (std::isnan(number)) return "nan";  // as a key it has no sign
     char text[32];
     std::string digits(text, std::to_chars(text, text + sizeof(text), number).ptr);
-    // Read back as an integer, -0 would lose its sign.
+    // Parsed as an integer, -0 would lose its sign.
     return digits.find_first_of(".en") == std::string::npos ? digits + ".0" : digits;
   }
   std::string operator()(std::string_view bytes) const {
@@ -87,7 +87,7 @@ struct ValueText {
   }
 };
 
-// A key of several parts, or of the first ones of several, stands in parentheses.
+// A composite key, or its leading parts, is written in parentheses.
 std::string KeyText(const LogicalKey& key, bool leading = false) {
   std::string text;
   for (const DataValue& part : key.parts()) {
@@ -154,8 +154,8 @@ Predicate Predicate::IsNull(std::string_view index) {
   return Predicate(std::move(node));
 }
 
-// What is of the same kind at the beginning is taken apart, so that a chain of operators is flat.
-// TRUE and FALSE, which have no children, stay: TRUE bounds the rows of an IS NULL.
+// A first child of the same kind is replaced by its children, so that a chain of operators is flat.
+// TRUE and FALSE, which have no children, remain: TRUE bounds the rows of an IS NULL.
 Predicate::Predicate(Kind kind, std::vector<Predicate> children) {
   auto node = std::make_shared<Node>(Node{kind});
   if (kind != Kind::kNot && !children.empty() && children[0].kind() == kind &&

@@ -4,7 +4,7 @@
 
 namespace cairn {
 
-// What the names of indexes in a predicate's text may hold without quotes.
+// Returns whether a byte may be in the unquoted name of an index in a predicate's text.
 inline bool IsIndexNameByte(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
          c == '.' || c == '-';
@@ -14,7 +14,7 @@ inline bool StartsIndexName(char c) {
   return IsIndexNameByte(c) && c != '-' && c != '.' && (c < '0' || c > '9');
 }
 
-// Whether a word, in either case, means something else in a predicate.
+// Returns whether a word, in upper or lower case, is a keyword of predicates.
 bool IsPredicateKeyword(std::string_view word);
 
 inline bool IsPlainIndexName(std::string_view name) {

@@ -25,15 +25,14 @@ namespace {
 
 constexpr std::string_view kKeywords[] = {"and",  "or",     "not",  "in",   "between", "is",
                                           "null", "starts", "with", "like", "true",    "false"};
-// Numbers that have no digits, after a sign or none. They are keywords only where a value is
-// expected.
+// Numbers without digits, after an optional sign. They are keywords only in place of a value.
 constexpr std::pair<std::string_view, double> kNamedNumbers[] = {
     {"nan", std::numeric_limits<double>::quiet_NaN()},
     {"inf", std::numeric_limits<double>::infinity()},
     {"infinity", std::numeric_limits<double>::infinity()}};
 constexpr int kMaxNesting = 200;
 
-// Whether `text` is this word, of lower-case letters, in either case.
+// Returns whether `text` equals this lower-case word, ignoring case.
 bool IsWord(std::string_view text, std::string_view word) {
   return text.size() == word.size() &&
          std::equal(text.begin(), text.end(), word.begin(), [](char a, char b) {
@@ -41,7 +40,7 @@ bool IsWord(std::string_view text, std::string_view word) {
          });
 }
 
-// The value of the next '?', which stands in the comparison of `index`, in this part of its key.
+// Returns the value of the next '?', for this part of the key in a comparison of `index`.
 using NextParameter =
     std::function<absl::StatusOr<DataValue>(const std::string& index, size_t part)>;
 
@@ -188,7 +187,7 @@ class PredicateParser {
     const bool prefix = !pattern.empty() && pattern.back() == '%';
     if (prefix) pattern.pop_back();
     if (pattern.find_first_of("%_") != std::string::npos) {
-      return Error(begin, "LIKE takes one wildcard, a '%' at the pattern's end");
+      return Error(begin, "LIKE supports one wildcard, a '%' at the pattern's end");
     }
     return NegatedIf(negated, prefix ? Predicate(index, KeyQuery::BytePrefix(pattern))
                                      : Predicate(index, KeyQuery(pattern)));
@@ -198,7 +197,7 @@ class PredicateParser {
     return negated ? !predicate : predicate;
   }
 
-  // A key, of views into bytes_.
+  // Reads a key whose parts are views into bytes_.
   absl::StatusOr<LogicalKey> Key() {
     std::vector<DataValue> parts;
     if (!Take('(')) {
@@ -258,14 +257,14 @@ class PredicateParser {
     };
     const bool is_real = digits.find_first_of(".eE") != std::string_view::npos;
     if (is_real ? read(double{}) : read(uint64_t{}) || read(int64_t{})) {
-      // An integer has no -0, which is another key than 0 in an index of floats.
+      // Integers have no -0, which in an index of floats is another key than 0.
       const auto* const integer = std::get_if<int64_t>(&parts->back());
       if (integer != nullptr && *integer == 0) parts->back() = -0.0;
       at_ = end;
       return absl::OkStatus();
     }
     if (!out_of_range) return Expected("a number, 'text', NULL, ? or (a, b)");
-    return Expected(is_real ? "a number that a float of 64 bits holds"
+    return Expected(is_real ? "a number that fits in a 64-bit float"
                             : "an integer from -9223372036854775808 to 18446744073709551615, or a "
                               "float, which has a '.'");
   }
@@ -283,7 +282,7 @@ class PredicateParser {
         char byte = 0;
         if (at_ + 1 == text_.size() || text_[at_ + 1] != 'x' ||
             !ReadHexEscape(text_.substr(at_ + 2), &byte)) {
-          return Error(at_, "a backslash begins \\xHH; of itself that is \\x5c");
+          return Error(at_, "expected \\xHH after a backslash; a backslash itself is \\x5c");
         }
         text->push_back(byte);
         at_ += 3;
@@ -291,7 +290,7 @@ class PredicateParser {
         text->push_back(text_[at_]);
       }
     }
-    return Error(begin, "the text that begins here has no end: expected a single quote");
+    return Error(begin, "unterminated text: expected a single quote");
   }
 
   absl::Status TakeIndex(std::string* index) {
@@ -307,7 +306,7 @@ class PredicateParser {
           return ++at_, absl::OkStatus();
         }
       }
-      return Error(begin, "the name that begins here has no end: expected a double quote");
+      return Error(begin, "unterminated name: expected a double quote");
     }
     if (at_ == text_.size() || !StartsIndexName(text_[at_]) || IsPredicateKeyword(Word())) {
       return Expected("an index's name, NOT or '('");
@@ -317,7 +316,7 @@ class PredicateParser {
     return absl::OkStatus();
   }
 
-  // The word that begins here; takes nothing.
+  // Returns the word that begins here. Does not advance.
   std::string_view Word() const { return Word(at_); }
   std::string_view Word(size_t begin) const {
     size_t end = begin;
@@ -357,8 +356,8 @@ class PredicateParser {
   const NextParameter next_parameter_;
   size_t at_ = 0;
   int nesting_ = 0;
-  std::string index_;              // of the comparison at hand
-  std::deque<std::string> bytes_;  // of the comparison at hand
+  std::string index_;              // of the current comparison
+  std::deque<std::string> bytes_;  // of the current comparison
 };
 
 }  // namespace

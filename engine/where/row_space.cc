@@ -13,13 +13,13 @@
 namespace cairn {
 namespace {
 
-// Rows whose primary keys are read at a time.
+// Number of rows whose primary keys are read at a time.
 constexpr RowId kBatch = 4096;
 
-// A table with less than a row in so many is searched for the way back.
+// If a table has less than 1/kFew of the rows, it is searched to map a number back to its row.
 constexpr uint64_t kFew = 4;
 
-// Walks the primary keys of a row table in their order.
+// Scans the primary keys of a row table in order.
 class TableCursor {
  public:
   explicit TableCursor(const RowTable& table) : table_(table) {}
@@ -61,8 +61,8 @@ bool HaveOneTable(const Base& a, const Base& b) {
 
 absl::Status TooManyRows() {
   return absl::ResourceExhaustedError(absl::StrFormat(
-      "the indexes of a group have more than %d rows together: build them in shards "
-      "by source, of which each has as many",
+      "the indexes of a group have more than %d rows in total; build them in shards "
+      "by source, each of up to that number",
       kMaxEntries));
 }
 
@@ -72,7 +72,7 @@ absl::StatusOr<std::shared_ptr<const RowSpace::Bases>> RowSpace::MergeBases(
     const std::vector<std::shared_ptr<const IndexVersion>>& versions) {
   using Ids = std::vector<RowId>;
   auto merged = std::make_shared<Bases>();
-  // Which of the tables each base has.
+  // The table of each base.
   std::vector<size_t> table_of;
   std::vector<const Base*> tables;
   for (const auto& version : versions) {
@@ -98,7 +98,7 @@ absl::StatusOr<std::shared_ptr<const RowSpace::Bases>> RowSpace::MergeBases(
     cursors.emplace_back(table->rows());
     RETURN_IF_ERROR(cursors.back().Start());
   }
-  // Tables with rows left; the heap's top has the least primary key.
+  // Tables with remaining rows; the one with the smallest primary key is on top of the heap.
   const auto later = [&](size_t a, size_t b) {
     return cursors[b].primary_key() < cursors[a].primary_key();
   };
@@ -128,7 +128,7 @@ absl::StatusOr<std::shared_ptr<const RowSpace::Bases>> RowSpace::MergeBases(
     for (size_t i = 0; i < rows->size(); ++i) (*to.back())[(*rows)[i]] = static_cast<RowId>(i);
   }
   for (const size_t table : table_of) {
-    // A table that has all rows has their numbers.
+    // The rows of a table that has all rows have the same numbers as in the space.
     const bool has_all = from[table]->size() == row;
     merged->have_own.push_back(has_all);
     merged->from.push_back(has_all ? none : from[table]);
@@ -185,7 +185,7 @@ absl::Status RowSpace::NumberLater(const std::shared_ptr<const RowSpace>& after)
   }
   if (!any) return absl::OkStatus();
   if (members_.size() == 1) {
-    // Its own numbers will do.
+    // The member's own numbers can be used.
     const Member& member = members_[0];
     for (RowId row = member.base_rows; row < member.end_row; ++row) {
       const DeltaRows& rows = *member.version->delta->rows;
@@ -209,7 +209,7 @@ absl::Status RowSpace::NumberLater(const std::shared_ptr<const RowSpace>& after)
   LaterRows& later = *shared_later_;
   const MutexLock lock(&later.mutex);
   for (size_t i = 0; i < members_.size(); ++i) RETURN_IF_ERROR(AddLater(i, &later));
-  // Rows that others have told of by now do no harm: no version here has entries of them.
+  // Rows that other spaces have added by now do no harm: no version here has entries of them.
   later_ = later.rows;
   for (size_t i = 0; i < members_.size(); ++i) {
     Member& member = members_[i];
@@ -277,7 +277,7 @@ absl::Status RowSpace::Locate(std::string_view primary_key, RowId* rank, RowId* 
 bool RowSpace::LessOfLater(RowId a, RowId b) const {
   const RowId rank_a = RankOf(a), rank_b = RankOf(b);
   if (rank_a != rank_b) return rank_a < rank_b;
-  // Before the base's row of this rank stand those that came later.
+  // Later rows precede the base's row of the same rank.
   if (a < base_rows() || b < base_rows()) return a != b && b < base_rows();
   return later_[a - base_rows()].primary_key < later_[b - base_rows()].primary_key;
 }
@@ -299,13 +299,13 @@ absl::Status RowSpace::PrimaryKeys(absl::Span<const RowId> rows, StringList* pri
   for (const RowId row : rows) {
     if (row >= end_row_) {
       return absl::OutOfRangeError(
-          absl::StrFormat("there is no row %d in the group, only %d", row, end_row_));
+          absl::StrFormat("there is no row %d in the group; expected one of %d", row, end_row_));
     }
   }
   if (bases_->AllHaveOwn() && later_.empty()) {
     return members_[0].version->base->rows().PrimaryKeys(rows, primary_keys);
   }
-  // Read by the first member that has them in its base, then put in order.
+  // The first member whose base has a row reads its key. Then the keys are put in order.
   std::vector<StringList> keys(members_.size());
   std::vector<std::vector<RowId>> wanted(members_.size());
   std::vector<size_t> owner;

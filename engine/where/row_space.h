@@ -18,18 +18,20 @@
 
 namespace cairn {
 
-// One numbering of the rows of several versions, by primary key: first those of their bases, in
-// primary-key order, then those that came since. Immutable; safe from any number of threads.
+// A single numbering of the rows of several versions, by primary key: first the rows of their
+// bases, in primary-key order, then later rows. Immutable and thread-safe.
 //
-// Where the bases have one row table, as those of one build do, its numbers are the bases' own and
-// nothing is stored for them. Else the tables are merged, once, and each base has an array of 4
-// bytes a row, and another for the way back, unless it has few of the rows, as a shard does: then
-// that is searched. Rows that came since take about 50 bytes and 4 an index; a space made `after`
-// another of the same bases takes over what that one has found of them.
+// If the bases share one row table, as those of one build do, the numbers are the bases' own, and
+// nothing is stored for them. Otherwise the tables are merged once. Then each base has an array of
+// 4 bytes per row, and another one to map numbers back to rows. A base with few of the rows, such
+// as a shard, has no second array; the first one is searched. A later row takes about 50 bytes, and
+// 4 per index. A space made `after` another one of the same bases reuses its knowledge about later
+// rows.
 class RowSpace {
  public:
-  // `versions` are of one column family and one sequence number. `after`: null, or one that may be
-  // of other versions. DataLoss; ResourceExhausted beyond kMaxEntries rows. Throws std::bad_alloc.
+  // `versions` must have one column family and one sequence number. `after`: null, or a space that
+  // may have other versions. DataLoss: an index is damaged. ResourceExhausted: there are more than
+  // kMaxEntries rows. Throws std::bad_alloc.
   static absl::StatusOr<std::shared_ptr<const RowSpace>> Create(
       std::vector<std::shared_ptr<const IndexVersion>> versions,
       const std::shared_ptr<const RowSpace>& after);
@@ -37,19 +39,19 @@ class RowSpace {
   size_t members() const { return members_.size(); }
   RowId base_rows() const { return bases_->rows; }
   RowId end_row() const { return end_row_; }
-  // Whether the member's rows all have its own numbers.
+  // Returns whether all rows of the member have its own numbers.
   bool IsIdentity(size_t member) const {
     const Member& m = members_[member];
     return m.has_own_numbers && m.from_later.empty();
   }
 
-  // Whether those of its base do.
+  // Returns whether all rows of the member's base have its own numbers.
   bool HasOwnBaseNumbers(size_t member) const { return members_[member].has_own_numbers; }
-  // Whether no row of a base is in two of the bases of members [first, end). Throws std::bad_alloc.
+  // Returns whether no row is in two of the bases of members [first, end). Throws std::bad_alloc.
   bool HaveDisjointBases(size_t first, size_t end) const;
 
-  // A member's row by the space's number, and back; requires a row of it. kNoRow where the member
-  // does not know it.
+  // Convert a member's row to the space's number and back. Require an existing row. ToMember
+  // returns kNoRow if the member does not have the row.
   RowId FromMember(size_t member, RowId row) const {
     const Member& m = members_[member];
     if (row < m.base_rows) return m.has_own_numbers ? row : (*m.from_base)[row];
@@ -69,37 +71,38 @@ class RowSpace {
     return found == m.came_to_base.end() ? kNoRow : found->second;
   }
 
-  // Whether row `a`'s primary key is less than row `b`'s.
+  // Returns whether row `a`'s primary key is less than row `b`'s.
   bool Less(RowId a, RowId b) const {
     if (a < base_rows() && b < base_rows()) return a < b;
     return LessOfLater(a, b);
   }
-  // Where a primary key stands among the rows.
+  // The position of a primary key among the rows.
   struct Place {
-    RowId rank = 0;      // base rows whose primary keys are at most it
-    RowId row = kNoRow;  // the base row that has it
+    RowId rank = 0;      // number of base rows whose primary keys are at most this one
+    RowId row = kNoRow;  // the base row with this primary key
     std::string_view primary_key;
   };
   absl::StatusOr<Place> PlaceOf(std::string_view primary_key) const;
-  // Less than, equal to or greater than 0 as the row's primary key is than that of `place`.
+  // Returns a number less than, equal to or greater than 0 if the row's primary key is less than,
+  // equal to or greater than that of `place`.
   int Compare(RowId row, const Place& place) const;
 
   absl::Status PrimaryKeys(absl::Span<const RowId> rows, StringList* primary_keys) const;
 
  private:
-  // The numbering of the bases' rows.
+  // The numbering of the rows of the bases.
   struct Bases {
     std::vector<std::shared_ptr<const Base>> bases;
     RowId rows = 0;
-    std::vector<bool> have_own;  // of each base: its numbers are these
-    // Of each of the others: the numbers of its rows, ascending, and its rows by number, kNoRow
-    // among them; that is empty where it has few.
+    std::vector<bool> have_own;  // per base: whether its own numbers are used
+    // Per base without its own numbers: the numbers of its rows, ascending; and its rows by number,
+    // or kNoRow. `to` is empty for a base with few of the rows.
     std::vector<std::shared_ptr<const std::vector<RowId>>> from, to;
 
     bool AllHaveOwn() const {
       return std::all_of(have_own.begin(), have_own.end(), [](bool own) { return own; });
     }
-    // kNoRow where the base has no such row.
+    // Returns kNoRow if the base does not have the row.
     RowId ToBase(size_t base, RowId row) const {
       if (have_own[base]) return row;
       if (!to[base]->empty()) return (*to[base])[row];
@@ -110,10 +113,10 @@ class RowSpace {
     }
   };
   struct LaterRow {
-    std::string_view primary_key;  // the member's
-    RowId rank = 0;                // base rows of the space whose primary keys are less
+    std::string_view primary_key;  // owned by the member
+    RowId rank = 0;                // number of base rows of the space with smaller primary keys
   };
-  // What is known of the rows that came since, of the latest space over the same bases and rows.
+  // The later rows found so far by all spaces over the same bases and rows.
   struct LaterRows {
     Mutex mutex;
     absl::flat_hash_map<std::string_view, RowId> ids ABSL_GUARDED_BY(mutex);
@@ -129,7 +132,7 @@ class RowSpace {
     bool has_own_numbers = false;  // in its base
     std::shared_ptr<const std::vector<RowId>> from_base;
     std::vector<RowId> from_later, to_later;
-    absl::flat_hash_map<RowId, RowId> came_to_base;  // rows of another member's base
+    absl::flat_hash_map<RowId, RowId> came_to_base;  // later rows that are in another member's base
   };
 
   static absl::StatusOr<std::shared_ptr<const Bases>> MergeBases(
@@ -137,7 +140,8 @@ class RowSpace {
   absl::Status NumberLater(const std::shared_ptr<const RowSpace>& after);
   absl::Status AddLater(size_t member, LaterRows* later) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(later->mutex);
-  // rank: base rows whose primary keys are less; row: the base row with this one, or kNoRow.
+  // Sets *rank to the number of base rows with smaller primary keys, and *row to the base row with
+  // this one, or kNoRow.
   absl::Status Locate(std::string_view primary_key, RowId* rank, RowId* row) const;
   bool LessOfLater(RowId a, RowId b) const;
   RowId RankOf(RowId row) const { return row < base_rows() ? row : later_[row - base_rows()].rank; }

@@ -1,5 +1,4 @@
-// Groups in shards: indexes of several sources, each source asked as a group of its
-// own.
+// Groups of indexes with several sources. Each source is queried as a group of its own.
 #include <algorithm>
 #include <memory>
 #include <queue>
@@ -27,7 +26,7 @@ absl::Status InShard(size_t shard, const absl::Status& status) {
                       absl::StrFormat("shard %d: %s", shard, std::string(status.message())));
 }
 
-// A cursor: the shard of the row that it is behind (4 bytes, little-endian), then that group's own.
+// A cursor: the shard of the row before it (4 bytes, little-endian), then that shard's own cursor.
 struct ShardCursor {
   uint32_t shard = 0;
   std::string_view of_shard;
@@ -36,14 +35,15 @@ struct ShardCursor {
     ShardCursor cursor;
     if (text.size() <= sizeof cursor.shard) {
       return absl::InvalidArgumentError(
-          "WhereOptions::after: not a cursor of a group of indexes in shards");
+          "WhereOptions::after: expected a cursor of a sharded group");
     }
     for (size_t i = 0; i < sizeof cursor.shard; ++i) {
       cursor.shard |= uint32_t{static_cast<uint8_t>(text[i])} << (8 * i);
     }
     if (cursor.shard >= shards) {
-      return absl::InvalidArgumentError(absl::StrFormat(
-          "WhereOptions::after: a cursor in shard %d, of %d", cursor.shard, shards));
+      return absl::InvalidArgumentError(
+          absl::StrFormat("WhereOptions::after: cursor of shard %d, but the group has %d shards",
+                          cursor.shard, shards));
     }
     cursor.of_shard = text.substr(sizeof cursor.shard);
     return cursor;
@@ -55,7 +55,7 @@ struct ShardCursor {
   }
 };
 
-// Rows that are merged between two looks at the flag.
+// Number of rows that are merged between two checks of the flag.
 constexpr size_t kMergedTogether = 4096;
 
 // The next row of a shard.
@@ -64,8 +64,7 @@ struct Head {
   size_t at;
 };
 
-// Adds what another shard's plan says.
-// `places`: of comparisons in `plan`.
+// Adds the plan of another shard. `places` are those of comparisons in `plan`.
 void AddPlan(WherePlan more, double max_rows, PlanPlaces* places, WherePlan* plan) {
   if (more.expected_rows > max_rows) plan->strategy = more.strategy;
   plan->expected_rows += more.expected_rows;
@@ -84,7 +83,7 @@ void AddPlan(WherePlan more, double max_rows, PlanPlaces* places, WherePlan* pla
   }
 }
 
-// The plans of all shards as one: the strategy is that of the shard with the most rows.
+// Merges the plans of all shards. The strategy is that of the shard with the most rows.
 WherePlan PlanOf(std::vector<WherePlan> plans) {
   WherePlan all;
   all.strategy = plans[0].strategy;
@@ -192,9 +191,9 @@ class ShardedGroup final : public IndexGroup {
                       absl::Span<GlobalRowId> member_rows) const override {
     return Guarded("naming rows of an index", [&]() -> absl::Status {
       if (member >= members_.size() || rows.size() != member_rows.size()) {
-        return absl::InvalidArgumentError(absl::StrFormat("rows of member %d of %d, %d rows for %d",
-                                                          member, members_.size(),
-                                                          member_rows.size(), rows.size()));
+        return absl::InvalidArgumentError(
+            absl::StrFormat("got member %d of %d, and space for %d of %d rows", member,
+                            members_.size(), member_rows.size(), rows.size()));
       }
       for (size_t i = 0; i < rows.size(); ++i) {
         const uint32_t shard = ShardOf(rows[i]);
@@ -212,12 +211,11 @@ class ShardedGroup final : public IndexGroup {
 
  private:
   static absl::Status NamedAlone() {
-    return absl::InvalidArgumentError(
-        "the rows of a group in shards are to be named with their shards");
+    return absl::InvalidArgumentError("the group is sharded: pass each row with its shard");
   }
   absl::Status NoShard(uint32_t shard) const {
     return absl::OutOfRangeError(
-        absl::StrFormat("a row of shard %d of the group, of %d", shard, shards_.size()));
+        absl::StrFormat("row of shard %d: the group has %d shards", shard, shards_.size()));
   }
 
   absl::StatusOr<std::vector<std::vector<RowId>>> ByShard(absl::Span<const uint32_t> shards,
@@ -247,7 +245,8 @@ class ShardedGroup final : public IndexGroup {
     for (uint32_t s = 0; s < shards_.size(); ++s) {
       WhereOptions of_shard = options;
       of_shard.after = std::string(cursor.of_shard);
-      // Of rows at the cursor's place, those of shards behind its own are still to come.
+      // Rows at the cursor's place that are in shards after the cursor's shard have not been
+      // returned yet.
       const bool or_at = reversed ? s < cursor.shard : s > cursor.shard;
       RETURN_IF_ERROR(InShard(s, shards_[s]->FindOrdered(where, of_shard, or_at, most, &found[s])));
       plans[s] = std::move(found[s].plan);
@@ -275,12 +274,12 @@ class ShardedGroup final : public IndexGroup {
     return Columns(matches->shards, matches->rows, options.columns, &matches->columns);
   }
 
-  // Whether rows at one place come in the reverse order of shards.
+  // Returns whether rows at one place are in descending order of shards.
   static bool IsReversed(const WhereOptions& options, std::string_view cursor) {
     return options.order == Order::kDescending && (cursor.empty() || cursor[0] != kOfAbsent);
   }
 
-  // The shard's own cursor behind a row that it has found.
+  // Returns the shard's own cursor after a row that it has found.
   static std::string CursorBehind(const OrderedRows& found, size_t at,
                                   const WhereOptions& options) {
     const std::string_view primary_key = found.primary_keys[at];
@@ -293,7 +292,7 @@ class ShardedGroup final : public IndexGroup {
                      uint64_t most, WhereResult* matches) const {
     const bool descending = options.order == Order::kDescending;
     const bool by_key = !options.order_by.empty();
-    // Whether b comes first: the heap's top is the first of all.
+    // Returns whether b precedes a, so the first row is on top of the heap.
     const auto later = [&](const Head& a, const Head& b) {
       const OrderedRows& x = found[a.shard];
       const OrderedRows& y = found[b.shard];
@@ -305,7 +304,7 @@ class ShardedGroup final : public IndexGroup {
           const Key key_a = KeyAt<Key>(x.keys, a.at), key_b = KeyAt<Key>(y.keys, b.at);
           if (key_a != key_b) return reversed == (key_a < key_b);
         } else {
-          reversed = false;  // rows without a key are in the order of primary keys
+          reversed = false;  // rows without a key are in primary-key order
         }
       }
       const int compared = x.primary_keys[a.at].compare(y.primary_keys[b.at]);

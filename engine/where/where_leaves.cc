@@ -1,4 +1,4 @@
-// What a resolved predicate says of one index.
+// The conditions of a resolved predicate on one index.
 #include <algorithm>
 
 #include "engine/where/where_node.h"

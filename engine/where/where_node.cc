@@ -21,9 +21,9 @@ namespace {
 using Kind = WhereNode::Kind;
 using Mode = WhereNode::Mode;
 
-// A predicate of more levels is refused: each takes a call.
+// Maximum number of levels of a predicate, since each level takes a call.
 constexpr int kMaxLevels = 500;
-// Comparisons that a plan lists of those that are looked up as one.
+// Maximum number of comparisons that a plan lists if they are looked up together.
 constexpr size_t kMaxTexts = 8;
 
 uint64_t CountEntries(const Delta& delta) {
@@ -56,7 +56,7 @@ WhereNode MakeLeaf(const GroupMembers& members, size_t member, Mode mode, EntryS
 WhereNode Of(WhereNode::Kind kind, std::vector<WhereNode> nodes, const GroupMembers& members,
              uint64_t rows);
 
-// Texts of comparisons as one: the first ones, if there are many.
+// Joins the texts of comparisons; only the first ones if there are many.
 std::string Joined(absl::Span<const std::string> texts, const char* separator) {
   const size_t listed = std::min(texts.size(), kMaxTexts);
   std::string text = absl::StrJoin(texts.first(listed), separator);
@@ -66,7 +66,7 @@ std::string Joined(absl::Span<const std::string> texts, const char* separator) {
   return text;
 }
 
-// Leaves of one member as one, if rows satisfy it that satisfy all of them, or any.
+// Combines leaves of one member into one leaf, which rows satisfy that satisfy all of them, or any.
 WhereNode Combined(const GroupMembers& members, Kind kind, uint64_t rows,
                    absl::Span<WhereNode* const> leaves) {
   const bool all = kind == Kind::kAnd;
@@ -81,8 +81,8 @@ WhereNode Combined(const GroupMembers& members, Kind kind, uint64_t rows,
                   Joined(texts, all ? " AND " : " OR "), rows);
 }
 
-// The first member of the index whose other comparisons, children of one node of this kind, can be
-// put together with this one; none if they cannot.
+// Returns the member by which this node can be combined with other comparisons of the same index,
+// if both are children of one node of this kind; nullopt if it cannot.
 std::optional<size_t> CombinesBy(const GroupMembers& members, Kind kind, const WhereNode& node) {
   if (kind == Kind::kOr) {
     if (node.kind != Kind::kLeaf || node.mode != Mode::kSome) return std::nullopt;
@@ -96,7 +96,7 @@ std::optional<size_t> CombinesBy(const GroupMembers& members, Kind kind, const W
   return first;
 }
 
-// What nodes ask of one index as one: those for which CombinesBy is `member`.
+// Combines into one the nodes for which CombinesBy returns `member`.
 WhereNode CombineAll(const GroupMembers& members, Kind kind, uint64_t rows, size_t member,
                      std::vector<WhereNode> nodes) {
   if (nodes.size() == 1) return std::move(nodes[0]);
@@ -152,7 +152,8 @@ WhereNode Of(Kind kind, std::vector<WhereNode> nodes, const GroupMembers& member
   return whole;
 }
 
-// Rows with entries of which none is in sets[s], of shard s of the index that begins at member `m`.
+// Returns the rows with entries in the index that begins at member `m`, but none in sets[s] of any
+// shard s.
 WhereNode NoneOf(const GroupMembers& members, size_t m, std::vector<EntrySet> sets,
                  const std::string& text, uint64_t rows) {
   const bool single = IsSingle(members, m);
@@ -160,7 +161,7 @@ WhereNode NoneOf(const GroupMembers& members, size_t m, std::vector<EntrySet> se
   for (size_t s = 0; s < sets.size(); ++s) {
     none.push_back(MakeLeaf(members, m + s, Mode::kNoneOf, std::move(sets[s]), text, rows));
   }
-  // A row that has all its entries in one shard.
+  // All entries of a row are in one shard.
   if (single || none.size() == 1) return Of(Kind::kOr, std::move(none), members, rows);
   std::vector<WhereNode> all;
   for (size_t s = 0; s < none.size(); ++s) {
@@ -185,7 +186,7 @@ class Resolver {
   absl::StatusOr<WhereNode> Resolve(const Predicate& where, bool negated, int level = 0) {
     if (level > kMaxLevels) {
       return absl::InvalidArgumentError(
-          absl::StrFormat("a predicate nested deeper than %d levels", kMaxLevels));
+          absl::StrFormat("expected a predicate of at most %d nested levels", kMaxLevels));
     }
     switch (where.kind()) {
       case Predicate::Kind::kNot:
@@ -209,7 +210,8 @@ class Resolver {
       return AllRows();
     }
     std::vector<WhereNode> children;
-    // Comparisons of an index are looked up together: one of them is true, or all are false.
+    // Comparisons of one index are looked up together, if one of them must be true, or all must be
+    // false.
     std::map<size_t, std::vector<const Predicate*>> together;
     for (const Predicate& child : where.children()) {
       RETURN_IF_ERROR(CheckNotCancelled(cancelled_));
@@ -244,11 +246,12 @@ class Resolver {
       if (members_[i]->shard() != 0) continue;
       absl::StrAppend(&names, i == 0 ? "" : ", ", members_[i]->name());
     }
-    return absl::InvalidArgumentError(
-        absl::StrFormat("the group has no index %s, only %s", Quoted(where.index()), names));
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "the group has no index %s; expected one of %s", Quoted(where.index()), names));
   }
 
-  // Every row that has an entry in any index: in one that has all rows, if there is such a one.
+  // Returns all rows that have an entry in any index, by one index that has all rows if there is
+  // one.
   absl::StatusOr<WhereNode> AllRows() const {
     std::vector<WhereNode> either;
     for (size_t first = 0; first < members_.size(); first += members_[first]->shards()) {
@@ -272,7 +275,8 @@ class Resolver {
     return Of(Kind::kOr, std::move(either), members_, rows_);
   }
 
-  // Rows that one of several comparisons of an index is true of, or all of them false.
+  // Returns the rows for which one of several comparisons of an index is true, or all of them are
+  // false.
   absl::StatusOr<WhereNode> ResolveComparisons(absl::Span<const Predicate* const> comparisons,
                                                size_t m, bool negated) {
     const GroupMember& member = *members_[m];
@@ -296,7 +300,8 @@ class Resolver {
     return NoneOf(members_, m, std::move(sets), text, rows_);
   }
 
-  // Rows with an entry in one of sets[s], of shard s of the index that begins at member `m`.
+  // Returns the rows with an entry in sets[s] of any shard s of the index that begins at member
+  // `m`.
   WhereNode SomeOf(size_t m, std::vector<EntrySet> sets, const std::string& text) const {
     std::vector<WhereNode> nodes;
     for (size_t s = 0; s < sets.size(); ++s) {
@@ -309,9 +314,10 @@ class Resolver {
     const GroupMember& member = *members_[m];
     for (size_t s = 0; s < member.shards(); ++s) RETURN_IF_ERROR(members_[m + s]->Prepare());
     if (member.codec().parts().size() > 1 && member.keeps_nulls()) {
-      return absl::InvalidArgumentError(absl::StrFormat(
-          "index '%s', %s: of keys of several parts it is not known which one is null",
-          member.name(), where.ToString()));
+      return absl::InvalidArgumentError(
+          absl::StrFormat("index '%s', %s: expected keys of one part: for several parts it is "
+                          "unknown which one is null",
+                          member.name(), where.ToString()));
     }
     if (!member.keeps_nulls() && !negated) return AbsentRows(members_, m, rows_);
     std::vector<EntrySet> nulls;
@@ -327,7 +333,7 @@ class Resolver {
     return SomeOf(m, std::move(nulls), where.ToString());
   }
 
-  // The entries of an index of one part whose key is null.
+  // Returns the entries with a null key, of an index with keys of one part.
   static absl::StatusOr<EntrySet> Nulls(const GroupMember& member) {
     const DataValue null;
     EncodedKeys keys(member.codec().kind());
@@ -340,7 +346,8 @@ class Resolver {
   const std::atomic<bool>* const cancelled_;
 };
 
-// Whether each row that it is true of has an entry in some index, so that it is known to be there.
+// Returns a node that may be true for rows without an entry in any index, which cannot be
+// enumerated; null if there is none.
 const WhereNode* FindUnbounded(const WhereNode& node) {
   const WhereNode* unbounded = nullptr;
   switch (node.kind) {
@@ -386,8 +393,8 @@ absl::StatusOr<WhereNode> ResolvePredicate(const Predicate& where, const GroupMe
   if (const WhereNode* const unbounded = FindUnbounded(node); unbounded != nullptr) {
     const std::string& name = members[unbounded->member]->name();
     return absl::InvalidArgumentError(absl::StrFormat(
-        "%s: index '%s' does not keep rows without a key (nulls=skip), so that they are found only "
-        "AND what another index says of them; build it with nulls=first",
+        "%s: index '%s' does not keep rows without a key (nulls=skip), so they are found only "
+        "by AND with a condition on another index; build the index with nulls=first",
         unbounded->text, name));
   }
   return node;

@@ -17,7 +17,7 @@ namespace {
 
 using Kind = WhereNode::Kind;
 
-// Entries that are walked before the first are tested, and at most.
+// Number of entries that are walked before the first test, and its maximum.
 constexpr uint64_t kFirstWalk = 256, kMaxWalk = 16384;
 
 }  // namespace
@@ -42,7 +42,7 @@ absl::StatusOr<WhereOrder> WhereOrder::Create(const GroupMembers& members,
     whole.cursor_bytes_ = cursor.bytes;
     primary_key = cursor.primary_key;
   } else {
-    return absl::InvalidArgumentError("WhereOptions::after: not a cursor of this order");
+    return absl::InvalidArgumentError("WhereOptions::after: expected a cursor of this order");
   }
   ASSIGN_OR_RETURN(whole.cursor_place_, search.space().PlaceOf(primary_key));
   return whole;
@@ -66,7 +66,7 @@ bool WhereOrder::Less(const Entry& a, const Entry& b) const {
 }
 
 bool WhereOrder::FirstEntry(RowId row, Entry* first) const {
-  // Of the shards, which stand in the order of keys, the first that has any has the first.
+  // Shards are in key order, so the first shard with an entry of the row has its first entry.
   for (size_t i = first_; i < end_; ++i) {
     const size_t m = descending_ ? end_ - 1 - (i - first_) : i;
     const RowId local = search_.space().ToMember(m, row);
@@ -150,7 +150,7 @@ absl::Status WhereOrder::WalkEntries(size_t member, const WhereNode& node, uint6
   const Delta& delta = members_[member]->delta();
   const RowSpace& space = search_.space();
   Runs runs = RunsOf(delta);
-  const WhereNode* leaf = nullptr;  // that all rows here satisfy
+  const WhereNode* leaf = nullptr;  // all rows of this index satisfy it
   if (const WhereNode* entries = EntriesOf(node, first_, end_); entries != nullptr && is_single_) {
     leaf = LeafOf(*entries, member);
     if (leaf == nullptr) return absl::OkStatus();
@@ -165,7 +165,8 @@ absl::Status WhereOrder::WalkEntries(size_t member, const WhereNode& node, uint6
       run.end = ranges.empty() ? 0 : ranges.back().end;
     }
     if (has_cursor_) {
-      // How many entries of the run come before the cursor, or not behind it.
+      // Returns whether the entry is before the part of the run to walk, which is on one side of
+      // the cursor.
       const auto stays = [&](uint64_t position) {
         const int compared =
             CompareWithCursor(member, static_cast<uint32_t>(r), static_cast<Position>(position),
@@ -196,7 +197,8 @@ absl::Status WhereOrder::WalkEntries(size_t member, const WhereNode& node, uint6
       for (size_t i = 0; i < chunk.size() && rows->size() < limit; ++i) {
         if (!pass[i]) continue;
         if (!is_single_) {
-          // Where it is not the row's first entry, the row is there already, or before the cursor.
+          // If this is not the row's first entry, the row has been found already or is before the
+          // cursor.
           Entry entry;
           if (!FirstEntry(chunk[i], &entry) || !IsBehindCursor(entry)) continue;
           MakeRoomForOne(seen);
@@ -222,7 +224,7 @@ absl::Status WhereOrder::Walk(const WhereNode& node, uint64_t limit,
     }));
   }
   if (rows->size() == limit || EntriesOf(node, first_, end_) != nullptr) return absl::OkStatus();
-  // Then those without entries here.
+  // Then the rows without entries in this index.
   const uint64_t all = search_.space().end_row();
   std::vector<RowId> absent;
   RETURN_IF_ERROR(search_.Gather(AllOf({node, AbsentRows(members_, first_, all)}, members_, all),

@@ -15,20 +15,20 @@ namespace {
 using Kind = WhereNode::Kind;
 using Mode = WhereNode::Mode;
 
-// Nanoseconds of one core, from medians of the benchmark Where/ over 2^24 rows
-// (docs/performance.md, "Predicates"). They predict which strategy is the fastest, not its time.
-constexpr double kListEntry = 1;      // an entry's row copied, or counted
-constexpr double kTestRow = 9;        // a row of a list tested for one comparison
-constexpr double kSortRow = 3;        // a row of a list put in order
-constexpr double kBitmapEntry = 0.8;  // an entry's row set in a bitmap
-constexpr double kBitmapRow = 0.01;   // a row of a bitmap made and combined
-constexpr double kScanRow = 0.25;     // a row looked at for one comparison, by its position
-constexpr double kScanCode = 0.08;    // by a code of one byte
-constexpr double kChangedRow = 120;   // one that has changed, by itself
-constexpr double kFoundRow = 1.5;     // a row found by a bitmap or a scan, listed
-constexpr double kWalkEntry = 4;      // an entry of the order's index
-constexpr double kOrderRow = 60;      // a row's key of the order's index, looked up and sorted
-constexpr double kTranslate = 4;      // a row that has another number in its index
+// Nanoseconds on one core: medians of the benchmark Where/ over 2^24 rows (docs/performance.md,
+// "Predicates"). They predict which strategy is the fastest, not its time.
+constexpr double kListEntry = 1;      // copy or count an entry's row
+constexpr double kTestRow = 9;        // test a row of a list for one comparison
+constexpr double kSortRow = 3;        // sort a row of a list
+constexpr double kBitmapEntry = 0.8;  // set an entry's row in a bitmap
+constexpr double kBitmapRow = 0.01;   // allocate and combine a row of a bitmap
+constexpr double kScanRow = 0.25;     // test a row for one comparison, by its position
+constexpr double kScanCode = 0.08;    // the same, by a code of one byte
+constexpr double kChangedRow = 120;   // test a changed row separately
+constexpr double kFoundRow = 1.5;     // list a row that a bitmap or a scan found
+constexpr double kWalkEntry = 4;      // walk an entry of the order's index
+constexpr double kOrderRow = 60;      // look up and sort a row's key of the order's index
+constexpr double kTranslate = 4;      // translate a row that has another number in its index
 
 class Costs {
  public:
@@ -81,7 +81,7 @@ class Costs {
     return cost;
   }
 
-  // One row of a list.
+  // The cost of testing one row of a list.
   double Test(const WhereNode& node) const {
     if (node.kind == Kind::kLeaf) {
       const double ranges = std::max(1.0, static_cast<double>(node.set.run(0).size()));
@@ -118,7 +118,7 @@ class Costs {
   const double rows_;
 };
 
-// Whether rows that are listed are not even looked at: their number is that of entries.
+// Returns whether rows are counted without reading them: their number is that of entries.
 bool IsCountedAlone(const WhereNode& node, const GroupMembers& members) {
   return node.kind == Kind::kNothing || (node.kind == Kind::kLeaf && node.mode == Mode::kSome &&
                                          members[node.member]->is_single());
@@ -181,9 +181,9 @@ absl::StatusOr<WherePlan> PlanWhere(const WhereNode& node, const GroupMembers& m
                                [&](const auto& c) { return c.strategy == plan.strategy; });
   if (!can) {
     return absl::InvalidArgumentError(absl::StrFormat(
-        "strategy %s cannot answer this: %s", WhereStrategyName(plan.strategy),
+        "strategy %s does not support this query: %s", WhereStrategyName(plan.strategy),
         plan.strategy == WhereStrategy::kWalk
-            ? "it is for rows in the order of an index"
+            ? "walk requires rows in the order of an index"
             : "a row has several entries in a base, or another number in an index"));
   }
   PlanPlaces places;

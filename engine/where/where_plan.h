@@ -13,21 +13,22 @@
 
 namespace cairn {
 
-// Where a plan's comparisons are in it.
+// The index in WherePlan::comparisons of each comparison.
 using PlanPlaces = std::map<std::string, size_t>;
 
-// Adds a comparison to a plan; those of the shards of one index become one.
+// Adds a comparison to a plan. Comparisons of the shards of one index are merged.
 void AddComparison(WherePlan::Comparison comparison, PlanPlaces* places, WherePlan* plan);
 
-// What a predicate's rows are wanted for.
+// The purpose of a predicate's rows.
 struct WhereGoal {
   bool only_count = false;
-  std::optional<size_t> order_by;  // a member's number: an index's only shard, or its first
+  std::optional<size_t> order_by;  // the order's index: its only or first shard, as a member's
+                                   // number
   uint64_t limit = UINT64_MAX;
 };
 
-// Chooses a strategy by what each is predicted to cost, or takes `wanted`, if that can answer.
-// InvalidArgument where it cannot. Throws std::bad_alloc.
+// Chooses the strategy with the lowest predicted cost, or `wanted` if that is set. InvalidArgument:
+// `wanted` does not support the query. Throws std::bad_alloc.
 absl::StatusOr<WherePlan> PlanWhere(const WhereNode& node, const GroupMembers& members,
                                     const WhereSearch& search, const WhereGoal& goal,
                                     WhereStrategy wanted);

@@ -1,4 +1,4 @@
-// WhereSearch::Scan: rows in their order, by where their entries are.
+// WhereSearch::Scan: tests rows in order, by the positions of their entries.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -16,14 +16,14 @@ namespace {
 using Kind = WhereNode::Kind;
 using Mode = WhereNode::Mode;
 
-// Rows of a block: bytes of each leaf, which stay in the first-level cache.
+// Number of rows per block. One byte per row and leaf stays in the first-level cache.
 constexpr size_t kBlock = 2048;
-// Of more ranges than this a leaf is made a bitmap first.
+// A leaf with more ranges than this is converted to a bitmap first.
 constexpr size_t kMaxRanges = 4;
 
-// What a block's rows are in ranges of: positions in a run, or codes of keys. pass[i] becomes
-// whether the number of row i is in one of the ranges; loops are of a fixed length, for the
-// compiler to use wide registers.
+// Tests the numbers of a block's rows, which are positions in a run or codes of keys. Sets pass[i]
+// to whether the number of row i is in one of the ranges. The loops have a fixed length, so that
+// the compiler can use wide registers.
 template <typename Number>
 void InRanges(const Number* numbers, const std::vector<PositionRange>& ranges, Mode mode,
               uint8_t* pass) {
@@ -46,7 +46,7 @@ void InRanges(const Number* numbers, const std::vector<PositionRange>& ranges, M
   }
 }
 
-// The same of the first `size` rows of a block, which may be fewer than it has.
+// The same for the first `size` rows of a block.
 template <typename Number>
 void InRanges(const Number* numbers, size_t size, const std::vector<PositionRange>& ranges,
               Mode mode, uint8_t* pass) {
@@ -74,7 +74,7 @@ uint64_t Sum(const uint8_t* pass) {
   return sum;
 }
 
-// Which members a predicate has leaves of.
+// Marks the members of a predicate's leaves.
 void MarkMembers(const WhereNode& node, std::vector<bool>* of_member) {
   if (node.kind == Kind::kLeaf) (*of_member)[node.member] = true;
   for (const WhereNode& child : node.children) MarkMembers(child, of_member);
@@ -84,7 +84,7 @@ void AppendRows(const uint8_t* pass, RowId first, std::vector<RowId>* rows) {
   for (size_t i = 0; i < kBlock; i += 8) {
     uint64_t some = 0;
     std::memcpy(&some, pass + i, 8);
-    // The lowest bits of the bytes, each 0 or 1, side by side.
+    // Move the lowest bit of each byte, which is 0 or 1, next to each other.
     const uint64_t bits = some * uint64_t{0x0102040810204080} >> 56;
     for (uint64_t left = bits; left != 0; left &= left - 1) {
       rows->push_back(first + static_cast<RowId>(i + static_cast<size_t>(std::countr_zero(left))));
@@ -94,13 +94,13 @@ void AppendRows(const uint8_t* pass, RowId first, std::vector<RowId>* rows) {
 
 }  // namespace
 
-// What a leaf's block is read from.
+// The data that a leaf's block is tested with.
 struct WhereSearch::ScanLeaf {
-  absl::Span<const Position> positions;   // of the base's rows
-  std::shared_ptr<const RowCodes> codes;  // in place of positions, where keys are few
-  std::vector<PositionRange> ranges;      // of positions, or of codes
+  absl::Span<const Position> positions;   // one per row of the base
+  std::shared_ptr<const RowCodes> codes;  // replaces positions if there are few distinct keys
+  std::vector<PositionRange> ranges;      // ranges of positions or codes
   bool has_bitmap = false;
-  RowBitmap bitmap;  // in place of ranges
+  RowBitmap bitmap;  // replaces ranges
 };
 
 absl::StatusOr<bool> WhereSearch::CanScan(const WhereNode& node) const {
@@ -167,7 +167,7 @@ void WhereSearch::ScanBlock(const WhereNode& node, const std::vector<ScanLeaf>& 
   }
   ScanBlock(node.children[0], leaves, first, pass, leaf, level, scratch);
   for (size_t i = 1; i < node.children.size(); ++i) {
-    std::vector<uint8_t> deeper;  // of nodes below, which are rare
+    std::vector<uint8_t> deeper;  // of nested nodes, which are rare
     const bool is_leaf = node.children[i].kind == Kind::kLeaf;
     uint8_t* other = scratch->data() + static_cast<size_t>(level) * kBlock;
     if (!is_leaf) {
@@ -210,7 +210,7 @@ absl::Status WhereSearch::Scan(const WhereNode& node, uint64_t* count, std::vect
     RETURN_IF_ERROR(CheckNotCancelled(cancelled));
     size_t leaf = 0;
     ScanBlock(node, leaves, static_cast<RowId>(first), pass.data(), &leaf, 0, &scratch);
-    // Rows that changed are asked for by themselves.
+    // Changed rows are tested separately.
     for (; next < changed.size() && changed[next] < first + kBlock &&
            changed[next] < space_->base_rows();
          ++next) {

@@ -13,11 +13,11 @@ namespace {
 using Kind = WhereNode::Kind;
 using Mode = WhereNode::Mode;
 
-// Rows that are tested together.
+// Number of rows that are tested together.
 constexpr size_t kChunk = 256;
-// Rows whose positions are on their way while one is looked at.
+// Number of rows whose positions are prefetched ahead of the current row.
 constexpr size_t kAhead = 16;
-// A list of more than a row in so many is sorted by way of a bitmap.
+// A list with more than one in kSparse rows is sorted with a bitmap.
 constexpr size_t kSparse = 256;
 
 }  // namespace
@@ -38,7 +38,7 @@ void WhereSearch::TestLeaf(const WhereNode& leaf, absl::Span<const RowId> rows, 
   const RowPositions& positions = member.positions();
   if (identity && leaf.mode == Mode::kSome && member.delta().empty() &&
       !positions.single().empty() && leaf.set.run(0).size() == 1) {
-    // One comparison tells; many reads are on their way at a time.
+    // One comparison per row is enough, and many reads are in flight at a time.
     const PositionRange range = leaf.set.run(0)[0];
     const Position* const position = positions.single().data();
     const RowId end = base_rows - 1;
@@ -74,7 +74,7 @@ void WhereSearch::Test(const WhereNode& node, absl::Span<const RowId> rows, bool
     case Kind::kOr:
       break;
   }
-  // Each child is asked for the rows that it can still make a difference for.
+  // Each child tests only the rows whose result is still open.
   const bool is_and = node.kind == Kind::kAnd;
   RowId left[kChunk];
   uint32_t place[kChunk];
@@ -161,7 +161,7 @@ absl::Status WhereSearch::Gather(const WhereNode& node, std::vector<RowId>* rows
       return absl::OkStatus();
     }
     case Kind::kAnd: {
-      // Children stand in the order of their rows.
+      // Children are sorted by their expected number of rows.
       RETURN_IF_ERROR(Gather(node.children[0], rows, cancelled));
       for (size_t i = 1; i < node.children.size(); ++i) {
         RETURN_IF_ERROR(Prepare(node.children[i]));

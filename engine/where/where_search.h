@@ -17,7 +17,7 @@
 
 namespace cairn {
 
-// A set of rows, a bit each. Not thread-safe while it changes. What allocates throws
+// A set of rows, one bit per row. Not thread-safe during changes. Methods that allocate throw
 // std::bad_alloc.
 class RowBitmap {
  public:
@@ -34,7 +34,8 @@ class RowBitmap {
   void Or(const RowBitmap& other) {
     for (size_t i = 0; i < words_.size(); ++i) words_[i] |= other.words_[i];
   }
-  // This becomes what `other`, of as many rows, has and this has not.
+  // Replaces this set by `other` without the rows of this set. Both must have the same number of
+  // rows.
   void SubtractFrom(const RowBitmap& other) {
     for (size_t i = 0; i < words_.size(); ++i) words_[i] = other.words_[i] & ~words_[i];
   }
@@ -62,9 +63,9 @@ class RowBitmap {
   std::vector<uint64_t> words_;
 };
 
-// Finds the rows of a resolved predicate, by each of several strategies. `cancelled` may be null;
-// methods that take it return Cancelled once it is set. Thread-safe. Everything but constructors
-// throws std::bad_alloc.
+// Finds the rows of a resolved predicate with one of several strategies. `cancelled` may be null;
+// methods that take it return Cancelled once it is set. Thread-safe. All methods except the
+// constructor throw std::bad_alloc.
 class WhereSearch {
  public:
   WhereSearch(const GroupMembers* members, std::shared_ptr<const RowSpace> space)
@@ -72,34 +73,34 @@ class WhereSearch {
 
   const RowSpace& space() const { return *space_; }
 
-  // The rows, each once, in any order: those of the most selective leaf, tested for the others.
+  // Finds each row once, in any order: the rows of the most selective leaf, tested for the others.
   absl::Status Gather(const WhereNode& node, std::vector<RowId>* rows,
                       const std::atomic<bool>* cancelled) const;
-  // The rows, each leaf a bitmap.
+  // Finds the rows by one bitmap per leaf.
   absl::Status Bitmap(const WhereNode& node, RowBitmap* rows,
                       const std::atomic<bool>* cancelled) const;
 
-  // Whether Scan takes a predicate: no row of a base has several entries, and rows have their
-  // indexes' own numbers.
+  // Returns whether Scan supports a predicate: no row of a base has several entries, and rows have
+  // the indexes' own numbers.
   absl::StatusOr<bool> CanScan(const WhereNode& node) const;
-  // Counts the rows, and appends them unless `rows` is null: those that changed last, all others
-  // ascending. Requires CanScan.
+  // Counts the rows, and appends them unless `rows` is null: unchanged rows ascending, then changed
+  // ones. Requires CanScan.
   absl::Status Scan(const WhereNode& node, uint64_t* count, std::vector<RowId>* rows,
                     const std::atomic<bool>* cancelled) const;
 
-  // pass[i] = whether rows[i] is one. Requires Prepare of the node's members.
+  // Sets pass[i] to whether rows[i] satisfies the node. Requires Prepare of the node's members.
   void Test(const WhereNode& node, absl::Span<const RowId> rows, bool* pass) const;
-  // Makes what Test needs.
+  // Builds the structures that Test needs.
   absl::Status Prepare(const WhereNode& node) const;
 
-  // By primary key.
+  // Sorts rows by primary key.
   void Sort(std::vector<RowId>* rows) const;
 
  private:
   struct ScanLeaf;
 
   void TestLeaf(const WhereNode& leaf, absl::Span<const RowId> rows, bool* pass) const;
-  // Keeps those that pass.
+  // Keeps the rows that satisfy the node.
   absl::Status Filter(const WhereNode& node, std::vector<RowId>* rows,
                       const std::atomic<bool>* cancelled) const;
   void SortOnce(std::vector<RowId>* rows) const;
@@ -108,13 +109,13 @@ class WhereSearch {
                            const std::atomic<bool>* cancelled) const;
   void ScanBlock(const WhereNode& node, const std::vector<ScanLeaf>& leaves, RowId first,
                  uint8_t* pass, size_t* leaf, int level, std::vector<uint8_t>* scratch) const;
-  // In the members of these leaves.
+  // Returns the changed rows of the members of these leaves.
   std::vector<RowId> ChangedRows(const WhereNode& node) const;
 
   const GroupMembers& members_;
   const std::shared_ptr<const RowSpace> space_;
   mutable Mutex mutex_;
-  // Rows with entries in a member, where it was asked for.
+  // The rows with entries in each member, if requested before.
   mutable std::vector<std::unique_ptr<const RowBitmap>> present_ ABSL_GUARDED_BY(mutex_);
 };
 

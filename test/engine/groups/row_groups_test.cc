@@ -168,7 +168,8 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_asked_says_why) {
   refused({Aggregate::Sum("city")}, {}, "several indexes include a column 'city'");
   refused({Aggregate::Sum("n.city")}, {},
           "sum(n.city): expected a column of numbers, found one of");
-  refused({Aggregate::Sum("price")}, {}, "column 'price', of n.city, town.city, n, tags, town");
+  refused({Aggregate::Sum("price")}, {},
+          "column 'price'; columns: n.city, town.city, n, tags, town");
   refused({Aggregate::CountDistinct()}, {}, "count_distinct(): expected a column, got none");
   refused({Aggregate::Count()}, {.group_by = {"tags"}}, "several keys of row 'a'");
   refused({Aggregate::Count()}, {.order_by = {{1}}}, "there is no column 1, only 0");

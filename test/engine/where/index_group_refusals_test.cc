@@ -59,7 +59,7 @@ BOOST_FIXTURE_TEST_CASE(predicates_that_an_index_cannot_answer, TwoIndexes) {
       Refused(group->Explain(where).status(), absl::StatusCode::kInvalidArgument, message);
     }
   };
-  refused("town = 'Lisbon'", "the group has no index 'town', only age, city, both");
+  refused("town = 'Lisbon'", "the group has no index 'town'; expected one of age, city, both");
   refused("age = 'x'", "index 'age', age = 'x': part 1 (u8)");
   refused("age = 300", "index 'age', age = 300: part 1 (u8)");
   refused("age STARTS WITH 'x'", "index 'age'");
@@ -72,7 +72,7 @@ BOOST_FIXTURE_TEST_CASE(predicates_that_an_index_cannot_answer, TwoIndexes) {
   refused("age IN (1, NULL, 'x')", "index 'age'");
   refused("both = (NULL, 7)", "part 2 (text): expected text, found the number 7");
   refused("NOT both BETWEEN (NULL, 7) AND ('Oslo')", "part 2 (text): expected text");
-  refused("both IS NULL", "of keys of several parts it is not known which one is null");
+  refused("both IS NULL", "for several parts it is unknown which one is null");
   Predicate deep("age", 1);
   for (int i = 0; i < 600; ++i) deep = !deep;
   Refused(group->Count(deep).status(), absl::StatusCode::kInvalidArgument, "nested deeper");
@@ -176,10 +176,10 @@ BOOST_FIXTURE_TEST_CASE(options_that_are_wrong, TwoIndexes) {
   }
   options = {};
   options.strategy = WhereStrategy::kWalk;
-  refused(options, "strategy walk cannot answer this");
+  refused(options, "strategy walk does not support this query");
   options = {};
   options.columns = {"price"};
-  refused(options, "or has the key of a column 'price', of city.mark, age, city, both.part1");
+  refused(options, "or has the key of a column 'price'; columns: city.mark, age, city, both.part1");
 }
 
 BOOST_FIXTURE_TEST_CASE(columns_and_rows_of_members, TwoIndexes) {
@@ -218,10 +218,12 @@ BOOST_FIXTURE_TEST_CASE(plans_say_what_is_done, TwoIndexes) {
 
 BOOST_FIXTURE_TEST_CASE(indexes_that_do_not_belong_together, TwoIndexes) {
   using Code = absl::StatusCode;
-  Refused(IndexGroup::Create({}).status(), Code::kInvalidArgument, "a group of no indexes");
-  Refused(IndexGroup::Create({{nullptr}}).status(), Code::kInvalidArgument, "null index");
+  Refused(IndexGroup::Create({}).status(), Code::kInvalidArgument,
+          "expected at least one index, got none");
+  Refused(IndexGroup::Create({{nullptr}}).status(), Code::kInvalidArgument,
+          "expected an index, got null");
   Refused(IndexGroup::Create({{age}, {city, "age"}}).status(), Code::kInvalidArgument,
-          "two indexes of a group are called 'age'");
+          "expected distinct names of the indexes in a group, got 'age' twice");
   const std::shared_ptr<SecondaryIndex> unnamed = BuildAt(db, "value:bytes", "unnamed");
   Refused(IndexGroup::Create({{age}, {unnamed}}).status(), Code::kInvalidArgument, "has no name");
   RequireOk(IndexGroup::Create({{age}, {unnamed, "whole"}}));
@@ -230,11 +232,12 @@ BOOST_FIXTURE_TEST_CASE(indexes_that_do_not_belong_together, TwoIndexes) {
   other.Put("a", "1");
   const auto elsewhere = BuildAt(other, "elsewhere = value:bytes", "elsewhere");
   Refused(IndexGroup::Create({{age}, {elsewhere}}).status(), Code::kFailedPrecondition,
-          "indexes 'age' and 'elsewhere' are of different databases");
+          "indexes 'age' and 'elsewhere' belong to different databases");
   db.Put("d", "4");
   const auto later = BuildAt(db, "later = value:bytes", "later");
-  Refused(IndexGroup::Create({{age}, {later}}).status(), Code::kFailedPrecondition,
-          "indexes 'age' and 'later' are of different states of the database: sequence number 3");
+  Refused(
+      IndexGroup::Create({{age}, {later}}).status(), Code::kFailedPrecondition,
+      "indexes 'age' and 'later' belong to different states of the database: sequence number 3");
 }
 
 }  // namespace

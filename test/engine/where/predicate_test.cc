@@ -90,23 +90,23 @@ BOOST_AUTO_TEST_CASE(errors_say_where_and_what_was_expected) {
            {"age = 1 2", "at offset 8: expected AND, OR or the end, found '2'"},
            {"age = 1 AND", "at offset 11: expected an index's name"},
            {"(age = 1", "at offset 8: expected ')', AND or OR"},
-           {"age = 'x", "at offset 6: the text that begins here has no end"},
-           {"age = '\\n'", "at offset 7: a backslash begins"},
-           {"age = '\\x1'", "at offset 7: a backslash begins"},
-           {"\"age = 1", "at offset 0: the name that begins here has no end"},
+           {"age = 'x", "at offset 6: unterminated text"},
+           {"age = '\\n'", "at offset 7: expected \\xHH after a backslash"},
+           {"age = '\\x1'", "at offset 7: expected \\xHH after a backslash"},
+           {"\"age = 1", "at offset 0: unterminated name"},
            {"age IS 1", "at offset 7: expected NULL or NOT NULL"},
            {"age NOT = 1", "at offset 8: expected IN, BETWEEN, LIKE or STARTS WITH"},
            {"age BETWEEN 1", "at offset 13: expected AND"},
-           {"city LIKE '%x'", "at offset 10: LIKE takes one wildcard"},
-           {"city LIKE 'a_'", "at offset 10: LIKE takes one wildcard"},
+           {"city LIKE '%x'", "at offset 10: LIKE supports one wildcard"},
+           {"city LIKE 'a_'", "at offset 10: LIKE supports one wildcard"},
            {"city LIKE 5", "at offset 10: LIKE: expected 'text', found 5"},
            {"age = 1.2.3", "at offset 6: expected a number"},
            {"age = 99999999999999999999",
             "at offset 6: expected an integer from -9223372036854775808 to 18446744073709551615, "
             "or a float, which has a '.', found '99999999999999999999'"},
            {"age = -9223372036854775809", "at offset 6: expected an integer from -922"},
-           {"x = 1e400", "at offset 4: expected a number that a float of 64 bits holds, found"},
-           {"x = 1e-400", "at offset 4: expected a number that a float of 64 bits holds, found"},
+           {"x = 1e400", "at offset 4: expected a number that fits in a 64-bit float, found"},
+           {"x = 1e-400", "at offset 4: expected a number that fits in a 64-bit float, found"},
            {"x = +inf", "at offset 4: expected a number, 'text'"},
            {"x = infinite", "at offset 4: expected a number, 'text'"},
            {"a = 1 AND b = ?", "at offset 14: expected a value of parameter 1, found 0 values"},
@@ -169,7 +169,7 @@ BOOST_AUTO_TEST_CASE(parameters_are_as_many_as_the_text_has) {
     BOOST_TEST(parsed.status().message() == message);
   }
   const auto like = Predicate::Parse("a LIKE ?", {"%x"});
-  BOOST_TEST(absl::StrContains(std::string(like.status().message()), "LIKE takes one wildcard"));
+  BOOST_TEST(absl::StrContains(std::string(like.status().message()), "LIKE supports one wildcard"));
 }
 
 BOOST_AUTO_TEST_CASE(parameters_know_what_they_are_compared_with) {

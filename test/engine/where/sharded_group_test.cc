@@ -159,7 +159,7 @@ BOOST_AUTO_TEST_CASE(columns_and_rows_of_members_in_shards) {
   }
   std::vector<RowId> alone(matches.rows.size());
   Refused(group->RowsOf(0, matches.rows, absl::MakeSpan(alone)), absl::StatusCode::kInvalidArgument,
-          "the rows of index 'a', which is in shards");
+          "index 'a' is sharded");
   std::map<uint64_t, int64_t> sums;
   for (int64_t i = 0; i < 50; ++i) {
     if (i % 7 >= 2 && i % 5 != 3) sums[static_cast<uint64_t>(i % 5)] += i;
@@ -175,7 +175,7 @@ BOOST_AUTO_TEST_CASE(columns_and_rows_of_members_in_shards) {
   BOOST_TEST(RequireOk(group->Count(Predicate::All({}))) == 50u);
   const std::vector<uint32_t> shard_1(matches.rows.size(), 1);
   Refused(group->PrimaryKeys(shard_1, matches.rows, &keys), absl::StatusCode::kOutOfRange,
-          "a row of shard 1 in a group that is not in shards");
+          "row of shard 1: the group is not sharded");
 }
 
 BOOST_AUTO_TEST_CASE(rows_of_a_group_in_shards_are_named_with_these) {
@@ -201,12 +201,14 @@ BOOST_AUTO_TEST_CASE(rows_of_a_group_in_shards_are_named_with_these) {
   std::vector<ColumnValues> columns;
   std::vector<RowId> alone(7);
   const auto invalid = absl::StatusCode::kInvalidArgument;
-  Refused(group->PrimaryKeys(matches.rows, &keys), invalid, "named with their shards");
-  Refused(group->Columns(matches.rows, options.columns, &columns), invalid, "with their shards");
-  Refused(group->RowsOf(0, matches.rows, absl::MakeSpan(alone)), invalid, "with their shards");
+  Refused(group->PrimaryKeys(matches.rows, &keys), invalid, "pass each row with its shard");
+  Refused(group->Columns(matches.rows, options.columns, &columns), invalid,
+          "pass each row with its shard");
+  Refused(group->RowsOf(0, matches.rows, absl::MakeSpan(alone)), invalid,
+          "pass each row with its shard");
   const std::vector<uint32_t> beyond(7, 2), few(3, 0);
   Refused(group->PrimaryKeys(beyond, matches.rows, &keys), absl::StatusCode::kOutOfRange,
-          "a row of shard 2 of the group, of 2");
+          "row of shard 2: the group has 2 shards");
   Refused(group->PrimaryKeys(few, matches.rows, &keys), invalid, "shards has 3 elements");
   std::vector<GlobalRowId> rows, of_member(7);
   for (size_t i = 0; i < 7; ++i) rows.push_back(matches.global_row(i));
@@ -276,12 +278,12 @@ BOOST_AUTO_TEST_CASE(indexes_that_do_not_belong_together_are_refused) {
   Refused(IndexGroup::Create({{by_key}, {of_two}}).status(), failed,
           "index 'x' is of 2 sources and 'k' of 1");
   Refused(IndexGroup::Create({{by_key}, {elsewhere}}).status(), failed,
-          "indexes 'k' and 'e' are of different databases");
+          "indexes 'k' and 'e' belong to different databases");
   const auto before = shared(two.Build("b = value:text", "b"));
   two[1].Put("b", "2");
   RequireOk(before->CatchUp(*two[1].Source()).status());
   Refused(IndexGroup::Create({{of_two}, {before}}).status(), failed,
-          "shard 1: indexes 'x' and 'b' are of different states of the database");
+          "shard 1: indexes 'x' and 'b' belong to different states of the database");
   RequireOk(of_two->CatchUp(*two[1].Source()).status());
   BOOST_TEST(RequireOk(RequireOk(IndexGroup::Create({{of_two}, {before}}))
                            ->Count(RequireOk(Predicate::Parse("x >= '1' AND b = '2'")))) == 1u);
