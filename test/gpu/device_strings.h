@@ -44,7 +44,7 @@ class DeviceStrings {
   size_t size_;
 };
 
-// Asks a device index everything, in device memory, and compares with std:: algorithms.
+// Executes every operation of a device index, in device memory, and compares with std:: algorithms.
 inline void CheckOnDevice(const std::string& factory, const OracleData<std::string>& data) {
   const auto index = RequireOk(MakeDeviceIndex(factory, OracleRun(data)));
   BOOST_TEST((index->kind() == PhysicalType::kBytes));

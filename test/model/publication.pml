@@ -33,7 +33,7 @@ byte name[FILES];
 byte may[FILES] = 1;
 byte bytes[8];  // of inode i of name f, at 2 * f + i - 1
 
-// MANIFEST and MANIFEST.tmp, both of which a rename changes: 8 * inode of MANIFEST + inode of
+// MANIFEST and MANIFEST.tmp; a rename changes both: 8 * inode of MANIFEST + inode of
 // MANIFEST.tmp.
 byte names;
 byte may_names[6];  // other values that a power loss may restore

@@ -1,4 +1,4 @@
-"""tools/check-includes: nothing to say of this tree, and each planted violation is found.
+"""tools/check-includes: finds nothing in this tree, and finds each planted violation.
 
   check_includes_test.py ROOT
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/check-locks refuses a guarded member that is used without its lock, and takes one that is used with it."""
+"""tools/check-locks rejects a guarded member that is used without its lock, and accepts one that is used with it."""
 import os
 import shutil
 import subprocess

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/check-tidy refuses what .clang-tidy has it look for, and takes what is right."""
+"""tools/check-tidy rejects code that violates .clang-tidy, and accepts correct code."""
 import os
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-// cairn aggregate: a line a selector, or a group.
+// cairn aggregate: one line per selector or group.
 #include <boost/test/unit_test.hpp>
 #include <memory>
 #include <string>

@@ -1,4 +1,4 @@
-// The command line: indexes that are brought up to their database, and merged.
+// The command line: indexes that are brought up to date with their database, and compacted.
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
@@ -41,7 +41,7 @@ struct Indexed {
   static void Put(rocksdb::DB* db, const std::string& key, const std::string& value) {
     RequireOk(db->Put({}, key, value));
   }
-  // Some of each kind of change: 10 rows with a new key, 10 rows less, 20 more.
+  // Some changes of each kind: 10 rows with a new key, 10 deleted, 20 inserted.
   void WriteMore() const {
     Write([](rocksdb::DB* db) {
       for (int i = 0; i < 10; ++i) Put(db, "row" + std::to_string(i), "1000");
@@ -49,7 +49,7 @@ struct Indexed {
       for (int i = 0; i < 20; ++i) Put(db, "new" + std::to_string(100 + i), "2000");
     });
   }
-  // How many files of the index there are with this extension.
+  // The number of files of the index with this extension.
   size_t Files(const std::string& extension) const {
     size_t files = 0;
     for (const auto& file : std::filesystem::directory_iterator(index)) {

@@ -1,4 +1,4 @@
-// The manual page and the shells' completions hold what --help holds, and are good to their
+// The manual page and the shells' completions have the contents of --help, and are valid for their
 // readers.
 #include <boost/test/unit_test.hpp>
 #include <cstdlib>
@@ -14,7 +14,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// The words of a help text, as CLI11 prints it, that are options' names.
+// The names of options in a help text of CLI11.
 std::set<std::string> OptionsIn(const std::string& help) {
   std::set<std::string> options;
   for (size_t at = 0; (at = help.find("\n  -", at)) != std::string::npos; ++at) {
@@ -96,7 +96,7 @@ BOOST_AUTO_TEST_CASE(the_manual_page_formats_without_a_warning) {
   if (Has("mandoc")) Shell("mandoc -T lint -W error " + directory / "cairn.1");
 }
 
-// The words that bash would offer to complete the last of `words`.
+// The words that bash would suggest for the last of `words`.
 Words Complete(const std::string& script, const Words& words, const std::string& directory) {
   std::string line = "cd '" + directory + "'; source '" + script + "'; COMP_WORDS=(";
   for (const std::string& word : words) line += "'" + word + "' ";

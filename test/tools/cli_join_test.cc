@@ -10,7 +10,7 @@
 namespace cairn {
 namespace {
 
-// Orders "customer|amount" and customers "id|name", with an index by customer of each.
+// Orders "customer|amount" and customers "id|name", each with an index by customer.
 struct Orders {
   Orders() {
     const auto build = [&](const std::string& name, const std::vector<std::string>& values,

@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(keys_of_any_bytes_can_be_printed_and_asked_for) {
       CheckEqual(MustRun({"query", both, "--format=tsv", "--eq=" + key}).out, line + "\n");
     }
   }
-  // Bytes that are no UTF-8 stay apart from text in JSON.
+  // In JSON, bytes that are not UTF-8 differ from text.
   const std::string json = MustRun({"query", all, "--eq=\\xff|x\\xff", "--format=json"}).out;
   BOOST_TEST(json == "{\"key\":{\"hex\":\"ff7c78ff\"},\"primary_key\":{\"hex\":\"706bff\"}}\n");
   BOOST_TEST(MustRun({"query", all, "--eq=\\x0a|x\\x0a", "--format=json"}).out ==

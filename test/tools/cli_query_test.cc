@@ -27,7 +27,7 @@ BOOST_AUTO_TEST_CASE(every_selector_gives_what_a_full_scan_gives) {
                            std::vector<std::string> selectors) {
       selectors.push_back("--format=tsv");
       if (values) selectors.push_back(with_db);
-      // Under AddressSanitizer each one way without values, the other way with them.
+      // Under AddressSanitizer, one order without values and the other one with them.
       const bool reversed = ++turn % 2 == 0;
       if (!kUnderAsan || !reversed) {
         CheckEqual(demo.Query(index, selectors).out, Tsv(expected, values));
@@ -152,7 +152,7 @@ BOOST_AUTO_TEST_CASE(keys_that_cannot_be_read_are_wrong_usage) {
 }
 
 BOOST_AUTO_TEST_CASE(long_results_are_paged_without_loss) {
-  // More entries than any page holds, thousands of them under one key.
+  // More entries than a page, thousands of them with the same key.
   const Demo demo("140000");
   for (const bool reverse : {false, true}) {
     for (const bool values : {false, true}) {
@@ -166,7 +166,7 @@ BOOST_AUTO_TEST_CASE(long_results_are_paged_without_loss) {
         CheckEqual(demo.Query("nation", selectors).out, Tsv(wanted, values));
       };
       check({"--range=.."}, expected);
-      // Keys that are apart, so that each is a range of its own.
+      // Non-adjacent keys, so that each is a separate range.
       check({"--eq=9", "--eq=0", "--eq=24", "--eq=3"}, Where(expected, [](const Entry& e) {
               return e.key == "0" || e.key == "3" || e.key == "9" || e.key == "24";
             }));
@@ -203,7 +203,8 @@ BOOST_AUTO_TEST_CASE(explain_adds_up_the_batches_of_a_route) {
                    keys)
         .err;
   };
-  // All are counted, and what fits a page is read together; of rows with values that is less.
+  // All are counted, and entries that fit in a page are read together; a page of rows with values
+  // is smaller.
   const std::string many = explain(keys, "--limit=1000000");
   BOOST_TEST(many.find("count of 6000: cpu:partial_key") == 0u, many);
   BOOST_TEST(many.find("scan of 6000: cpu:partial_key") != std::string::npos, many);

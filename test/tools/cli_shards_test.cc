@@ -1,4 +1,4 @@
-// The command line on indexes in shards: built at once and by steps, and read as any index is.
+// The command line with sharded indexes: built at once and by steps, and read like any index.
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
 #include <string>
@@ -22,7 +22,7 @@ std::string Line(const ToolResult& result) {
   return result.lines()[0];
 }
 
-// A database, and an index of it that is not in shards.
+// A database, and an unsharded index of it.
 struct Compared {
   TemporaryDirectory directory;
   const std::string db = directory / "db", plain = directory / "plain", spec = "--spec=value:text";

@@ -18,7 +18,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(cli_test)
 namespace {
 
-// One line from the tool that contains all of `parts`.
+// Checks for one line from the tool that contains all of `parts`.
 void CheckComplaint(const ToolResult& result, int exit_status,
                     const std::vector<std::string>& parts = {}) {
   BOOST_TEST(result.exit_status == exit_status);
@@ -42,7 +42,7 @@ BOOST_AUTO_TEST_CASE(version_says_what_the_tool_is_made_of) {
   }
   BOOST_TEST(lines[3] == "instruction sets " + names + "; here " +
                              std::string(SimdLevelName(SupportedSimdLevels().back())));
-  // The instruction set that it would use, or why none.
+  // The instruction set that the tool would use, or the reason that there is none.
   setenv("CAIRN_SIMD", "scalar", 1);
   BOOST_TEST(MustRun({"--version"}).lines()[3] == "instruction sets " + names + "; here scalar");
   setenv("CAIRN_SIMD", "mmx", 1);
@@ -204,7 +204,7 @@ BOOST_AUTO_TEST_CASE(progress_goes_to_standard_error_in_plain_lines) {
   BOOST_TEST(built.out.find("3,000 entries of 3,000 rows") != std::string::npos, built.out);
 }
 
-// The tool's output to one pipe that is both its standard output and its standard error.
+// Runs the tool with one pipe as both its standard output and its standard error.
 std::string RunIntoPipe(const std::vector<std::string>& arguments) {
   std::string command = CAIRN_TOOL;
   for (const std::string& argument : arguments) command += " \"" + argument + "\"";
@@ -314,7 +314,7 @@ BOOST_AUTO_TEST_CASE(verify_tells_what_differs) {
     RequireOk(db->Delete({}, "row321"));
     RequireOk(db->Put({}, "row-new", "5"));
   });
-  MustRun({"verify", index});  // in itself it is still good
+  MustRun({"verify", index});  // the index itself is still good
   const ToolResult differs = RunTool({"verify", index, "--db=" + db});
   BOOST_TEST(differs.exit_status == 1);
   for (const char* row : {"row123", "row321", "row-new"}) {
@@ -364,7 +364,7 @@ BOOST_AUTO_TEST_CASE(an_interrupted_build_leaves_the_directory_as_it_was) {
     std::this_thread::sleep_for(std::chrono::milliseconds(delay));
     kill(child, SIGINT);
     const int exit_status = WaitForTool(child);
-    if (exit_status == -SIGINT) continue;  // before the tool got to listen
+    if (exit_status == -SIGINT) continue;  // before the tool handled signals
     BOOST_REQUIRE_MESSAGE(exit_status == 0 || exit_status == 130,
                           exit_status << ": " << ReadFile(directory / "err"));
     if (exit_status == 130) {

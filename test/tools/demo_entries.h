@@ -14,7 +14,7 @@
 
 namespace cairn {
 
-// An entry as a full scan gives it; `order` compares as the keys do.
+// An entry in a full scan; `order` compares like the keys.
 struct Entry {
   std::string order;
   std::string primary_key;
@@ -82,7 +82,7 @@ struct Demo {
       nation.push_back({nation_order, primary_key, nation_text, nation_text, value});
       const double number = std::stod(Field(value, 5));
       const std::string both = nation_text + "," + Shortest(number);
-      // In JSON a float is no integer.
+      // A float in JSON must not look like an integer.
       const bool is_whole = both.find_first_of(".e") == std::string::npos;
       balance.push_back({nation_order + Ordered(number), primary_key, both,
                          "[" + both + (is_whole ? ".0]" : "]"), value});

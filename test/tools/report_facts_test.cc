@@ -224,7 +224,7 @@ BOOST_AUTO_TEST_CASE(freshness_says_whether_the_index_can_catch_up) {
   BOOST_TEST(ahead.changes == 2u);
   BOOST_TEST(ahead.rows == 2u);
   BOOST_TEST(ahead.log_bytes > 0u);
-  // Looking stores nothing.
+  // The report stores nothing.
   BOOST_TEST(ReadFile(index.index() + "/MANIFEST") == manifest);
   BOOST_TEST(index.Open()->sequence() == 100u);
 

@@ -19,7 +19,7 @@
 
 namespace cairn {
 
-// A database of some rows with an index over them, to be reported on.
+// A database of some rows with an index over them, for reports.
 class ReportIndex {
  public:
   ReportIndex(const std::map<std::string, std::string>& rows, const std::string& spec,

@@ -28,7 +28,7 @@ BOOST_AUTO_TEST_CASE(hostile_bytes_stay_text) {
                                  every};
   std::map<std::string, std::string> rows;
   for (const std::string& value : hostile) {
-    // Several entries each: they come to the top, too.
+    // Several entries each, so that they are among the most frequent keys.
     for (int i = 0; i < 3; ++i) rows[std::to_string(i) + value] = value;
   }
   const std::string name = "d<script>&\"'";

@@ -33,7 +33,7 @@ std::string LittleEndian(double number) {
   return LittleEndian(bits, 8);
 }
 
-// Every rank's key is the one that a walk in order comes to.
+// Checks that every rank's key is the one that a walk in order finds.
 void CheckRanks(const ReportIndex& index) {
   const auto opened = index.Open();
   EncodedKeys walked(opened->kind());
@@ -134,7 +134,7 @@ BOOST_AUTO_TEST_CASE(what_a_sample_says_of_the_whole_key_is_exact) {
 
 BOOST_AUTO_TEST_CASE(shares_of_prefixes_are_exact_and_duplicates_estimated) {
   std::map<std::string, std::string> rows;
-  // 2,000 entries of one key, 1,000 of keys with one each.
+  // 2,000 entries with one key, 1,000 with a unique key each.
   for (int i = 0; i < 3000; ++i) {
     rows["k" + std::to_string(i)] = i < 2000 ? "Lisbon" : "Oslo " + std::to_string(i);
   }

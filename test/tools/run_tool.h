@@ -36,7 +36,7 @@ struct ToolResult {
   }
 };
 
-// Starts the tool; its output goes to the files or devices named.
+// Starts the tool; its output goes to the given files or devices.
 inline pid_t StartTool(const std::vector<std::string>& arguments, const std::string& out,
                        const std::string& err, const std::string& in = "/dev/null") {
   std::vector<std::string> copy = {std::string(CAIRN_TOOL)};
@@ -111,7 +111,7 @@ inline std::map<std::string, std::string> ReadRows(const std::string& directory,
   return rows;
 }
 
-// Opens or makes a database with the default column family, gives it to `write`, and closes it.
+// Opens or creates a database with the default column family, passes it to `write`, and closes it.
 template <typename Write>
 void WriteDb(const std::string& directory, Write write) {
   rocksdb::Options options;
@@ -122,7 +122,7 @@ void WriteDb(const std::string& directory, Write write) {
 }
 
 // The notation of tsv: every byte outside '!' … '~', and the backslash, as \xHH; in a composite key
-// the comma as well.
+// also the comma.
 inline std::string Escaped(std::string_view bytes, bool comma = false) {
   std::string text;
   for (const char c : bytes) {

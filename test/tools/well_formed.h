@@ -12,8 +12,8 @@
 
 namespace cairn {
 
-// Reads a document as an XML parser must: what is wrong with it first, or nothing. It knows what a
-// page of ours may hold: elements, attributes in double quotes, character data, five entities.
+// Reads a document like an XML parser. Returns the first fault, or nothing. Accepts what a page of
+// the report may contain: elements, attributes in double quotes, character data, five entities.
 class XmlCheck {
  public:
   explicit XmlCheck(std::string_view text) : all_(text), rest_(text) {}

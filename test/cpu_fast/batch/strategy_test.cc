@@ -27,8 +27,8 @@ namespace {
 constexpr Parallelism kOneThread{1};
 constexpr Parallelism kFourThreads{4, 10};
 
-// Every strategy that keys of `kind` take, in every order that it gives, with what is true of the
-// input said and not said; with buffers that never, sometimes and always fill up.
+// Every strategy for keys of `kind`, in every order of its results, with and without correct hints
+// about the input; with buffers that never, sometimes and always fill up.
 std::vector<Way> EveryStrategy(PhysicalType kind) {
   std::vector<Way> strategies = {
       Way(),           Buffered(),       Buffered(1, 64), Buffered(2, 100),
@@ -50,7 +50,7 @@ std::vector<Way> EveryStrategy(PhysicalType kind) {
   return all;
 }
 
-// Entries of many kinds, few enough to be queried in every way; keys are made from numbers.
+// Entries of many kinds, few enough to be queried in every way; make_key turns numbers into keys.
 template <typename Key, typename MakeKey>
 std::vector<OracleData<Key>> DataOf(MakeKey make_key) {
   auto random = TestRandom();
@@ -215,7 +215,7 @@ BOOST_AUTO_TEST_CASE(whatever_the_entries_strategies_answer_like_the_oracle) {
 }
 
 // Batches that fill every buffer many times over, that are sorted on several threads, and that are
-// answered in many chunks; one key is asked for again and again.
+// answered in many chunks; one key is queried many times.
 BOOST_AUTO_TEST_CASE(large_batches_are_answered_like_small_ones) {
   constexpr uint64_t kEntries = FewerUnderTsan(100000);
   auto random = TestRandom();

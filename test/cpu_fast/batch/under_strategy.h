@@ -65,8 +65,8 @@ inline std::vector<uint32_t> SortingPermutation(const KeyBatch& keys) {
   return SortingPermutation(keys.bytes());
 }
 
-// An index whose operations go through the function under test, and then back to the caller's
-// order: so what is true of an OrderedIndex must be true of this.
+// An index whose operations use the function under test and restore the caller's order, so that it
+// must behave like any OrderedIndex.
 class UnderStrategy : public OrderedIndex {
  public:
   UnderStrategy(const OrderedIndex& index, const Way& way, const Parallelism& parallelism,

@@ -34,8 +34,8 @@ void CheckEveryLevel() {
   }
 }
 
-// Pages whose greatest delta is one below, at and above the greatest of each width, each followed
-// by one of another width, with queries around all their keys and far above them.
+// Pages whose max delta is one below, at and above the max of each width. Each is followed by a
+// page of another width. Queries are around all their keys, and far above them.
 template <typename Key>
 OracleData<Key> PagesOfEveryWidth() {
   constexpr Key kMax = std::numeric_limits<Key>::max();

@@ -64,7 +64,7 @@ BOOST_AUTO_TEST_CASE(answers_like_the_oracle_for_64_bit_keys_at_every_simd_level
 }
 
 BOOST_AUTO_TEST_CASE(does_not_read_what_stands_behind_the_end_of_the_run) {
-  // The last line goes on with keys that are smaller than those before it, and then larger ones.
+  // The last line continues with smaller keys than those before it, and then with larger ones.
   auto keys = std::make_shared<AlignedBuffer<uint32_t>>(64);
   auto rows = std::make_shared<AlignedBuffer<RowId>>(64);
   for (size_t n = 1; n < 48; ++n) {

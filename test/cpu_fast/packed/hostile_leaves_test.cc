@@ -1,4 +1,4 @@
-// Sections of leaves whose checksums are right and whose bytes are not.
+// Sections of leaves with correct checksums and wrong bytes.
 #include <algorithm>
 #include <boost/mpl/list.hpp>
 #include <boost/test/unit_test.hpp>
@@ -65,7 +65,7 @@ std::vector<std::string> LargeFiles() {
   return files;
 }
 
-// Asks leaves of any origin, as every level: positions and rows must be some of the run's.
+// Queries leaves of any origin, at every SIMD level: positions and rows must be some of the run's.
 template <typename Key>
 void Ask(const OpenLeafFile& opened, std::mt19937_64& random) {
   const SortedRun& run = opened.file.run;

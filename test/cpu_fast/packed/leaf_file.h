@@ -44,7 +44,7 @@ inline absl::StatusOr<OpenLeafFile> OpenLeaves(std::string_view bytes,
   return OpenLeafFile{std::move(file), std::move(leaves)};
 }
 
-// Where a section is among a file's bytes: its offset and its size.
+// The offset and the size of a section in a file's bytes.
 inline std::pair<size_t, size_t> PlaceOfSection(const std::string& bytes, RunSection id) {
   const auto file = RequireOk(OpenBytes(bytes, kRunFileFormat, VerifyLevel::kMetadata));
   const Section* const section = file.Find(static_cast<uint32_t>(id));

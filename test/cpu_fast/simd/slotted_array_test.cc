@@ -40,7 +40,7 @@ void Check(const std::vector<uint32_t>& elements, uint32_t greatest,
   BOOST_TEST(equal == expected_equal, boost::test_tools::per_element());
 }
 
-// All that is near an element, and the ends.
+// Numbers near each element, and the ends.
 std::vector<uint32_t> NumbersAround(const std::vector<uint32_t>& elements, uint32_t greatest) {
   std::vector<uint32_t> numbers = {0, greatest, greatest / 2};
   for (const uint32_t element : elements) {

@@ -43,7 +43,7 @@ std::string Letters(std::mt19937_64* random, size_t length, uint64_t alphabet) {
   return s;
 }
 
-// Keys that leave a trie deep, its bits far apart, or its leaves without anything to look at.
+// Keys that make a trie deep, its bits far apart, or its leaves without distinguishing bits.
 std::vector<OracleData<std::string>> HardData() {
   auto random = TestRandom(4);
   std::vector<OracleData<std::string>> all;

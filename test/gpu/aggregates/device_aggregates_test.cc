@@ -217,12 +217,12 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_said) {
   bad = {DeviceKeys(wide.data(), 3), DeviceKeys(wide.data(), 3)};
   BOOST_TEST(absl::IsInvalidArgument(made->Execute(bad, sum[0], {}, nullptr)));
   RequireOk(made->Execute({DeviceKeys(), DeviceKeys()}, sum[0], {}, nullptr));
-  RequireOk(made->Execute(good, sum[0], {}, nullptr));  // nothing is wanted
+  RequireOk(made->Execute(good, sum[0], {}, nullptr));  // no result is requested
   BOOST_TEST((cudaDeviceSynchronize() == cudaSuccess));
 }
 
-// Large batches have blocks of their own, which keep the directory's top: what they say is what the
-// same ranges are answered in pieces.
+// A large batch uses separate blocks, which keep the directory's top. Its results must be those of
+// the same ranges in pieces.
 template <typename Key>
 void CheckLargeBatch(const std::vector<Key>& keys) {
   constexpr size_t kRanges = (size_t{1} << 18) + 77, kPiece = size_t{1} << 16;
@@ -258,7 +258,8 @@ BOOST_AUTO_TEST_CASE(large_batches) {
   CheckLargeBatch(SkewedKeys<uint64_t>(20000));  // under a tree
 }
 
-// Aggregates may go while their work is enqueued, and a stream that is being captured builds none.
+// Aggregates may be destroyed while their work is enqueued, and cannot be built on a stream that is
+// being captured.
 BOOST_AUTO_TEST_CASE(streams_that_wait_and_streams_that_are_captured) {
   std::vector<uint32_t> keys(300000);
   std::iota(keys.begin(), keys.end(), 0U);

@@ -14,8 +14,8 @@ namespace cairn::gpu {
 BOOST_FIXTURE_TEST_SUITE(concurrency_test, NeedsDevice)
 namespace {
 
-// Every thread asks batches of other sizes, small and large, for points and ranges, and compares
-// with what it can work out: the keys are the even numbers, each with two rows.
+// Every thread executes batches of different sizes, small and large, of points and ranges. Expected
+// results are computed: the keys are the even numbers, each with two rows.
 void QueryWithEightThreads(const char* factory) {
   constexpr size_t kKeys = 300000;
   std::vector<uint64_t> keys(2 * kKeys);

@@ -1,5 +1,5 @@
-// DeviceIndex::Scan: what PlanScan and CopyRows find, without a wait between them, in the room that
-// there is; and in a graph.
+// DeviceIndex::Scan: has the results of PlanScan and CopyRows, without a wait between them, within
+// the given capacity; also in a graph.
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <memory>

@@ -13,7 +13,7 @@
 #include "test/gpu/runtime/failing_device.h"
 #include "test/require_ok.h"
 
-// Calls of a thread whose last CUDA call, the caller's own, has failed.
+// Calls from a thread whose last CUDA call, made by the caller, has failed.
 namespace cairn::gpu {
 namespace {
 

@@ -41,7 +41,7 @@ constexpr const char* kFactories[] = {"gpu:btree",
 // A run's entries in device memory, in another order.
 template <typename Key>
 struct Shuffled {
-  // Where `rows_ascend`, those of each key keep their order.
+  // If `rows_ascend`, the rows of each key keep their order.
   Shuffled(const SortedRun& run, bool rows_ascend, uint64_t salt)
       : Shuffled(Order(run, rows_ascend, salt), run) {}
 

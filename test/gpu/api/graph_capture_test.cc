@@ -14,8 +14,8 @@
 #include "test/require_ok.h"
 #include "test/test_random.h"
 
-// Every call that enqueues may be captured: the graph then does it again and again, with what is in
-// the caller's memory at the time.
+// Every call that enqueues work may be captured: each launch of the graph repeats the work with the
+// current contents of the caller's memory.
 namespace cairn::gpu {
 BOOST_FIXTURE_TEST_SUITE(graph_capture_test, NeedsDevice)
 namespace {
@@ -56,7 +56,7 @@ class Answers {
         words_(std::vector<uint32_t>(kColumns * queries)),
         longs_(std::vector<uint64_t>(2 * queries + 1)) {}
 
-  // Asks everything about keys that have one row each.
+  // Executes every operation for keys that have one row each.
   void Ask(const DeviceIndex& index, DeviceKeys keys, cudaStream_t stream) const {
     const bool bytes = keys.kind() == PhysicalType::kBytes;
     DeviceRanges ranges;
@@ -124,7 +124,7 @@ template <typename T>
 void Overwrite(const DeviceArray<T>& array, const std::vector<T>& values) {
   BOOST_REQUIRE(cudaMemcpy(array.data(), values.data(), values.size() * sizeof(T),
                            cudaMemcpyHostToDevice) == cudaSuccess);
-  // Before streams that do not wait for the default one go on.
+  // Waits, since streams that do not wait for the default one may continue.
   BOOST_REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
 }
 

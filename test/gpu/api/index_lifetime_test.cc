@@ -135,7 +135,7 @@ BOOST_AUTO_TEST_CASE(an_index_may_go_while_its_work_is_enqueued) {
 BOOST_AUTO_TEST_CASE(an_index_may_go_whatever_streams_it_was_used_on) {
   std::unique_ptr<DeviceIndex> index = MakeIndex("gpu:packed");
   const Queries batch(100);
-  // More than are remembered, each gone before the next one.
+  // More streams than are remembered, each destroyed before the next one.
   for (int i = 0; i < 200; ++i) {
     const Stream stream = MakeStream();
     RequireOk(batch.Ask(*index, stream.get()));

@@ -19,9 +19,9 @@
 #include "test/require_ok.h"
 #include "test/test_random.h"
 
-// Indexes of all structures, of different sizes and kinds of keys, asked by many threads on many
-// streams at once, in device memory and from the host: nothing that one of them sets for itself
-// may be met by another.
+// Indexes of all structures, of different sizes and key types, are queried by many threads on many
+// streams at once, in device memory and from the host. Settings that one of them makes for itself
+// must not affect the others.
 namespace cairn::gpu {
 BOOST_FIXTURE_TEST_SUITE(mixed_indexes_test, NeedsDevice)
 namespace {
@@ -98,7 +98,7 @@ struct Desk {
   DeviceArray<uint64_t> offsets{kMaxQueries + 1};
 };
 
-// The first thing that is wrong, or OK.
+// The first error, or OK.
 template <typename Key>
 class Questions {
  public:
@@ -283,8 +283,8 @@ BOOST_AUTO_TEST_CASE(threads_ask_all_structures_on_streams_of_their_own) {
                                                    << (log.errors.empty() ? "" : log.errors[0]));
 }
 
-// Two indexes whose directories take different amounts of shared memory, of one kernel: neither's
-// launch may be refused for what the other one asked for.
+// Two indexes use the same kernel, but their directories take different amounts of shared memory. A
+// launch of one must not be rejected because of the other's request.
 BOOST_AUTO_TEST_CASE(launches_with_more_and_with_less_shared_memory_do_not_disturb_each_other) {
   constexpr int kLaunches = 1500;
   const Subject<uint64_t> small = MakeSubject<uint64_t>("gpu:packed,directory=tree", 5000);

@@ -28,7 +28,7 @@ namespace cairn::gpu {
 BOOST_FIXTURE_TEST_SUITE(open_devices_test, NeedsDevice)
 namespace {
 
-// More queries than a group's least split.
+// More queries than the minimum for a group to split a batch.
 constexpr size_t kMany = (size_t{1} << 18) + 177;
 
 OpenOptions On(std::vector<int> devices) {
@@ -266,7 +266,7 @@ BOOST_AUTO_TEST_CASE(shards_by_source_catch_up_and_merge_on_their_devices) {
 BOOST_AUTO_TEST_CASE(an_indexed_database_follows_on_several_devices) {
   IndexedDBOptions options;
   options.open = On(GroupDevices(2));
-  TestDatabase rows;  // of its directory alone
+  TestDatabase rows;  // only for its directory
   auto db = RequireOk(
       IndexedDB::Attach(std::shared_ptr<rocksdb::DB>(rows.db(), [](rocksdb::DB*) {}), {}, options));
   RequireOk(db->CreateIndex("n = value.field(',', 0):u32"));

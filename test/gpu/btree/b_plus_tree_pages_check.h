@@ -21,7 +21,7 @@ std::vector<T> ReadBuffer(const DeviceBuffer<T>& buffer) {
   return values;
 }
 
-// Reads a tree's pages back, checks all that must hold of them, and gives the entries, in order.
+// Reads a tree's pages back, checks their invariants, and returns the entries, in order.
 template <typename Key>
 class PagesCheck {
  public:

@@ -86,7 +86,7 @@ GroupOracle<Key> OracleOf(const OracleData<Key>& data) {
   return {data.keys, std::vector<GlobalRowId>(data.row_ids.begin(), data.row_ids.end())};
 }
 
-// Asks a group everything that it answers for batches in device memory, and compares.
+// Executes every operation of a group for batches in device memory, and compares.
 template <typename Key>
 void CheckWide(const DeviceGroup& group, const GroupOracle<Key>& oracle,
                const std::vector<Key>& queries) {

@@ -21,8 +21,8 @@ size_t BoundsAtMost(const std::vector<uint64_t>& bounds, uint64_t key) {
   return static_cast<size_t>(std::upper_bound(bounds.begin(), bounds.end(), key) - bounds.begin());
 }
 
-// Shards of these keys, each sorted, and whether the shard that is asked gives what all of them
-// would.
+// Shards of these keys, each sorted: checks that the shard to which a query is routed has the
+// result of all shards.
 void CheckRouting(const std::vector<std::vector<uint32_t>>& shards) {
   std::vector<ShardKeys> ends;
   std::vector<uint32_t> all;

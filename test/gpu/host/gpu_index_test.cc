@@ -83,7 +83,7 @@ struct Lookups {
   }
 };
 
-// Asks for every count of queries, from and to ordinary and pinned memory.
+// Executes batches of every size, from and to ordinary and pinned memory.
 template <typename Key>
 void CheckSizes(const Lookups<Key>& lookups, const HostBatchPolicy& policy,
                 const std::vector<size_t>& sizes) {

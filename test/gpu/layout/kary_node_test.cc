@@ -21,8 +21,8 @@ static_assert(
 static_assert(KaryLayout<33>(33 * 33 - 1, 32).levels() == 1);
 static_assert(KaryLayout<33>(33 * 33, 32).levels() == 2);
 
-// Finds `key`, as a search does that looks at the separators in doubt, and checks what the node
-// says. Returns how many those were.
+// Finds `key` like a search, which compares the separators in doubt, and checks the node. Returns
+// the number of these separators.
 template <typename Node, typename Key>
 uint32_t CheckKey(const Node& node, const std::vector<Key>& separators, Key key) {
   const auto rank = static_cast<uint32_t>(

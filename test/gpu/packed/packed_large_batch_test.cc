@@ -96,8 +96,8 @@ bool CheckSet(const OracleData<Key>& data) {
   return bitmap.ok();
 }
 
-// Asks as a device would answer whose blocks may take `shared` bytes of shared memory; returns
-// whether that took memory, for the counter of blocks that stay.
+// Executes a batch as on a device whose blocks may take `shared` bytes of shared memory. Returns
+// whether that allocated memory, for the counter of persistent blocks.
 template <typename Key>
 bool SearchTakesACounter(const DeviceIndex& index, const std::vector<Key>& keys, size_t shared) {
   const std::vector<Key> queries = Queries(keys);

@@ -197,7 +197,7 @@ BOOST_AUTO_TEST_CASE(strings_begin_anywhere) {
       const size_t size = data.queries.size();
       const DeviceArray<char> bytes(heap);
       DeviceArray<Position> begin(size), end(size);
-      // Offsets above 0; and from 0 on, of bytes that begin where they do.
+      // Offsets above 0; and the same bytes with offsets from 0 on.
       for (const bool moved : {false, true}) {
         std::vector<uint32_t> from = offsets;
         if (moved) {

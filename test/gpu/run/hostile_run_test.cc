@@ -138,7 +138,7 @@ void ForgeFiles() {
   BOOST_TEST_MESSAGE(answered << " of 120 forged runs were in order");
 }
 
-// A run whose memory has changed since it was looked at, or was never looked at.
+// A run whose memory has changed since it was checked, or was never checked.
 template <typename Key>
 void BuildOverDisorder() {
   const auto spoil = [](auto change) {

@@ -13,7 +13,7 @@ enum class DeviceFault { kTrap, kWildWrite };
 // an exception. No other kernel can begin before that.
 cudaError_t RaiseOnDevice(DeviceFault fault, std::chrono::nanoseconds delay, cudaStream_t stream);
 
-// Lets a stream of the current device wait for `delay`, while others go on; enqueued.
+// Enqueues a wait of `delay` on a stream of the current device, while other streams continue.
 cudaError_t DelayStream(std::chrono::nanoseconds delay, cudaStream_t stream);
 
 }  // namespace cairn::gpu

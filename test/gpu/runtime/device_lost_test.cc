@@ -20,8 +20,8 @@
 #include "test/gpu/runtime/failing_device.h"
 #include "test/require_ok.h"
 
-// Devices that are really lost, each in a child process of its own, since no call of a process
-// works after that.
+// Devices that are really lost, each in a separate child process, since no later CUDA call of the
+// process works.
 namespace cairn::gpu {
 namespace {
 
@@ -53,8 +53,8 @@ void RunInChild(const std::string& name) {
   BOOST_TEST(WEXITSTATUS(outcome) == 0, name << " failed");
 }
 
-// Every call fails, with Unavailable, and so does whatever else would need the device; then what
-// there is of it is freed.
+// Every call fails with Unavailable, and so does everything else that needs the device. Then the
+// index is freed.
 void CheckThatAllIsLost(std::unique_ptr<OrderedIndex> index) {
   const auto start = steady_clock::now();
   for (int round = 0; round < 2; ++round) {

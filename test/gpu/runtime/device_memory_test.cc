@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(the_pool_keeps_little_of_what_was_freed) {
       }
       BOOST_TEST(*ReservedDeviceBytes() > *max_kept + kPart);
     }
-    // The second time another stream is waited for, which does not know of the memory.
+    // The second time, waits for another stream, on which the memory was never used.
     BOOST_REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
     RequireOk(stream.Wait());
     BOOST_TEST(*ReservedDeviceBytes() <= std::max(*max_kept, *before));
@@ -201,7 +201,7 @@ BOOST_AUTO_TEST_CASE(memory_comes_from_a_resource_of_the_programs) {
     BOOST_TEST(absl::IsFailedPrecondition(held));
     BOOST_TEST(std::string(held.message()).find(std::to_string(index->memory_bytes())) !=
                std::string::npos);
-    // Where it has no more: nothing is lost, and the index goes on.
+    // If it has no more memory, nothing is lost, and the index still works.
     resource.most = 1000;
     BOOST_TEST(absl::IsResourceExhausted(MakeOrderedIndex("gpu:auto", run).status()));
     resource.most = SIZE_MAX;

@@ -11,7 +11,7 @@
 #include "test/require_ok.h"
 #include "test/test_random.h"
 
-// An index on a device whose right answers are known, for tests in which the device fails.
+// An index on a device with known results, for tests in which the device fails.
 namespace cairn::gpu::failing {
 
 // Key 2 i has row i.
@@ -65,8 +65,8 @@ inline bool AreRows(const FindResult& matches, const std::vector<uint32_t>& keys
   return true;
 }
 
-// Asks an index about keys. OK if it answers and the answers are right; Internal if they are wrong,
-// which it says itself only where CUDA fails in a way that is not provoked here.
+// Queries keys of an index. Returns its error, or Internal if the results are wrong. The index
+// itself returns Internal only for CUDA failures that are not provoked here.
 inline absl::Status Ask(const OrderedIndex& index, Operation operation,
                         const std::vector<uint32_t>& keys) {
   const size_t size = keys.size();

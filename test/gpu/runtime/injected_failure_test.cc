@@ -20,8 +20,8 @@ namespace {
 using namespace failing;
 using std::chrono::milliseconds;
 
-// Lets the first, the second, ... call of a batch fail until it makes no more of them; returns how
-// many it makes. After each the batch is asked again.
+// Makes the first, the second, ... CUDA call of a batch fail, until the batch makes no more calls;
+// returns the number of calls. After each failure the batch is executed again.
 int FailEveryCall(const OrderedIndex& index, Operation operation,
                   const std::vector<uint32_t>& keys) {
   const size_t before = AllocatedDeviceBytes();
@@ -47,7 +47,7 @@ BOOST_AUTO_TEST_CASE(a_batch_that_fails_at_any_call_leaves_an_index_that_answers
         const int least[] = {2, 2, 8};
         for (size_t i = 0; i < std::size(kSizes); ++i) {
           const int calls = FailEveryCall(*index, operation, Keys(kSizes[i], i));
-          // Rows of a large batch come in pieces.
+          // Rows of a large batch are copied in pieces.
           const bool rows = operation == Operation::kFind || operation == Operation::kScan;
           if (rows && i > 0) {
             BOOST_TEST(calls > least[i], kSizes[i] << " keys");

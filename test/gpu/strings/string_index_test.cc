@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(chunks_end_where_strings_are_long) {
   BOOST_TEST((rows == expected));
 }
 
-// A query that is much longer than any key is not looked at to its end.
+// A query that is much longer than any key is not read to its end.
 BOOST_AUTO_TEST_CASE(long_queries_cost_no_memory) {
   const std::vector<std::string_view> keys = {"a", "b", "bb"};
   const std::vector<RowId> row_ids = {1, 2, 3};

@@ -14,7 +14,7 @@
 #include "test/sanitizer.h"
 #include "test/test_random.h"
 
-// Numbers of byte strings; needs no device, whose kernels make them by the same function.
+// Numbers of byte strings. Needs no device; the kernels compute them with the same function.
 namespace cairn::gpu {
 BOOST_AUTO_TEST_SUITE(text_code_test)
 namespace {
@@ -52,7 +52,7 @@ void CheckNumbers(const TextCode& code, const SortedRun& run, const OracleData<s
     BOOST_REQUIRE(CountLess(numbers, number) == position(lower));
     BOOST_REQUIRE(count(TextEdge::kUpper) == position(upper));
     BOOST_REQUIRE(count(TextEdge::kPrefixEnd) == position(prefix_end));
-    // A string with a number of its own is the key of that number, if there is one.
+    // A string with an exact number is the key with that number, if there is one.
     const bool there =
         number.exact && std::binary_search(numbers.begin(), numbers.end(), number.number);
     BOOST_REQUIRE(there == (lower != upper));
@@ -87,7 +87,7 @@ void CheckQuick(const TextCode& code, const std::vector<std::string>& strings) {
   }
 }
 
-// Where keys are numbers themselves, the shorter way to them.
+// For keys that are numbers, the shorter function.
 template <typename Key>
 void CheckPlain(const TextCode& code, const std::vector<std::string>& strings) {
   for (const std::string& string : strings) {

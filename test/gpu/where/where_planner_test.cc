@@ -113,7 +113,7 @@ BOOST_AUTO_TEST_CASE(a_strategy_can_be_forced_where_it_can_answer) {
       refused(any, Strategy::kGather) ==
       "strategy gather cannot execute this predicate: there is no comparison that all rows must "
       "satisfy");
-  // A block's shared memory must hold a part's bitmaps, and parts are at most so many.
+  // A block's shared memory must hold a part's bitmaps, which limits the number of sets.
   group.shared_bytes = 1000;
   BOOST_TEST(
       refused(any, Strategy::kBitmap).find("strategy bitmap cannot execute this predicate") == 0);

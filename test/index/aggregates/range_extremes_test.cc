@@ -55,7 +55,7 @@ void CheckExtremes(const Entries& entries, std::mt19937_64& random) {
     }
   }
 
-  // The same of values that are in order already; and codes have the values' order.
+  // The same for values that are already in order; codes must have the values' order.
   const auto of_values = RequireOk(RangeExtremes::Build(ValuesOf(entries), 2));
   std::vector<Position> again(ranges.size());
   of_values->Find(Extreme::kGreatest, ranges.begin, ranges.end, absl::MakeSpan(again));

@@ -113,7 +113,7 @@ inline ColumnValues ToColumn(DataType type, const std::vector<OwnedValue>& value
   return column;
 }
 
-// Whether a column holds exactly these values, null slots being 0 or "".
+// Checks that a column has exactly these values; null slots must be 0 or "".
 inline void CheckValues(const ColumnValues& column, const std::vector<OwnedValue>& expected) {
   BOOST_REQUIRE(column.size() == expected.size());
   size_t nulls = 0;

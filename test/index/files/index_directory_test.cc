@@ -60,14 +60,14 @@ Manifest ManifestOf(std::vector<ManifestFile> files, uint64_t sequence) {
   return manifest;
 }
 
-// Publishes the version `sequence`: two files that hold that number.
+// Publishes the version `sequence`: two files that contain that number.
 absl::Status PublishVersion(IndexDirectory* directory, uint64_t sequence) {
   ASSIGN_OR_RETURN(auto base, AddRun(directory, "base", sequence));
   ASSIGN_OR_RETURN(auto delta, AddRun(directory, "delta", sequence));
   return directory->Publish(ManifestOf({base, delta}, sequence));
 }
 
-// The sequence that a whole version holds.
+// The sequence number in a version, which must be whole.
 absl::StatusOr<uint64_t> ReadVersion(const std::string& path) {
   uint64_t sequence = 0;
   const absl::Status s = OpenCurrentVersion(path, [&](const Manifest& manifest) {
@@ -257,7 +257,7 @@ BOOST_AUTO_TEST_CASE(a_reader_follows_a_writer_that_publishes_meanwhile) {
   });
   BOOST_CHECK(s.ok());
   BOOST_TEST(seen == (std::vector<uint64_t>{1, 2, 3, 4}), boost::test_tools::per_element());
-  // A file that is missing from the version that stays is an error, not a reason to go on.
+  // A file that is missing from the current version is an error, not a reason to try again.
   std::filesystem::remove(directory->PathOf(directory->manifest()->files[0].name));
   BOOST_CHECK(absl::IsNotFound(ReadVersion(path).status()));
 }
@@ -313,8 +313,8 @@ BOOST_AUTO_TEST_CASE(one_writer_at_a_time_across_processes_until_it_dies) {
 
 using Microseconds = std::chrono::microseconds;
 
-// Runs a writer and kills it after `life`, or once it has published `enough` versions if that is
-// not 0. The last version whose publish had returned, or 0.
+// Runs a writer and kills it after `life`, or after it has published `enough` versions if that is
+// not 0. Returns the last version whose publish had returned, or 0.
 uint64_t RunAndKillWriter(const std::string& path, Microseconds life, int enough = 0) {
   int pipe_ends[2];
   BOOST_REQUIRE(pipe(pipe_ends) == 0);

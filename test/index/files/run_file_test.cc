@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(a_run_outlives_its_file) {
   BOOST_CHECK(run.u32() == absl::MakeConstSpan(entries.keys));
 }
 
-// What `fill` makes of a writer whose Begin promised three u32 entries.
+// The error of `fill` with a writer whose Begin promised three u32 entries.
 absl::Status Misuse(const std::function<absl::Status(RunFileWriter*)>& fill) {
   TemporaryDirectory directory;
   absl::Status result;

@@ -349,7 +349,7 @@ BOOST_AUTO_TEST_CASE(a_full_disk_is_a_status_and_leaves_no_file) {
   constexpr int kCannotMount = 42;
   const pid_t child = fork();
   if (child == 0) {
-    // In a namespace of its own, so that the mount goes with the process.
+    // In a separate namespace, so that the mount ends with the process.
     if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, "") != 0 ||
         mount("none", directory.path().c_str(), "tmpfs", 0, "size=1m") != 0) {
       _exit(kCannotMount);

@@ -79,8 +79,7 @@ void CheckLeaves(const OracleData<Key>& data, int threads) {
         REQUIRE(low[lane] == std::numeric_limits<Low>::max());
         REQUIRE(rows[lane] == kNoRow);
       }
-      // The interval that the leaf answers for holds its keys; all of it agrees with them in the
-      // high bits.
+      // The leaf's interval contains its keys; all keys of the interval have the same high bits.
       const bool last = i + 1 == count;
       const Key upper = last ? std::numeric_limits<Key>::max() : packed.separators[i];
       if (i > 0) REQUIRE(packed.separators[i - 1] <= upper);

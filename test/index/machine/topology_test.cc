@@ -15,8 +15,8 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(topology_test)
 namespace {
 
-// Forks while another thread may be reading the topology, and has the child ask for it, too: its
-// exit status.
+// Forks while another thread may be reading the topology, and reads it in the child, too. Returns
+// the child's exit status.
 int ForkWhileReading() {
   std::atomic<bool> begun{false};
   std::thread reader([&] {

@@ -1,4 +1,4 @@
-// RangesOf: the physical ranges of logical queries have the keys that the queries' words say.
+// RangesOf: the physical ranges of logical queries contain the keys that the queries define.
 #include "index/query/range_column.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 using Parts = std::vector<DataValue>;
 
-// How the parts of a key compare with as many leading ones: -1, 0 or 1.
+// Compares the first leading.size() parts of a key with `leading`: -1, 0 or 1.
 int Compare(const Parts& key, const Parts& leading) {
   for (size_t i = 0; i < leading.size(); ++i) {
     if (key[i] < leading[i]) return -1;

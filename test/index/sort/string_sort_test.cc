@@ -16,7 +16,7 @@ namespace {
 
 using Pair = std::pair<std::string, RowId>;
 
-// Sorts the pairs as entries, whose records lie in memory in a shuffled order, and compares with
+// Sorts the pairs as entries, whose records are in memory in a shuffled order, and compares with
 // std::sort of the pairs.
 enum class Order : uint8_t { kShuffled, kAsGiven };
 
@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(sorts_behind_long_common_prefixes) {
 
 BOOST_AUTO_TEST_CASE(sorts_many_keys_outside_of_a_prefix_that_a_few_looks_took_for_all_keys) {
   auto random = TestRandom();
-  // Where SortEntries does not look, every fourth key is another.
+  // Every fourth of the keys that SortEntries does not sample is different.
   std::vector<bool> looked_at(kLarge);
   for (size_t i = 0; i < 64; ++i) looked_at[kLarge * i / 64] = true;
   for (const char* other : {"zip/", "a/"}) {

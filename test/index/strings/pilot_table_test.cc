@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(equal_hashes_have_no_table) {
   BOOST_TEST(!PilotTable::Build(std::vector<uint64_t>(5000, 42), Values(5000), 2).has_value());
 }
 
-// No slots are taken for the one part that has them all.
+// All hashes are in one part, so no table can be built.
 BOOST_AUTO_TEST_CASE(hashes_of_one_part_among_many_have_no_table) {
   const std::vector<uint64_t> equal(3'000'000, 42);
   BOOST_TEST(!PilotTable::Build(equal, Values(equal.size()), 2).has_value());
