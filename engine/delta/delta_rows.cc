@@ -16,8 +16,8 @@ RowId DeltaRows::Append(std::string_view primary_key, RowId rank) {
 
 void DeltaRows::Truncate(RowId end) {
   if (end == this->end()) return;
-  // Primary keys are stored in the order of the rows, so those to keep end where the first removed
-  // one begins.
+  // Primary keys are stored in the order of the rows, so the keys to keep end where the first
+  // removed key begins.
   primary_keys_.Truncate(At(end).primary_key);
   rows_.Truncate(end - base_rows_);
   ascending_from_ = std::min(ascending_from_.load(), end);

@@ -126,7 +126,7 @@ void MergePart(const DeltaPart& part, const DeltaRows& rows,
     const Key key = column[p];
     while (next < end && next->key < key) *out++ = *next++;
     // If many rows have one key, newer rows mostly have greater primary keys as well, so one
-    // comparison is enough. Without this, following TPC-H's orders spends 15% of its time here.
+    // comparison is enough. This saves 15% of the time of following TPC-H's orders.
     if (p >= equal_end && next < end && next->key == key) {
       for (equal_end = p + 1; equal_end < segment.size() && column[equal_end] == key;) ++equal_end;
       equal_before = rows.Less(segment.rows()[equal_end - 1], next->row);

@@ -13,8 +13,7 @@ namespace cairn {
 // addressing and linear probing. Its tags tell nearly all keys apart without reading them. A
 // look-up reads one cache line and the key.
 //
-// If keys are chosen to collide, the table overflows rather than become slow. It cannot be used
-// then.
+// If keys are chosen to collide, the table overflows rather than become slow, and cannot be used.
 //
 // Takes at most 16 bytes per key. Immutable once filled; every const method is safe from any number
 // of threads.

@@ -102,8 +102,8 @@ class PositionSet {
   uint64_t CountBetween(uint64_t begin, uint64_t end) const;
   template <bool kAbsent>
   uint64_t First(uint64_t begin, uint64_t end) const;
-  // Returns the first page begin at or after `from` whose page has a member, or a non-member if
-  // kAbsent. `from` must be the begin of a page. The result may be greater than `end`.
+  // Returns the start of the first page at or after `from` that has a member, or a non-member if
+  // kAbsent. `from` must be the start of a page. The result may be greater than `end`.
   template <bool kAbsent>
   uint64_t SkipPages(uint64_t from, uint64_t end) const;
   template <bool kAbsent>

@@ -72,8 +72,8 @@ bool RowPositions::Single(const SortedRun& run, uint64_t rows, int threads) {
 }
 
 void RowPositions::Several(const SortedRun& run, uint64_t rows, int threads) {
-  // First ends_ has counts, then the begin of each row. Storing a row's positions moves its value
-  // from the begin to the end.
+  // First ends_ has counts, then the start of each row. Storing a row's positions moves its value
+  // from the start to the end.
   positions_ = AlignedBuffer<Position>(run.size());
   ends_ = AlignedBuffer<uint32_t>(rows);
   ForEachGrain(threads, rows, [&](size_t begin, size_t end) {

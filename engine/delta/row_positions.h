@@ -50,8 +50,8 @@ class RowPositions {
   bool Single(const SortedRun& run, uint64_t rows, int threads);
   void Several(const SortedRun& run, uint64_t rows, int threads);
 
-  // One position per row, or kNone. If ends_ is not empty, row r has the positions from ends_[r -
-  // 1] to ends_[r].
+  // One position per row, or kNone. If ends_ is not empty, row r's positions end at ends_[r], and
+  // those of row r + 1 start there.
   AlignedBuffer<Position> positions_;
   AlignedBuffer<uint32_t> ends_;
 };

@@ -12,8 +12,7 @@ enum class CallKind : uint8_t {
   kChecked,      // the same, and an IndexedDB overrides it: unique indexes check the rows first
   kPastLog,      // changes rows past the log: an IndexedDB overrides it, and indexes become stale
   kManaged,      // an IndexedDB overrides it, since it relies on what the function changes
-  kUnavailable,  // StackableDB does not forward it, so that rocksdb::DB's own answer is
-                 // NotSupported
+  kUnavailable,  // StackableDB does not forward it, so rocksdb::DB returns NotSupported
 };
 
 struct DatabaseCall {

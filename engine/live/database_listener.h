@@ -11,9 +11,9 @@
 
 namespace cairn {
 
-// Reports events of a database, through whichever of its objects they happen: ingested files, and
-// writes that may be in the log although they failed. RocksDB calls it before the ingestion or the
-// write returns. Thread-safe.
+// Reports events of a database, through any of its objects: ingested files, and writes that may be
+// in the log although they failed. RocksDB calls it before the ingestion or the write returns.
+// Thread-safe.
 class DatabaseListener final : public rocksdb::EventListener {
  public:
   struct Observer {

@@ -29,7 +29,7 @@ void FileDeletionPause::End() {
 void FileDeletionPause::LetPass(const std::function<void()>& before) {
   if (!paused_) return;
   // The pause ends when RocksDB has listed the obsolete files. Removing them takes much longer, so
-  // the next pause already begins here meanwhile.
+  // the next pause begins here before that has ended.
   const uint64_t disabled = DeletionState(db_);
   std::atomic<bool> ended{false};
   std::optional<std::thread> ending;

@@ -18,8 +18,8 @@ class FileDeletionPause {
   // Returns false if the database is open for reading only; it then removes no files.
   bool pauses() const { return paused_; }
   // Lets RocksDB remove the files that are obsolete now, unless another user keeps them, and as few
-  // files as possible that become obsolete meanwhile. Calls `before`, which must not throw, right
-  // before that, possibly on another thread.
+  // files as possible that become obsolete during the call. Calls `before`, which must not throw,
+  // right before that, possibly on another thread.
   void LetPass(const std::function<void()>& before);
 
  private:

@@ -140,8 +140,8 @@ class FollowedIndex {
   // Sets the share of the build that is done.
   void set_progress(double share) { progress_ = share; }
   // Records that following failed for a reason that may pass. Returns how long to wait before a
-  // repair: zero the first time. If it fails again within `longest`, `first`, doubling each time up
-  // to `longest`.
+  // repair: zero the first time. If it fails again within `longest`, the wait is `first`, and
+  // doubles each time up to `longest`.
   absl::Duration NoteLoss(absl::Time now, absl::Duration first, absl::Duration longest);
   // Record the result and duration of an attempt to store or to merge the index.
   void NoteStore(const absl::Status& status, absl::Duration duration);

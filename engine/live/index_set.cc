@@ -63,7 +63,8 @@ absl::StatusOr<IndexSpec> ResolveSpec(const IndexSpec& spec,
 // equal.
 std::string SpecDifference(const IndexSpec& there, const IndexSpec& wanted) {
   if (there.ToString() == wanted.ToString()) return std::string();
-  // Take copies only one setting, so the texts compare it as users write it.
+  // Each function copies one setting. The texts are compared, because they show settings as users
+  // write them.
   using Take = void (*)(const IndexSpec&, IndexSpec*);
   constexpr std::pair<const char*, Take> kSettings[] = {
       {"column family",
@@ -86,8 +87,8 @@ std::string SpecDifference(const IndexSpec& there, const IndexSpec& wanted) {
   return "spec";
 }
 
-// Returns the database to index. Layers that keep values are skipped, without a look at their
-// values.
+// Returns the database to index. If the layers above the root database keep values, that is the
+// root database.
 rocksdb::DB* IndexedDatabaseOf(rocksdb::DB* db, const IndexedDBOptions& options) {
   return options.layers_keep_values ? db->GetRootDB() : db;
 }

@@ -81,16 +81,16 @@ class IndexSet {
   // remain unchanged if `is_atomic` and the change fails before it changes anything.
   rocksdb::Status ChangePastLog(const PastLogChanges::Scope& scope, const std::string& why,
                                 bool is_atomic, absl::FunctionRef<rocksdb::Status()> change);
-  // Records that a file was ingested, through whichever object, and has taken this sequence number;
-  // 0 for none. Unless that is part of a ChangePastLog, the column family's indexes become stale,
-  // with the reason `why`: in memory even if no mark can be written, on disk as by
-  // FollowedIndex::Distrust. May be called after Close, and if memory is exhausted.
+  // Records that a file was ingested, through any object of the database, and has taken this
+  // sequence number; 0 for none. Unless that is part of a ChangePastLog, the column family's
+  // indexes become stale, with the reason `why`: in memory even if no mark can be written, on disk
+  // as by FollowedIndex::Distrust. May be called after Close, and if memory is exhausted.
   void NoteIngested(const std::string& column_family, SequenceNumber sequence,
                     std::string_view why);
-  // Records a failed write to the database, through whichever object: it failed when the log was
-  // written or, if `in_memtable`, later. If its record may be in the log without being recognizable
-  // there, every index becomes stale, also on disk. May be called during a call into the database,
-  // and after Close.
+  // Records a failed write, through any object of the database: it failed when the log was written
+  // or, if `in_memtable`, later. If its record may be in the log without being recognizable there,
+  // every index becomes stale, also on disk. May be called during a call into the database, and
+  // after Close.
   void NoteFailedWrite(bool in_memtable);
   // Handles a failed write through this object if no listener reports failed writes. Checks whether
   // the database has stopped accepting writes, as it does after a failure in a memtable.

@@ -416,7 +416,7 @@ std::vector<IndexUpkeep::Outcome> IndexUpkeep::TryBuild(const Indexes& indexes) 
     const size_t i = places[k];
     absl::Status s = joined[k];
     if (s.ok()) s = Finish(opened[k], begun[i], /*built=*/true);
-    // The rows and the spec are valid for an index. The reason may not occur again.
+    // The build has succeeded, so the rows and the spec are valid. The error may not occur again.
     outcomes[i] = {ShownError(db_, s), IsOfRows(s) ? Then::kFailed : Then::kAgain};
   }
   for (size_t i = 0; i < indexes.size(); ++i) {

@@ -164,7 +164,7 @@ absl::StatusOr<LogFollower::State> LogFollower::CurrentState(const FollowedIndex
     state.version = index.writer()->version();
     return state.version->sequence == state.snapshot->snapshot()->GetSequenceNumber();
   };
-  {  // As a rule nothing was written since.
+  {  // Usually there was no write since.
     const std::shared_lock<std::shared_mutex> use(use_mutex_);
     if (closed_) return Closed();
     RETURN_IF_ERROR(take_snapshot());

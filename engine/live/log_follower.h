@@ -44,10 +44,10 @@ class LogFollower {
   // larger slices. So the intermediate states of a unique index do not matter.
   enum class Publishing : uint8_t { kSteps, kOnce };
 
-  // `live` is the knowledge of the log before any write that an index can miss. `on_lost` is called
-  // for each index that has left, with the reason, during a call of this object, which it must not
-  // use. It must set the index's state, and must not throw. `told`, if given, receives ingestions
-  // instead of this object, and must outlive it.
+  // `live` describes the log before any write that an index can miss. `on_lost` is called for each
+  // index that has left, with the reason, during a call of this object, which it must not use. It
+  // must set the index's state, and must not throw. `told`, if given, receives ingestions instead
+  // of this object, and must outlive it.
   LogFollower(rocksdb::DB* db, LiveLog live, OnLost on_lost,
               Publishing publishing = Publishing::kSteps, LogFollower* told = nullptr);
   ~LogFollower();
@@ -84,8 +84,8 @@ class LogFollower {
   bool LimitBacklog(absl::Duration longest, bool may_wait, absl::Duration* waited);
 
   // Adds indexes with writers, which must be distinct and no members, and returns the result for
-  // each. Returns once they have caught up. The log is read once for all. Other members wait
-  // meanwhile, so the new ones should be nearly current. But members do not wait for the checks
+  // each. Returns once they have caught up. The log is read once for all. Other members wait during
+  // that time, so the new ones should be nearly current. But members do not wait for the checks
   // before and after, whose time grows with the database's files. The database must stay open until
   // this returns.
   //

@@ -74,7 +74,8 @@ class PastLogChanges {
     const MutexLock lock(&mutex_);
     return of_[family].count + of_any_.count;
   }
-  // Whether a change of the column family has begun or ended since that state, or is in progress.
+  // Returns whether a change of the column family has begun or ended since that state, or is in
+  // progress.
   bool AnySince(const std::string& family, uint64_t count) {
     const MutexLock lock(&mutex_);
     const Changes& changes = of_[family];

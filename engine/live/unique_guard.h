@@ -61,7 +61,7 @@ class UniqueGuard {
 
   // Lets an index that has caught up become ready, through `make_ready`, such that no unchecked
   // write ends afterwards. Waits for writes in progress, has the index apply them, and delays new
-  // ones meanwhile. Errors: those of `make_ready`, and Aborted if the index is lost.
+  // ones until then. Errors: those of `make_ready`, and Aborted if the index is lost.
   absl::Status Admit(FollowedIndex* index, absl::FunctionRef<absl::Status()> make_ready);
 
  private:

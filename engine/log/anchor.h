@@ -77,10 +77,10 @@ absl::StatusOr<Anchor> TakeAnchor(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* 
                                   SequenceNumber sequence, bool read_only);
 
 // Returns OK if the database continues the state at `sequence` of the anchor. Then the rows in
-// *ranges (ascending, disjoint) must be read again, because the index may have a different state of
-// them. Otherwise returns FailedPrecondition with the reason and the remedy. `proven` is false if
-// nothing proves and nothing disproves it, otherwise true. If the result is OK or `proven` is
-// false, the anchor has been moved to this session of the database, except for its tables.
+// *ranges (ascending, disjoint) must be read again, at any later state. Otherwise returns
+// FailedPrecondition with the reason and the remedy. `proven` is false if nothing proves and
+// nothing disproves it, otherwise true. If the result is OK or `proven` is false, the anchor has
+// been moved to this session of the database, except for its tables.
 absl::Status CheckContinues(SequenceNumber sequence, rocksdb::DB* db,
                             rocksdb::ColumnFamilyHandle* column_family, Anchor* anchor,
                             bool* proven, std::vector<ChangedRange>* ranges);

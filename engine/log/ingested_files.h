@@ -18,10 +18,10 @@ namespace cairn {
 // If no snapshot is held, a file that is ingested into a range without keys gets no sequence
 // number. Then the log does not show the ingestion, but this function does, until the file is
 // compacted. So an index remembers the files that it has seen, and a new one reveals that rows
-// bypassed the log. The function reads the properties of the remaining files, and of other files
-// with keys between theirs. The time is linear in the number of files. One case goes unnoticed:
-// another database wrote the file for a column family of the same id, it was ingested under the
-// same number, and DBOptions::write_dbid_to_manifest is off.
+// bypassed the log. The function reads the properties of the files that it considers, and of other
+// files with keys between theirs. The time is linear in the number of files. One case goes
+// unnoticed: another database wrote the file for a column family of the same id, it was ingested
+// under the same number, and DBOptions::write_dbid_to_manifest is off.
 //
 // Uses only the database, and no lock of the caller.
 absl::StatusOr<uint64_t> NewestIngestedFile(rocksdb::DB* db,

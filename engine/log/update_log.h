@@ -74,7 +74,7 @@ struct LiveLog {
 // made durable.
 //
 // The log's files are read directly instead of through DB::GetUpdatesSince. That function relies on
-// the counts in batch headers. If transactions are prepared, these are not the numbers of sequence
+// the counts in batch headers. If transactions are prepared, these counts differ from the sequence
 // numbers taken, so it stops at a gap that does not exist, or omits a commit. It also cannot
 // distinguish an expired log from a damaged one.
 //

@@ -33,8 +33,8 @@ struct WalPlace {
 // written. Each record is the bytes of a write batch (rocksdb::WriteBatch::Data). Empty batches are
 // skipped; RocksDB writes them as marks, with arbitrary sequence numbers. The format is documented
 // ("Write Ahead Log File Format" in RocksDB's wiki): blocks of 32 KB, and records in fragments with
-// a CRC-32C each. Recycled files are supported; in these, old contents may follow the new ones. So
-// are compressed records (DBOptions::wal_compression).
+// a CRC-32C each. Recycled files are supported; in these, old contents may follow the new ones.
+// Compressed records (DBOptions::wal_compression) are supported, too.
 //
 // A log may end anywhere, even within a record: its writer may have died, or may be writing. Only a
 // caller that knows the next record can decide whether something is missing. So damage ends a file

@@ -189,7 +189,7 @@ class Cutter {
   std::vector<WeighedSpan> spans_;
 };
 
-// Cuts at the begins of spans that are nearest to the ideal cuts.
+// Cuts at the starts of spans that are nearest to the ideal cuts.
 std::vector<PrimaryKeyRange> CutAtShares(absl::Span<const WeighedSpan> spans, int parts) {
   const double share = static_cast<double>(TotalWeight(spans)) / parts;
   std::vector<PrimaryKeyRange> ranges(1);
