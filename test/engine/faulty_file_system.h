@@ -30,7 +30,7 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
   FaultyFileSystem() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
   const char* Name() const override { return "FaultyFileSystem"; }
 
-  // Has the k-th operation from now on that the fault is about fail, 1 being the next.
+  // Makes the k-th operation from now on that the fault concerns fail, 1 being the next.
   void Break(Fault fault, uint64_t k, Lasting lasting) {
     fault_ = fault;
     lasting_ = lasting;
@@ -73,7 +73,7 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
                       Debug* d) override {
     if (IOStatus s = Change("rename", from, false); !s.ok()) return s;
     IOStatus s = target()->RenameFile(from, to, options, d);
-    // Some file systems fail when it is done.
+    // Some file systems report an error after the rename is done.
     return s.ok() ? Change("rename", from, false) : s;
   }
   IOStatus LinkFile(const std::string& from, const std::string& to, const IOOptions& options,
@@ -123,7 +123,7 @@ class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
                    Debug* d) override {
       IOStatus s = files_->Change("write", path_, true);
       if (s.ok()) return FSRandomRWFileOwnerWrapper::Write(offset, bytes, options, d);
-      // Half of it is written.
+      // Writes half of it.
       const rocksdb::Slice half(bytes.data(), bytes.size() / 2);
       FSRandomRWFileOwnerWrapper::Write(offset, half, options, d).PermitUncheckedError();
       return s;

@@ -23,7 +23,7 @@ inline IndexSpec SpecOf(std::string_view text) {
   return RequireOk(IndexSpec::Parse(text));
 }
 
-// An IndexedDB with the column families "default" and "a", in a temporary directory of its own.
+// An IndexedDB with the column families "default" and "a", in a separate temporary directory.
 class IndexedDatabase {
  public:
   explicit IndexedDatabase(IndexedDBOptions options = {}) : options_(std::move(options)) {
@@ -59,12 +59,12 @@ class IndexedDatabase {
 
   std::string path() const { return directory_ / "db"; }
   std::string Beside(const std::string& name) const { return directory_ / name; }
-  IndexedDBOptions& options() { return options_; }                  // of the next Open
-  rocksdb::Options& rocksdb_options() { return rocksdb_options_; }  // of the next Open
+  IndexedDBOptions& options() { return options_; }                  // for the next Open
+  rocksdb::Options& rocksdb_options() { return rocksdb_options_; }  // for the next Open
   IndexedDB* operator->() { return db_.get(); }
   IndexedDB* get() { return db_.get(); }
   rocksdb::ColumnFamilyHandle* family(size_t i) { return families_[i]; }
-  // The test has destroyed the last one.
+  // Called after the test has destroyed the last one.
   void ForgetLastFamily() { families_.pop_back(); }
 
   void Create(std::string_view spec, size_t family = 0) {
@@ -92,7 +92,7 @@ class IndexedDatabase {
   std::vector<rocksdb::ColumnFamilyHandle*> families_;
 };
 
-// Puts the rows a0000000, a0000001, … with `value` and their number, a thousand in a write.
+// Puts the rows a0000000, a0000001, … with `value` and their number, a thousand per write.
 inline void Fill(rocksdb::DB* db, int rows, const std::string& value) {
   for (int i = 0; i < rows;) {
     rocksdb::WriteBatch batch;
@@ -103,7 +103,7 @@ inline void Fill(rocksdb::DB* db, int rows, const std::string& value) {
   }
 }
 
-// The primary keys of an index's entries in its order, with blanks between, of those with this key.
+// The primary keys of an index's entries with this key, in index order, separated by blanks.
 inline std::string RowsOf(const SecondaryIndex& index, std::string_view key) {
   FindResult matches;
   const std::string_view keys[] = {key};
@@ -117,13 +117,13 @@ inline std::string RowsOf(const SecondaryIndex& index, std::string_view key) {
   return rows;
 }
 
-// The same of the database's index of that name, as it is now.
+// The same for the current state of the database's index of that name.
 inline std::string RowsOf(IndexedDB* db, const std::string& name, std::string_view key) {
   const auto pinned = RequireOk(db->Pin(name));
   return RowsOf(*pinned, key);
 }
 
-// Checks that an index has the result of a full scan of the database, which must not change.
+// Checks that an index has the results of a full scan of the database, which must not change.
 inline void CheckAgainstDatabase(IndexedDB* db, const std::string& name,
                                  rocksdb::ColumnFamilyHandle* family) {
   const auto pinned = RequireOk(db->Pin(name));

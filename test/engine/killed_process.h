@@ -19,7 +19,7 @@
 
 namespace cairn {
 
-// A message from the killed process. It is small enough for a pipe to transfer it whole or not at
+// A message from the killed process. It is small enough that a pipe transfers it whole or not at
 // all. Each test defines the meaning of the numbers.
 struct Message {
   uint32_t kind = 0;

@@ -48,8 +48,8 @@ inline std::string RowText(const RowView& row) {
   return text + "]";
 }
 
-// A database with the column families "default", "a" and "b", whose log is kept, and what its rows
-// were at points of time.
+// A database with the column families "default", "a" and "b", whose log is kept, and its rows at
+// several points of time.
 class LoggedDatabase {
  public:
   enum class Kind { kPlain, kTransactions };
@@ -103,7 +103,7 @@ class LoggedDatabase {
     Close();
     Open();
   }
-  rocksdb::Options& options() { return options_; }  // of the next Reopen
+  rocksdb::Options& options() { return options_; }  // for the next Reopen
 
   rocksdb::DB* db() { return db_.get(); }
   rocksdb::TransactionDB* transactions() { return static_cast<rocksdb::TransactionDB*>(db_.get()); }
@@ -159,8 +159,8 @@ class LoggedDatabase {
     return absl::OkStatus();
   }
 
-  // Reads the log from one point to another, the last Now(), and requires that the rows come out.
-  // Returns where to go on.
+  // Reads the log from one point to another, the last Now(), and requires that the result be its
+  // rows. Returns the position to continue from.
   LogPosition Follow(const Point& from, const Point& to, LogPosition position = {},
                      size_t slice_bytes = 1 << 20) {
     for (bool settle : {true, false}) {

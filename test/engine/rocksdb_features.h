@@ -56,7 +56,7 @@ inline rocksdb::Status PutAttributeGroups(
 #endif
 }
 
-// Whether ingested files that databases wrote may have rows of other sequence numbers than 0.
+// Whether ingested files that databases wrote may have rows with sequence numbers other than 0.
 inline constexpr bool kIngestsNumberedTables = CAIRN_ROCKSDB_FROM(10, 6);
 
 // Ingests files that databases wrote.
@@ -73,7 +73,7 @@ inline rocksdb::Status IngestTables([[maybe_unused]] rocksdb::DB* db,
 #endif
 }
 
-// Ingests in two steps, between which `between` is called.
+// Ingests in two steps, and calls `between` between them.
 template <typename Between>
 rocksdb::Status IngestInTwoSteps([[maybe_unused]] rocksdb::DB* db,
                                  [[maybe_unused]] rocksdb::ColumnFamilyHandle* family,
@@ -93,7 +93,7 @@ rocksdb::Status IngestInTwoSteps([[maybe_unused]] rocksdb::DB* db,
 #endif
 }
 
-// Puts a row past the log, by a batch that becomes a memtable of its own.
+// Puts a row past the log, with a batch that becomes a separate memtable.
 inline rocksdb::Status IngestBatch([[maybe_unused]] rocksdb::DB* db,
                                    [[maybe_unused]] rocksdb::ColumnFamilyHandle* family,
                                    [[maybe_unused]] const std::string& key,
@@ -110,7 +110,7 @@ inline rocksdb::Status IngestBatch([[maybe_unused]] rocksdb::DB* db,
 #endif
 }
 
-// Lets a prepared transaction become a memtable of its own when it commits. Returns false if this
+// Makes a prepared transaction become a separate memtable when it commits. Returns false if this
 // version cannot do that.
 inline bool BypassMemtable([[maybe_unused]] rocksdb::TransactionOptions* options) {
 #if CAIRN_ROCKSDB_FROM(10, 0)  // from 9.10 on, but not with merge operands
@@ -121,8 +121,8 @@ inline bool BypassMemtable([[maybe_unused]] rocksdb::TransactionOptions* options
 #endif
 }
 
-// Writes values of `bytes` and more to blob files before the log, which has references to them.
-// Returns false if this version cannot do that.
+// Writes values of at least `bytes` to blob files before the log, which refers to them. Returns
+// false if this version cannot do that.
 inline bool WriteBlobsDirectly([[maybe_unused]] uint64_t bytes,
                                [[maybe_unused]] rocksdb::Options* options) {
 #if CAIRN_ROCKSDB_FROM(11, 2)
@@ -136,8 +136,8 @@ inline bool WriteBlobsDirectly([[maybe_unused]] uint64_t bytes,
 #endif
 }
 
-// Has the log say of each file which one came before it, and has files made before they are needed,
-// as far as a version does so.
+// Makes the log record the predecessor of each file, and creates files before they are needed, if
+// the version supports that.
 inline void LinkLogFiles([[maybe_unused]] rocksdb::Options* options) {
 #if CAIRN_ROCKSDB_FROM(9, 11)
   options->track_and_verify_wals = true;
@@ -148,7 +148,7 @@ inline void LinkLogFiles([[maybe_unused]] rocksdb::Options* options) {
 }
 
 // Opens column families with keys that end in a timestamp while they are in memory and in the log.
-// Returns false if this version cannot open those of a database that had none.
+// Returns false if this version cannot open those of a database without timestamps.
 inline bool KeepTimestampsInMemory([[maybe_unused]] rocksdb::Options* options) {
 #if CAIRN_ROCKSDB_FROM(8, 6)
   options->comparator = rocksdb::BytewiseComparatorWithU64Ts();

@@ -13,7 +13,7 @@
 
 namespace cairn {
 
-// A RocksDB of its own in a temporary directory, for one test.
+// A separate RocksDB in a temporary directory, for one test.
 class TestDatabase {
  public:
   TestDatabase() {
@@ -34,7 +34,7 @@ class TestDatabase {
   void Delete(std::string_view key) {
     RequireOk(db_->Delete({}, rocksdb::Slice(key.data(), key.size())));
   }
-  // The state as it is now. Must be gone before the database.
+  // The current state. Must be destroyed before the database.
   std::unique_ptr<SnapshotSource> Source() { return RequireOk(SnapshotSource::FromDb(db())); }
 
  private:

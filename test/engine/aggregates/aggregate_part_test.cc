@@ -1,5 +1,5 @@
-// Aggregates that shards are asked one by one for, put together by a map of them, against the index
-// that has all of them open.
+// Aggregates that are queried shard by shard and combined by a ShardMap, compared with the index
+// that has all shards open.
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <memory>
@@ -26,7 +26,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(aggregate_part_test)
 namespace {
 
-// A sharded index, queried as by programs of many processes.
+// A sharded index, queried as by several processes.
 class Apart {
  public:
   explicit Apart(const std::string& directory) : map_(RequireOk(ShardMap::Open(directory))) {
@@ -99,7 +99,7 @@ void CheckEqual(const std::vector<ColumnValues>& found, const std::vector<Column
   }
 }
 
-// Ranges, and groups page by page, of both.
+// Checks ranges, and groups page by page, of both.
 void CheckApart(Apart& apart, const SecondaryIndex& index, std::mt19937_64& random) {
   const AggregateOracle oracle(index, kColumns);
   SomeKeyRanges some(oracle, index.kind(), 12, random);
@@ -321,7 +321,8 @@ BOOST_AUTO_TEST_CASE(what_is_no_part_is_refused) {
     refused(ranges(group, first), "part 0: expected a shard's part of the aggregates");
     refused(grouped(part, first), "part 0: expected a shard's part of the aggregates");
     refused(map.CombineRanges(1, {Aggregate::Count()}, {{first, part}}, &values), "expected a");
-    // Truncated at any place, with extra bytes, or with any byte changed: an error or some values.
+    // Truncated at any place, with extra bytes, or with any byte changed: the result is an error or
+    // some values.
     for (size_t size = 0; size < part.size(); ++size)
       refused(ranges(part.substr(0, size), first), "part 0");
     for (size_t size = 0; size < group.size(); ++size) {

@@ -12,7 +12,7 @@
 #include "test/engine/batch/polled_batcher.h"
 #include "test/test_random.h"
 
-// A Batcher among many threads: every request that is accepted is answered once, and right.
+// A Batcher with many threads: every accepted request gets one result, which is correct.
 
 namespace cairn {
 BOOST_AUTO_TEST_SUITE(batcher_load_test)
@@ -22,7 +22,7 @@ using Callers = BatcherOptions::Callers;
 using WhenFull = BatcherOptions::WhenFull;
 
 constexpr size_t kThreads = 64;
-constexpr uint32_t kKeys = 2100;  // asked; of the index's 0, 2, … 1998
+constexpr uint32_t kKeys = 2100;  // queried; the index has 0, 2, … 1998
 
 void OnThreads(const std::function<void(size_t thread)>& body) {
   std::vector<std::thread> threads;
@@ -30,7 +30,7 @@ void OnThreads(const std::function<void(size_t thread)>& body) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// What FakeIndex::OfNumbers answers.
+// The results of FakeIndex::OfNumbers.
 std::vector<RowId> Rows(uint32_t key) {
   std::vector<RowId> rows;
   if (key % 2 != 0 || key >= 2000) return rows;
@@ -38,8 +38,8 @@ std::vector<RowId> Rows(uint32_t key) {
   return rows;
 }
 
-// The requests of one thread, each for one query, of all operations, and how often and how well
-// each was answered. A cookie is the request's place.
+// The requests of one thread, each for one query, of all operations, with the number and the
+// correctness of their results. A cookie is the request's position.
 struct Ledger {
   struct Request {
     Operation operation;
@@ -211,7 +211,7 @@ BOOST_AUTO_TEST_CASE(shutdown_in_the_middle_answers_all_that_was_accepted) {
   for (int round = 0; round < 8; ++round) {
     BatcherOptions options;
     options.callers = round % 2 == 0 ? Callers::kHelp : Callers::kNever;
-    options.max_waiting = round % 4 < 2 ? 8 : 1 << 16;  // threads that wait for room, too
+    options.max_waiting = round % 4 < 2 ? 8 : 1 << 16;  // also with threads that wait for room
     const auto batcher = Make(index, options);
     std::vector<std::unique_ptr<Ledger>> ledgers;
     for (size_t t = 0; t < kThreads; ++t) ledgers.push_back(std::make_unique<Ledger>(300, t));
@@ -222,7 +222,7 @@ BOOST_AUTO_TEST_CASE(shutdown_in_the_middle_answers_all_that_was_accepted) {
     std::thread stops([&] {
       while (submitted < kThreads * 20) std::this_thread::yield();
       batcher->Shutdown();
-      // All is answered when it returns.
+      // All requests are completed when it returns.
       const BatcherStats stats = batcher->Stats();
       unanswered += stats.waiting;
     });
@@ -321,7 +321,7 @@ BOOST_AUTO_TEST_CASE(a_flood_of_one_operation_starves_no_other) {
   BOOST_TEST(wrong == 0);
 }
 
-// No claim about speed: a bound that a batcher which forgets its deadlines does not keep.
+// No claim about speed: the bound only fails a batcher that forgets its deadlines.
 BOOST_AUTO_TEST_CASE(deadlines_are_met_under_load) {
   FakeIndex index = FakeIndex::OfNumbers();
   index.time = [](Operation, size_t queries) {

@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(where_there_is_no_room_a_request_is_rejected) {
       batcher
           ->Submit(Operation::kFindFirst, Batcher::Key(uint32_t{1}).batch(), {{&Ignore, nullptr}})
           .ok());
-  // A group hears of it when it waits.
+  // A group gets the error when it waits.
   Batcher::Group<Operation::kFindFirst> group(batcher.get(), 4);
   for (uint32_t i = 0; i < 4; ++i) BOOST_CHECK(group.Add(i).ok());
   BOOST_CHECK(absl::IsResourceExhausted(group.Wait()));

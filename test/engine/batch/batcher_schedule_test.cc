@@ -9,7 +9,7 @@
 #include "test/require_ok.h"
 #include "test/test_random.h"
 
-// When a Batcher sends batches off, by a clock that the tests move.
+// The times at which a Batcher sends batches, by a clock that the tests advance.
 
 namespace cairn {
 BOOST_AUTO_TEST_SUITE(batcher_schedule_test)
@@ -111,7 +111,7 @@ BOOST_AUTO_TEST_CASE(a_best_batch_goes_at_once) {
     BOOST_TEST(index.calls().empty());
     BOOST_TEST(batcher->Stats().waiting == 7u);
     futures.push_back(batcher->FindFirst(uint32_t{7}));
-    // The caller that helps has answered it before it returned.
+    // The helping caller has executed it before it returned.
     BOOST_TEST(IsReady(futures[0]) == (callers == Callers::kHelp));
     batcher->Poll();
     BOOST_REQUIRE(index.calls().size() == 1u);
@@ -140,8 +140,8 @@ BOOST_AUTO_TEST_CASE(the_best_batch_is_the_cost_models_within_the_time_of_a_batc
     }
     return index.calls().back().queries;
   };
-  // A fixed cost of 9.5 us, with the batcher's own 11, against 100 ns a query: at 990 queries a
-  // batch has nine tenths of the highest throughput.
+  // With a fixed cost of 9.5 us, the batcher's own 11 us, and 100 ns per query, a batch of 990
+  // queries has 90% of the maximum throughput.
   index.time = LinearTime(absl::Microseconds(9.5), absl::Nanoseconds(100));
   index.best_batch = 1 << 14;
   BOOST_TEST(sent_at(std::chrono::milliseconds(100)) == 1024u);
@@ -150,7 +150,7 @@ BOOST_AUTO_TEST_CASE(the_best_batch_is_the_cost_models_within_the_time_of_a_batc
   // The model's best batch size is never exceeded.
   index.best_batch = 64;
   BOOST_TEST(sent_at(std::chrono::milliseconds(100)) == 64u);
-  // A query that takes longer than a batch may is sent by itself.
+  // A query that takes longer than the limit of a batch is sent alone.
   index.time = LinearTime(absl::ZeroDuration(), absl::Milliseconds(1));
   BOOST_TEST(sent_at(std::chrono::milliseconds(1)) == 1u);
 }
@@ -169,7 +169,7 @@ BOOST_AUTO_TEST_CASE(a_deadline_that_has_passed_is_served_at_once) {
       BOOST_TEST(IsReady(future));
     }
     BOOST_TEST(index.calls().back().latency_target == absl::ZeroDuration());
-    // It was late when it came, but the first was not.
+    // It was late when it arrived, but the first was not.
     BOOST_TEST(OfOperation(batcher->Stats(), Operation::kContains).late == 3u);
   }
 }
@@ -196,8 +196,8 @@ BOOST_AUTO_TEST_CASE(operations_take_turns_by_the_time_that_they_take) {
   }
   batcher->Poll();
 
-  // As long as there is work of both, neither has had the index for longer than the other by more
-  // than a batch.
+  // While both have work, neither has used the index for longer than the other by more than a
+  // batch.
   const std::vector<FakeIndex::Call> calls = index.calls();
   BOOST_REQUIRE(calls.size() == 200u);
   const absl::Duration batch = index.time(Operation::kCount, 64);

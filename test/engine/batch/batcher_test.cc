@@ -14,14 +14,14 @@
 #include "test/engine/test_database.h"
 #include "test/require_ok.h"
 
-// Answers of a Batcher to one thread. batcher_refusals_test.cc tests rejected requests,
+// Results of a Batcher for one thread. batcher_refusals_test.cc tests rejected requests,
 // batcher_schedule_test.cc the times at which batches are sent, batcher_load_test.cc many threads.
 
 namespace cairn {
 BOOST_AUTO_TEST_SUITE(batcher_test)
 namespace {
 
-// An index over 3,000 entries of one kind of keys, three rows each for most.
+// An index over 3,000 entries of one kind of keys; most keys have three rows.
 FakeIndex IndexOf(PhysicalType kind) {
   std::vector<uint64_t> keys;
   std::vector<RowId> rows;
@@ -41,7 +41,7 @@ FakeIndex IndexOf(PhysicalType kind) {
   return FakeIndex(*SortedRun::FromSorted(absl::MakeConstSpan(views), rows));
 }
 
-// A key of the kind, of a number below 9,000.
+// A key of the kind, for a number below 9,000.
 struct AnyKey {
   AnyKey(PhysicalType kind, uint32_t number)
       : text(std::to_string(1000 + number)),
@@ -124,7 +124,7 @@ BOOST_AUTO_TEST_CASE(every_operation_answers_as_the_index_does_for_every_kind_of
         BOOST_TEST(down->keys.u64(i) == matches.keys.u64(i));
       }
     }
-    // In few batches, although two kinds of scans came in turn.
+    // In few batches, although two kinds of scans alternated.
     const BatcherStats stats = batcher->Stats();
     for (size_t i = 0; i < kIndexOperations; ++i) {
       BOOST_TEST(stats.operations[i].queries ==

@@ -47,7 +47,7 @@ class FakeIndex : public BatchIndex {
   explicit FakeIndex(SortedRun run) : kind_(run.kind()) {
     index_ = RequireOk(MakeOrderedIndex("cpu:auto", std::move(run)));
   }
-  // Of 1,000 keys 0, 2, … 1998 with one to three rows each.
+  // With 1,000 keys 0, 2, … 1998 of one to three rows each.
   static FakeIndex OfNumbers() {
     std::vector<uint32_t> keys;
     std::vector<RowId> rows;
@@ -67,8 +67,8 @@ class FakeIndex : public BatchIndex {
   };
   size_t best_batch = 1;
   FakeClock* clock = nullptr;      // every call advances it by its time
-  absl::Status error;              // that every call returns, if it is one
-  std::atomic<bool> waits{false};  // calls return when it is false
+  absl::Status error;              // every call returns it if it is not OK
+  std::atomic<bool> waits{false};  // while true, calls wait
 
   std::vector<Call> calls() const {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -93,7 +93,7 @@ class FakeIndex : public BatchIndex {
   }
   size_t BestBatch(Operation) const override { return best_batch; }
 
-  // The index that has the expected answers; calls of it are not recorded.
+  // The index with the expected results; calls of it are not recorded.
   const OrderedIndex& index() const { return *index_; }
 
  private:

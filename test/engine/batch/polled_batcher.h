@@ -13,7 +13,7 @@ inline std::unique_ptr<Batcher> Make(const BatchIndex& index, const BatcherOptio
   return RequireOk(Batcher::Make(&index, options));
 }
 
-// Without threads, and callers only submit: batches run only in Poll and Flush.
+// Without threads, and with callers that only submit: batches run only in Poll and Flush.
 inline BatcherOptions Polled(const BatcherClock* clock = nullptr) {
   BatcherOptions options;
   options.threads = 0;
@@ -26,7 +26,7 @@ inline BatcherOptions Polled(const BatcherClock* clock = nullptr) {
 // A receiver.
 inline void Ignore(void*, const Batcher::Answers&) {}
 
-// Valid as long as the keys.
+// Valid during the lifetime of the keys.
 inline RangeBatch Range(const Batcher::Key& lower, const Batcher::Key& upper) {
   return RangeBatch::HalfOpen(lower.batch(), upper.batch());
 }

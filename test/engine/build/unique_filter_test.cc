@@ -10,7 +10,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(unique_filter_test)
 namespace {
 
-// Remembers how many entries came through.
+// Counts the entries that pass through.
 class CountingSink : public EntrySink {
  public:
   absl::Status Begin(uint64_t, uint64_t) override { return absl::OkStatus(); }
@@ -53,7 +53,7 @@ BOOST_AUTO_TEST_CASE(passes_keys_with_nulls_on) {
   CountingSink sink;
   Duplicate duplicate;
   UniqueFilter filter(&sink, Codec(NullPolicy::kFirst), Into(&duplicate));
-  // A null, as its codec encodes it, and the number 7.
+  // An encoded null, and the number 7.
   RequireOk(filter.Append(std::vector<uint32_t>{0, 0, 0}, {1, 2, 3}));
   RequireOk(filter.Append(std::vector<uint32_t>{0, 0x107}, {4, 5}));
   BOOST_TEST(sink.entries == 5u);

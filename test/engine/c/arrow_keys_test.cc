@@ -1,4 +1,4 @@
-// Arrays that are no arrays: each is refused by name, before anything of it is read.
+// Invalid arrays: each is rejected with a specific error before its contents are read.
 #include <boost/test/unit_test.hpp>
 #include <cstdint>
 #include <functional>
@@ -25,7 +25,7 @@ cairn_error* FindFirst(const IndexHandle& index, const ArrowSchema* schema,
 
 class ArrowFixture {
  public:
-  // What `change` made of an array of text in this format is refused with these words.
+  // Checks that the change to an array of text in this format is rejected with these words.
   void CheckText(const std::string& format, const std::function<void(TestArrow*)>& change,
                  const std::vector<std::string>& words) {
     TestArrow keys(format, kTexts);
@@ -129,7 +129,7 @@ BOOST_AUTO_TEST_CASE(nulls_where_there_are_none) {
   counted.array.buffers[0] = all;
   counted.array.null_count = -1;
   RequireNone(FindFirst(numbers, &counted.schema, &counted.array));
-  // Without nulls the bitmap is not looked at.
+  // Without nulls the bitmap is not read.
   const uint8_t none[] = {0};
   counted.array.buffers[0] = none;
   counted.array.null_count = 0;

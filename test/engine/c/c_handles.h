@@ -12,7 +12,7 @@
 
 namespace cairn {
 
-// An array that came out, released at the end of its life.
+// A returned array, released by the destructor.
 class ArrowResult {
  public:
   ArrowResult() = default;
@@ -39,7 +39,7 @@ class ArrowResult {
   ArrowArray array = {};
 };
 
-// Fails the test unless the call was OK; takes the error.
+// Fails the test unless the call was OK; frees the error.
 inline void RequireNone(cairn_error* error, const char* file = __builtin_FILE(),
                         int line = __builtin_LINE()) {
   const std::unique_ptr<cairn_error, void (*)(cairn_error*)> owner(error, cairn_error_free);
@@ -47,7 +47,8 @@ inline void RequireNone(cairn_error* error, const char* file = __builtin_FILE(),
                         file << ":" << line << ": " << cairn_error_message(error));
 }
 
-// Fails the test unless the call failed so, with all of `words` in its message; takes the error.
+// Fails the test unless the call failed with this code and all of `words` in its message; frees the
+// error.
 inline void CheckError(cairn_error* error, int32_t code, const std::vector<std::string>& words = {},
                        const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   const std::unique_ptr<cairn_error, void (*)(cairn_error*)> owner(error, cairn_error_free);

@@ -1,5 +1,5 @@
-// Indexes over columns of random types, slices and nulls, asked by the C API, against a map of the
-// keys that the codec makes one by one.
+// Indexes over columns of random types, slices and nulls, queried through the C API, compared with
+// a map of the keys that the codec encodes one by one.
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cmath>
@@ -29,7 +29,7 @@ constexpr DataType kTypes[] = {DataType::kU8,  DataType::kU16, DataType::kU32, D
                                DataType::kI8,  DataType::kI16, DataType::kI32, DataType::kI64,
                                DataType::kF32, DataType::kF64, DataType::kText};
 
-// Makes keys of `parts`, with few enough values that they repeat, and with nulls if allowed.
+// Creates keys of `parts`, with few enough values that they repeat, and with nulls if allowed.
 class RandomKeys {
  public:
   RandomKeys(std::vector<DataType> parts, bool nulls, uint64_t salt)
@@ -40,7 +40,7 @@ class RandomKeys {
     }
   }
 
-  // `size` keys, a column a part; rows[i] is key i.
+  // `size` keys, one column per part; rows[i] is key i.
   struct Keys {
     std::vector<std::vector<DataValue>> rows;
     std::unique_ptr<TestArrow> arrow;
@@ -124,7 +124,7 @@ class RandomKeys {
   std::deque<std::string> strings_;
 };
 
-// A key's physical form as a string of its order.
+// A key's physical form as a string with the same order.
 std::string Physical(const KeyCodec& codec, const std::vector<DataValue>& key) {
   EncodedKeys column(codec.kind());
   RequireOk(codec.Append(key, &column));
@@ -215,7 +215,7 @@ void CheckRanges(const cairn_index* index, const KeyCodec& codec, const Oracle& 
   }
 }
 
-// A scan of everything gives each entry's key as logical values, which find its row again.
+// A scan of everything returns each entry's key as logical values, which must find its row again.
 void CheckKeys(const cairn_index* index, const Oracle& oracle) {
   const cairn_ranges everything = cairn_ranges_init();
   cairn_query_options options = cairn_query_options_init();

@@ -1,5 +1,5 @@
-// Indexes of a database by the C API: built, queried, read through, brought up to date and checked,
-// against what the C++ API says of the same index.
+// Indexes of a database through the C API: built, queried, fetched through, caught up and verified,
+// compared with the C++ API on the same index.
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cstddef>
@@ -31,7 +31,7 @@ struct FreeSource {
 };
 using SourceHandle = std::unique_ptr<cairn_source, FreeSource>;
 
-// A text that came out.
+// Takes a returned text.
 std::string Take(char* text) {
   const std::string copy = text == nullptr ? "" : text;
   cairn_text_free(text);
@@ -114,7 +114,7 @@ BOOST_AUTO_TEST_CASE(build_reports_and_tells_how_far_it_is) {
   BOOST_TEST(report->size == sizeof(cairn_build_report));
   BOOST_TEST(report->rows == uint64_t{kPeople} + 1);
   BOOST_TEST(report->rows_without_key == 1u);
-  BOOST_TEST(report->rows_skipped == 25u);  // of a negative age
+  BOOST_TEST(report->rows_skipped == 25u);  // with a negative age
   BOOST_TEST(report->entries == report->rows - 26);
   BOOST_TEST(std::string(report->first_skipped).find("person-1000") != std::string::npos);
   BOOST_TEST(cairn_build_reports_at(reports, 1) == nullptr);
@@ -319,7 +319,7 @@ BOOST_AUTO_TEST_CASE(an_index_is_brought_up_to_date_and_checked) {
   BOOST_TEST(report.changes == 50u);
   BOOST_TEST(report.sequence == cairn_sequence(index.get()));
   BOOST_TEST(report.sequence > before);
-  // A caller of an earlier version gets the fields that it has.
+  // A caller of an earlier version gets only the fields of that version.
   cairn_catch_up_report earlier = cairn_catch_up_report_init();
   earlier.size = offsetof(cairn_catch_up_report, rows);
   earlier.rows = 77;
@@ -359,7 +359,7 @@ BOOST_AUTO_TEST_CASE(a_pinned_index_keeps_its_rows) {
     return std::string(ArrowResult::String(key.array, 0));
   };
   const std::string key = key_of_row(pinned);
-  // A row before all others: a merge gives each of these another id.
+  // A row before all others: compaction changes the ids of all of these.
   db.Put("a", "name,1,Lisbon");
   RequireNone(cairn_catch_up(index.get(), Source().get(), nullptr, nullptr));
   RequireNone(cairn_index_compact(index.get(), nullptr));
@@ -415,7 +415,7 @@ BOOST_AUTO_TEST_CASE(arrays_live_on_in_any_order) {
   const uint32_t* const rows = cairn_matches_row_ids(found.get());
   RequireNone(cairn_matches_export(found.get(), &schema, &array));
   BOOST_TEST(ArrowResult::Numbers<uint32_t>(*array.children[0]->children[0]) == rows);  // no copy
-  // A second export has nothing more.
+  // A second export has no more data.
   ArrowResult nothing;
   RequireNone(cairn_matches_export(found.get(), &nothing.schema, &nothing.array));
   BOOST_TEST(nothing.array.length == 0);

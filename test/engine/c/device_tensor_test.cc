@@ -1,5 +1,5 @@
-// Tensors that an index on a device does not take, each refused by name; and the device part of the
-// C API where there is no device.
+// Tensors that an index on a device does not support, each rejected with a specific error; and the
+// device part of the C API without a device.
 #include "engine/c/device_tensor.h"
 
 #include <boost/test/unit_test.hpp>
@@ -19,7 +19,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(device_tensor_test)
 namespace {
 
-// A tensor of 4 elements as DLPack's DLManagedTensor has it.
+// A tensor of 4 elements in DLPack's DLManagedTensor.
 struct Tensor {
   explicit Tensor(uint8_t code = kDlUInt, uint8_t bits = 32)
       : tensor{memory, kDlCuda, 0, 1, code, bits, 1, shape, nullptr, 0} {}

@@ -1,4 +1,4 @@
-// Included columns by the C API, of an index in one piece and of one in shards.
+// Included columns through the C API, of an unsharded and of a sharded index.
 #include <boost/test/unit_test.hpp>
 #include <cstdint>
 #include <string>

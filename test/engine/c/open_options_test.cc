@@ -1,4 +1,4 @@
-// cairn_open_options, as far as other tests do not set them.
+// Fields of cairn_open_options that other tests do not set.
 #include <boost/test/unit_test.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -32,7 +32,7 @@ BOOST_AUTO_TEST_CASE(lists_of_devices_are_read) {
   const IndexHandle opened(index);
   options.device = CAIRN_ON_GPU;
   CheckError(cairn_open(path.c_str(), &options, &index), CAIRN_UNAVAILABLE, {});
-  // A caller of an earlier version, whose options end before.
+  // A caller of an earlier version, whose options are shorter.
   options.device = CAIRN_ON_CPU;
   options.size = offsetof(cairn_open_options, devices);
   RequireNone(cairn_open(path.c_str(), &options, &index));

@@ -1,4 +1,4 @@
-// Ranges, options and outputs that do not fit are refused by name.
+// Invalid ranges, options and outputs are rejected with specific errors.
 #include <boost/test/unit_test.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -126,11 +126,11 @@ BOOST_AUTO_TEST_CASE(options_of_other_versions) {
   options.order = 2;
   CheckError(FindFirst(&options), CAIRN_INVALID_ARGUMENT, {"order", "0 to 1, found 2"});
   options.order = 0;
-  // An earlier version's, which ends before the fields that came later: those are not looked at.
+  // Options of an earlier version end before later fields, which are then not read.
   options.size = offsetof(cairn_query_options, route);
   options.route = "no such route";
   RequireNone(FindFirst(&options));
-  // The last of them would cut the pointer to the route in two.
+  // The last size would cut the pointer to the route in two.
   const size_t in_route = offsetof(cairn_query_options, route) + sizeof(char*) / 2;
   for (const size_t size : {size_t{0}, size_t{7}, size_t{1} << 40, in_route}) {
     options.size = size;

@@ -35,7 +35,7 @@ class Sharded {
   const TestArrow words{"u", std::vector<DataValue>(kWords.begin(), kWords.end())};
 };
 
-// The lists' row ids, of 64 bits.
+// The row ids of the lists, with 64 bits.
 std::vector<uint64_t> Rows(const ArrowResult& lists) {
   const ArrowArray& items = *lists.array.children[0];
   const bool structs = std::string(lists.schema.children[0]->format) == "+s";
@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(scans_and_fetches_export_them_too) {
   FindResult all;
   RequireOk(expected->Scan(RangeBatch::Everything(expected->kind()), &all));
   BOOST_TEST(Rows(lists) == WideRows(all));
-  // No rows are rows of 64 bits as well.
+  // An empty list of rows also has 64-bit rows.
   const TestArrow nothing("u", std::vector<DataValue>{std::string_view("nothing")});
   RequireNone(cairn_find(index.get(), &nothing.schema, &nothing.array, nullptr, found.get()));
   RequireNone(cairn_matches_export(found.get(), &none.schema, &none.array));
@@ -152,7 +152,7 @@ BOOST_AUTO_TEST_CASE(an_index_in_one_piece_has_them_as_well) {
   for (size_t i = 0; i < kWords.size(); ++i) {
     BOOST_TEST(wide[i] == (narrow[i] == CAIRN_NO_ROW ? CAIRN_NO_GLOBAL_ROW : narrow[i]));
   }
-  // An object that held rows of the other kind before.
+  // An object that contained rows of the other kind before.
   const MatchesHandle found = NewMatches();
   RequireNone(cairn_find(index.get(), &words.schema, &words.array, nullptr, found.get()));
   RequireNone(cairn_find(plain.get(), &words.schema, &words.array, nullptr, found.get()));

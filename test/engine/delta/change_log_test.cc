@@ -95,12 +95,12 @@ BOOST_AUTO_TEST_CASE(what_is_truncated_never_was) {
   Place gone = ChangeLog::Append(*kept, Changes({{2, {"b"}}}));
   ChangeLog::Truncate(*kept);
   const Place next = ChangeLog::Append(*kept, Changes({{3, {"c"}}}));
-  gone = nullptr;  // a version that lives a little longer
+  gone = nullptr;  // a version with a slightly longer lifetime
   BOOST_TEST((Between(begin, next) == States{{1, {"a"}}, {3, {"c"}}}));
   BOOST_TEST((Between(kept, next) == States{{3, {"c"}}}));
 }
 
-// Against a list of all that was ever appended.
+// Compared with a list of all appended steps.
 BOOST_AUTO_TEST_CASE(random_places_agree_with_a_list) {
   auto random = TestRandom();
   std::vector<States> all;  // of the step to each place
@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(random_places_agree_with_a_list) {
       return places.begin() + static_cast<ptrdiff_t>(random() % places.size());
     };
     switch (random() % 10) {
-      case 0: {  // a version goes, not the last one
+      case 0: {  // a version, but not the last one, is released
         const auto gone = at();
         if (gone + 1 != places.end()) places.erase(gone);
         break;

@@ -9,7 +9,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(delta_changes_test)
 namespace {
 
-// The states that changes give.
+// The states that changes result in.
 template <typename Key>
 std::vector<std::pair<std::string, std::set<Key>>> StatesOf(const DeltaChanges& changes) {
   using Physical = PhysicalOf<Key>;
@@ -80,7 +80,7 @@ void CheckChanges(uint64_t salt) {
   }
   const std::shared_ptr<const Delta> now = writer->delta();
 
-  // Since the base: in order, each as it is, and all that are not as they were.
+  // Since the base: in order, each with its current state, and all that differ from the base.
   const auto changes = RequireOk(DeltaChanges::Since(*base, now));
   const auto states = StatesOf<Key>(changes);
   BOOST_TEST(std::is_sorted(states.begin(), states.end()));
@@ -92,14 +92,14 @@ void CheckChanges(uint64_t salt) {
   for (const auto& [primary_key, keys] : rows) {
     BOOST_REQUIRE((applied[primary_key] == keys));
   }
-  // A writer that applies them has the version.
+  // A writer that applies them has the state of the version.
   const auto second = MakeWriter(base_rows);
   MustApplyAll(changes, second.get());
   VersionCheck<Key>(*second->delta(), IndexSearch(now->base_run), rows)
       .CheckAll({key(), key(), key(), key(), key(), key()});
   BOOST_TEST(second->delta()->Stats().dead_rows == now->Stats().dead_rows);
 
-  // Since a version, over a base that was made of it.
+  // Since a version, over a base that was merged from it.
   ModelRows<Key> merged;
   for (const auto& [primary_key, keys] : since_rows) {
     if (!keys.empty()) merged[primary_key] = keys;
@@ -162,7 +162,7 @@ BOOST_AUTO_TEST_CASE(what_did_not_change_between_is_not_named) {
   const std::shared_ptr<const Delta> since = writer->delta();
   RequireOk(writer->Apply(OneRow("row100007", {5, 3})));
   RequireOk(writer->Apply(OneRow("new", {1})));
-  RequireOk(writer->Apply(OneRow("row100009", {10})));  // as it is
+  RequireOk(writer->Apply(OneRow("row100009", {10})));  // unchanged
   RequireOk(writer->Apply(OneRow("row100008", {})));
   const auto now = writer->delta();
   BOOST_TEST((Texts(DeltaChanges::Since(*since, now)) ==

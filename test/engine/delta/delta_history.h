@@ -36,7 +36,7 @@ class History {
 
   uint64_t operator()() { return random_(); }
 
-  // Some of them prefixes of others, with zero bytes in them, or empty.
+  // Some are prefixes of others, contain zero bytes, or are empty.
   std::string PrimaryKey() {
     const uint64_t k = random_() % shape_.primary_keys;
     return k == 0 ? ""
@@ -62,8 +62,8 @@ class History {
     return rows;
   }
 
-  // Updates of up to `count` rows, applied to the model: a row that they leave without keys is gone
-  // from it, while one that the base had without keys stays until something happens to it.
+  // Updates of up to `count` rows, which are applied to the model. A row that they leave without
+  // keys is removed from it; a row that the base had without keys stays until it is updated.
   RowUpdates Updates(size_t count, ModelRows<Key>* rows) {
     RowUpdates updates(kKindOf<PhysicalOf<Key>>);
     while (random_() % 4 == 0) {
@@ -104,7 +104,7 @@ inline std::shared_ptr<const Delta> Apply(DeltaWriter* writer, const RowUpdates&
   return RequireOk(writer->Apply(updates));
 }
 
-// All of some changes as one batch of updates.
+// All changes as one batch of updates.
 inline RowUpdates UpdatesOf(const absl::StatusOr<DeltaChanges>& changes, PhysicalType kind) {
   RequireOk(changes);
   RowUpdates updates(kind);
@@ -112,7 +112,7 @@ inline RowUpdates UpdatesOf(const absl::StatusOr<DeltaChanges>& changes, Physica
   return updates;
 }
 
-// Whether a version answers like an index over the model's rows.
+// Checks that a version has the results of an index over the model's rows.
 template <typename Key>
 void CheckVersion(const Delta& delta, const ModelRows<Key>& rows, History<Key>* history) {
   const IndexSearch base(delta.base_run);

@@ -1,6 +1,6 @@
 #pragma once
 
-// A base in memory with a DeltaWriter over it, and a model of the answers of an index over the same
+// A base in memory with a DeltaWriter over it, and a model of the results of an index over the same
 // rows.
 
 #include <algorithm>
@@ -59,7 +59,7 @@ inline RowTable MakeRowTable(const std::vector<std::string>& primary_keys) {
   return RequireOk(RowTable::Wrap(sections, "test.tbl", 1, memory));
 }
 
-// A key as the model keeps it, and as a batch has it.
+// A key in the model, and in a batch.
 template <typename Key>
 using PhysicalOf = std::conditional_t<std::is_same_v<Key, std::string>, std::string_view, Key>;
 
@@ -84,7 +84,7 @@ void AppendRow(const std::string& primary_key, const std::set<Key>& row_keys, Ro
   updates->EndRow(primary_key);
 }
 
-// The base of the model's rows.
+// A base of the model's rows.
 template <typename Key>
 SortedRun MakeBaseRun(const ModelRows<Key>& rows) {
   std::vector<std::pair<Key, RowId>> entries;
@@ -110,7 +110,8 @@ std::unique_ptr<DeltaWriter> MakeWriter(const ModelRows<Key>& rows) {
   return RequireOk(DeltaWriter::Create(MakeBaseRun(rows), MakeRowTable(primary_keys), 2));
 }
 
-// Answers queries of the base: an ordered index; for ResultOrder::kKey, queries are sorted first.
+// Executes queries of the base on an ordered index; for ResultOrder::kKey, queries are sorted
+// first.
 class IndexSearch {
  public:
   explicit IndexSearch(const SortedRun& run) {
@@ -129,14 +130,14 @@ class IndexSearch {
   mutable StrategyScratchPool scratch_;
 };
 
-// Asks a version everything, and compares with the model's rows.
+// Executes all queries on a version, and compares with the model's rows.
 template <typename Key>
 class VersionCheck {
  public:
   using Physical = PhysicalOf<Key>;
   using Entry = std::pair<Key, std::string>;  // key, primary key
 
-  // `base` answers for the base as long as the check lives.
+  // `base` must execute queries of the base during the lifetime of the check.
   VersionCheck(const Delta& delta, absl::FunctionRef<absl::Status(const Batch&)> base,
                const ModelRows<Key>& rows)
       : delta_(delta), base_(base) {
@@ -149,7 +150,7 @@ class VersionCheck {
 
   const std::vector<Entry>& entries() const { return entries_; }
 
-  // All of it, for these keys and for ranges between them.
+  // Checks everything for these keys and for ranges between them.
   void CheckAll(const std::vector<Key>& keys) {
     CheckStats();
     CheckPoints(keys, ResultOrder::kCaller);
@@ -240,7 +241,7 @@ class VersionCheck {
     }
   }
 
-  // Everything, both ways, page by page.
+  // Checks a scan of everything, in both orders, page by page.
   void CheckWhole() {
     for (Order order : {Order::kAscending, Order::kDescending}) {
       RangeBatch everything = RangeBatch::Everything(kKindOf<Physical>);
@@ -261,7 +262,7 @@ class VersionCheck {
     }
   }
 
-  // One page of all entries. Appends the entries found, and returns the cursor after them.
+  // Reads one page of all entries. Appends the entries found, and returns the cursor after them.
   std::string Page(const std::string& after, Order order, uint64_t limit,
                    std::vector<Entry>* found) {
     RangeBatch everything = RangeBatch::Everything(kKindOf<Physical>);

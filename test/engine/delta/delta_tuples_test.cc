@@ -48,7 +48,7 @@ BOOST_AUTO_TEST_CASE(every_version_keeps_what_it_had) {
     const Model before = model;
     const uint32_t end = tuples.end();
     for (size_t i = random() % 1000; i > 0; --i) {
-      // Some rows again and again.
+      // Some rows repeat often.
       const auto row = static_cast<RowId>(random() % 3 == 0 ? random() % 3 : random() % kRows);
       const std::string tuple(random() % 5 == 0 ? random() % 100000 : random() % 20,
                               static_cast<char>(random()));
@@ -82,7 +82,7 @@ BOOST_AUTO_TEST_CASE(what_was_taken_back_twice_is_gone) {
   BOOST_CHECK(!tuples.Find(2, end).has_value());
 }
 
-// Readers of a version while the writer goes on, takes back and grows.
+// Reads a version while the writer continues, truncates and grows.
 BOOST_AUTO_TEST_CASE(readers_see_their_version_while_it_is_written_to) {
   constexpr RowId kRows = 500;
   const auto rounds = static_cast<int>(FewerSanitized(200, 4, 10));

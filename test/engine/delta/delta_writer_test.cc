@@ -22,7 +22,7 @@ Rows HundredRows() {
   return rows;
 }
 
-// Updates that give these rows these states.
+// Updates that set these rows to these states.
 RowUpdates Updates(const Rows& states) {
   RowUpdates updates(PhysicalType::kU64);
   for (const auto& [primary_key, keys] : states) AppendRow(primary_key, keys, &updates);
@@ -68,7 +68,7 @@ BOOST_AUTO_TEST_CASE(stats_count_what_is_there) {
   BOOST_TEST(stats.new_rows == 2u);
   BOOST_TEST(stats.segments == 1u);
   BOOST_TEST(version->dead_rows.Contains(2));
-  // A new row goes again; its id stays taken.
+  // A new row is deleted again; its id stays in use.
   stats = MustApply(writer.get(), Updates({{"new a", {}}}))->Stats();
   BOOST_TEST(stats.rows == 100u);
   BOOST_TEST(stats.entries == 100u);
@@ -120,9 +120,9 @@ BOOST_AUTO_TEST_CASE(ranges_are_deleted_before_rows_get_their_states) {
   updates.DeleteRange(Name(25), Name(31));  // overlaps
   updates.DeleteRange(Name(60), Name(50));  // crossed: empty
   updates.DeleteRange(Name(99), "zzz");
-  AppendRow<uint64_t>(Name(15), {150}, &updates);      // as it was
+  AppendRow<uint64_t>(Name(15), {150}, &updates);      // unchanged
   AppendRow<uint64_t>(Name(20) + "x", {9}, &updates);  // a new row, changed
-  AppendRow<uint64_t>(Name(20) + "y", {6}, &updates);  // one that no one has seen
+  AppendRow<uint64_t>(Name(20) + "y", {6}, &updates);  // one that no query has seen
   const auto version = MustApply(writer.get(), updates);
   for (int i = 0; i < 100; ++i) {
     const bool gone = (i >= 10 && i < 31 && i != 15) || i == 99;
@@ -159,7 +159,7 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_applied_changes_nothing) {
   RowUpdates half(PhysicalType::kU64);
   half.deleted_from.Append("");
   refused(half, "deleted ranges have 1 begins, but 0 ends");
-  // And the writer goes on as if nothing had been.
+  // And the writer continues as if nothing had happened.
   const auto after = MustApply(writer.get(), Updates({{Name(1), {12}}, {"new", {5}}}));
   BOOST_TEST(FirstRow(*after, 11) == kNoRow);
   BOOST_TEST(FirstRow(*after, 12) == 1u);
@@ -176,7 +176,7 @@ BOOST_AUTO_TEST_CASE(segments_stay_few) {
     most = std::max(most, MustApply(writer.get(), Updates(states))->parts.size());
   }
   BOOST_TEST(most <= 7u);
-  // Once most entries are gone, so are the segments that had them.
+  // When most entries are removed, their segments are removed, too.
   RowUpdates all(PhysicalType::kU64);
   all.DeleteRange("", "zzzz");
   const auto version = MustApply(writer.get(), all);

@@ -69,8 +69,8 @@ Rows SomeRows(size_t count) {
   return rows;
 }
 
-// All rows that have entries in the version, by primary key, each with its value; checks that the
-// entries of rows with tuples are those of the delta alone.
+// All rows with entries in the version, by primary key, each with its value. Checks that the
+// entries of rows with tuples are those that are only in the delta.
 std::map<std::string, std::string> ValuesOf(const Delta& version) {
   std::map<std::string, std::string> values;
   const auto add = [&](RowId row, bool of_base) {

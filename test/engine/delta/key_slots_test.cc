@@ -29,7 +29,7 @@ BOOST_AUTO_TEST_CASE(keys_are_found_by_their_hashes) {
   }
 }
 
-// The caller distinguishes different keys of one hash; too many of them overflow.
+// The caller distinguishes different keys with the same hash; too many of them overflow.
 BOOST_AUTO_TEST_CASE(keys_of_one_hash) {
   for (const uint64_t hash : {uint64_t{0}, uint64_t{0x123456789ABCDEF0}, UINT64_MAX}) {
     KeySlots slots(1000);

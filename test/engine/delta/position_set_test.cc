@@ -80,7 +80,7 @@ BOOST_AUTO_TEST_CASE(versions_keep_their_members) {
       Change(universe, &members, &more, &less, random);
       PositionSet next = versions.back().first.With(more, less);
       versions.emplace_back(std::move(next), std::move(members));
-      // Versions go in any order, the latest one stays.
+      // Versions are released in any order; the latest one stays.
       if (versions.size() > 6) {
         versions.erase(versions.begin() + static_cast<ptrdiff_t>(random() % (versions.size() - 1)));
       }
@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(pages_of_versions_that_are_gone_are_used_again) {
     }
     set = set.With(more, less);
   }
-  // All pages, those of the version before, and what a page is known by.
+  // All pages, those of the previous version, and the identification of each page.
   BOOST_TEST(set.memory_bytes() < 2 * kUniverse / 8);
 }
 
@@ -187,12 +187,12 @@ BOOST_AUTO_TEST_CASE(a_version_that_is_kept_does_not_keep_the_pages_of_later_one
   }
   for (const auto& [version, expected] : kept) Check(version, kUniverse, expected, random);
   Check(set, kUniverse, members, random);
-  // All pages of two versions that are kept, of the latest and the one before.
+  // All pages of two versions that are kept, of the latest and of the previous one.
   BOOST_TEST(set.memory_bytes() < 5 * kUniverse / 8);
 }
 
 BOOST_AUTO_TEST_CASE(a_small_change_copies_little) {
-  // Pages of the first version are taken: memory tells how much a change takes.
+  // Pages of the first version are reused: memory shows how much a change takes.
   constexpr uint64_t kUniverse = 100000000;
   std::vector<Position> every;
   for (uint64_t p = 0; p < kUniverse; p += 1000) every.push_back(static_cast<Position>(p));

@@ -18,8 +18,8 @@ namespace {
 
 using Sharing = DeltaWriter::Sharing;
 
-// A writer that is replaced now and then, like that of an IndexWriter, with a version that was
-// stored, and one that is pinned.
+// A writer that is replaced from time to time, like that of an IndexWriter, with a stored version
+// and a pinned version.
 template <typename Key>
 void CheckHistory(uint64_t salt, size_t steps) {
   History<Key> history({.salt = salt, .primary_keys = 300, .max_keys_a_row = 3});
@@ -30,7 +30,7 @@ void CheckHistory(uint64_t salt, size_t steps) {
   ModelRows<Key> stored_rows = rows, pinned_rows = rows;
   for (size_t step = 0; step < steps; ++step) {
     switch (history() % 8) {
-      case 0: {  // what is stored of updates leads from one stored state to the next
+      case 0: {  // stored updates lead from one stored state to the next
         const auto updates =
             UpdatesOf(DeltaChanges::Since(*stored, writer->delta()), kKindOf<PhysicalOf<Key>>);
         const auto other = MakeWriter(stored_rows);
@@ -49,7 +49,7 @@ void CheckHistory(uint64_t salt, size_t steps) {
         const Sharing sharing = history() % 2 == 0 ? Sharing::kPages : Sharing::kNone;
         const auto before = writer->delta();
         auto next = RequireOk(writer->Renumber(*stored, *before, sharing));
-        if (sharing == Sharing::kNone && history() % 2 == 0) {  // the old one may go on
+        if (sharing == Sharing::kNone && history() % 2 == 0) {  // the old one may continue
           ModelRows<Key> other = rows;
           CheckVersion(*Apply(writer.get(), history.Updates(30, &other)), other, &history);
         }
@@ -114,7 +114,7 @@ BOOST_AUTO_TEST_CASE(rows_that_came_and_went_take_no_memory) {
   BOOST_TEST(after.dead_new_rows == 0u);  // none of them was stored
   BOOST_TEST(after.new_rows == 100u);
   BOOST_TEST(after.bytes < 2 * few);
-  // Those that were stored are known as gone until that is stored, too.
+  // Stored ones are known to be deleted until the deletion is stored, too.
   stored = writer->delta();
   RequireOk(writer->Apply(Queue(20'100, 20'150, 20'000, 20'100)));
   next = RequireOk(writer->Renumber(*stored, *writer->delta(), Sharing::kPages));

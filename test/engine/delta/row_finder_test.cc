@@ -12,7 +12,7 @@ namespace {
 
 using Keys = std::vector<std::string>;
 
-// Asks for every key, and for others near it.
+// Searches every key, and others near it.
 void Check(std::set<std::string> set) {
   const Keys keys(set.begin(), set.end());
   const RowTable table = MakeRowTable(keys);
@@ -91,7 +91,7 @@ BOOST_AUTO_TEST_CASE(many_blocks_begin_alike) {
   Check(keys);
   for (size_t i = 0; i < 100; ++i) keys.insert("z" + std::to_string(i));
   Check(keys);
-  // Strings that are zero bytes, one longer than the other.
+  // Strings of zero bytes of different lengths.
   keys.clear();
   for (size_t i = 0; i < 300; ++i) keys.insert("p" + std::string(i, '\0'));
   Check(keys);

@@ -55,7 +55,7 @@ BOOST_AUTO_TEST_CASE(rows_with_several_entries) {
   std::vector<RowId> rows(kRows / 6 * 5);
   for (RowId& row : rows) row = static_cast<RowId>(random() % (kRows / 3));
   Check(rows, kRows / 3);
-  // All of one row; and one row too many, at the end.
+  // All entries of one row; and one row too many, at the end.
   Check(std::vector<RowId>(1000, 7), 9);
   rows.resize(kRows);
   for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<RowId>(i);

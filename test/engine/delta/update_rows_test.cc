@@ -19,7 +19,7 @@ std::string Name(uint64_t i) {
   return "row" + std::to_string(1000 + i);
 }
 
-// A base of the even names below 200, and later rows of odd ones, that come in any order.
+// A base of the even names below 200, and later rows with odd names, in any order.
 struct Rows {
   Rows() {
     std::vector<std::string> names;
@@ -27,7 +27,7 @@ struct Rows {
     finder = RequireOk(RowFinder::Build(MakeRowTable(names), 1));
   }
   void Add(uint64_t i) { rows.Append(Name(i), std::min(kBaseRows, static_cast<RowId>(i / 2 + 1))); }
-  // The rows that a batch with a deleted range, and these rows, deletes.
+  // The rows that are deleted by a batch with a deleted range and these rows.
   std::vector<std::string> Delete(const std::string& from, const std::string& to,
                                   const std::vector<RowId>& updated = {}) {
     RowUpdates updates(PhysicalType::kU64);

@@ -26,7 +26,7 @@ namespace {
 
 constexpr PhysicalType kKinds[] = {PhysicalType::kU32, PhysicalType::kU64, PhysicalType::kBytes};
 
-// The contents of updates in comparable form; keys as text, in their order.
+// The contents of updates in comparable form, with keys as text, in order.
 struct Contents {
   PhysicalType kind;
   std::map<std::string, std::vector<std::string>> rows;
@@ -107,7 +107,7 @@ RowUpdates RandomUpdates(PhysicalType kind, size_t rows, std::mt19937_64& random
   return updates;
 }
 
-// A few rows with all that may be odd.
+// A few rows with all unusual properties.
 RowUpdates OddUpdates(PhysicalType kind) {
   RowUpdates updates(kind);
   updates.EndRow(std::string("z\0", 2));  // without a key
@@ -120,7 +120,7 @@ RowUpdates OddUpdates(PhysicalType kind) {
   return updates;
 }
 
-// A directory that a test writes delta files into.
+// A directory for a test's delta files.
 struct Directory {
   TemporaryDirectory parent;
   std::unique_ptr<IndexDirectory> index = *IndexDirectory::OpenForWrite(parent / "index");
@@ -235,7 +235,7 @@ BOOST_AUTO_TEST_CASE(every_flipped_bit_and_every_other_length_is_data_loss) {
   }
 }
 
-// Errors that a checksum does not detect, since the hostile file has the right one.
+// Errors that a checksum does not detect, since the hostile file has a correct one.
 BOOST_AUTO_TEST_CASE(wrong_contents_under_right_checksums_are_data_loss_and_say_where) {
   Directory directory;
   for (PhysicalType kind : kKinds) {

@@ -29,7 +29,7 @@ std::string Name(uint64_t row) {
 
 // An index's delta files, and the rows that they must contain.
 struct Deltas {
-  // Stores some rows, each with the next number as its key. Returns the bytes that were written.
+  // Stores some rows, each with the next number as its key. Returns the number of bytes written.
   uint64_t Add(const std::vector<uint64_t>& numbers) {
     RowUpdates updates(PhysicalType::kU64);
     const std::set<uint64_t> ascending(numbers.begin(), numbers.end());
@@ -136,7 +136,7 @@ BOOST_AUTO_TEST_CASE(what_is_large_is_not_written_again_with_what_is_large) {
   BOOST_TEST(!deltas.Merge());
 }
 
-// As IndexedDB does it: now and then, not after every store.
+// Like IndexedDB: from time to time, not after every store.
 BOOST_AUTO_TEST_CASE(files_stay_few_and_rows_are_written_a_few_times) {
   auto random = TestRandom();
   Deltas deltas;
@@ -154,7 +154,7 @@ BOOST_AUTO_TEST_CASE(files_stay_few_and_rows_are_written_a_few_times) {
   }
   deltas.Check();
   BOOST_TEST(most < 40u);
-  // 29 bytes a row; the geometric bound, and the small files that go along.
+  // 29 bytes per row; the geometric bound, and small files that are merged in addition.
   const double bytes_a_row = static_cast<double>(written) / static_cast<double>(rows);
   BOOST_TEST(bytes_a_row < 29 * 3 * std::log2(1500.0));
 }

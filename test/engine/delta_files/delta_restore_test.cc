@@ -22,7 +22,7 @@ struct Index {
   explicit Index(const HistoryShape& shape, size_t base_rows)
       : history(shape), rows(history.Rows(base_rows)), writer(MakeWriter(rows)) {}
 
-  // Writes one more delta file, and publishes.
+  // Writes one more delta file and publishes.
   void Seal(const RowUpdates& updates, SequenceNumber sequence) {
     auto file = RequireOk(WriteDelta(directory.get(), updates, manifest.sequence, sequence));
     manifest.files.push_back(std::move(file));
@@ -45,7 +45,7 @@ struct Index {
   std::unique_ptr<DeltaWriter> writer;
 };
 
-// Seals after every few batches, the batches themselves or what they come to, and restores.
+// Seals after every few batches, either the batches themselves or their net effect, and restores.
 template <typename Key>
 void CheckHistory(const HistoryShape& shape, size_t base_rows, int batches) {
   Index<Key> index(shape, base_rows);
@@ -79,7 +79,7 @@ void CheckHistory(const HistoryShape& shape, size_t base_rows, int batches) {
     BOOST_TEST(after.removed_entries == before.removed_entries);
     BOOST_TEST(after.added_entries == before.added_entries);
     BOOST_TEST(after.dead_rows == before.dead_rows);
-    // It goes on from there.
+    // It continues from there.
     index.writer = std::move(restored);
     base = sealed = index.writer->delta();
     base_files = index.manifest.files.size();
@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(files_out_of_their_places_are_data_loss) {
   index.manifest.sequence = 15;
   refuse("from sequence number 10 to 20, expected one within 10 to 15");
 
-  // Publishing looks at files first, so the wrong one comes later.
+  // Publishing verifies files first, so the wrong one is written after it.
   index.Publish();
   const auto path = [&](size_t i) { return index.directory->PathOf(sound.files[i].name); };
   const std::string first = ReadFile(path(0));

@@ -15,7 +15,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(update_merge_test)
 namespace {
 
-// Applies some histories' updates one by one to one writer, and what they come to to another.
+// Applies a history's updates one by one to one writer, and their net effect to another.
 template <typename Key>
 void CheckMerges(const HistoryShape& shape, size_t base_rows) {
   const PhysicalType kind = kKindOf<PhysicalOf<Key>>;

@@ -17,7 +17,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(entity_test)
 namespace {
 
-// What RocksDB writes for an entity.
+// The bytes that RocksDB writes for an entity.
 std::string Serialize(const rocksdb::WideColumns& columns) {
   struct Taker : WriteBatchHandler {
     rocksdb::Status PutEntityCF(uint32_t, const rocksdb::Slice&,
@@ -27,7 +27,7 @@ std::string Serialize(const rocksdb::WideColumns& columns) {
     }
     std::string taken;
   } taker;
-  static TestDatabase database;  // RocksDB takes no column family but its own
+  static TestDatabase database;  // RocksDB accepts only its own column families
   rocksdb::WriteBatch batch;
   RequireOk(batch.PutEntity(database.db()->DefaultColumnFamily(), "key", columns));
   RequireOk(batch.Iterate(&taker));

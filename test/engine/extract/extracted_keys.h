@@ -21,7 +21,7 @@ inline RowView Row(std::string_view value, std::string_view primary_key = "pk") 
   return {primary_key, value, {}};
 }
 
-// The keys as text separated by blanks, or the error with "! " before it.
+// The keys as text separated by blanks, or the error after "! ".
 inline std::string Keys(const RowExtractor& extractor, const RowView& row) {
   RowExtractor::Scratch scratch;
   EncodedKeys keys(extractor.codec().kind());
@@ -46,7 +46,7 @@ inline std::string Keys(std::string_view spec, std::string_view value) {
   return Keys(spec, Row(value));
 }
 
-// The row must be unreadable; the error must name the part and contain `mention`.
+// Checks that the row is unreadable, and that the error names the part and contains `mention`.
 inline void Unreadable(std::string_view spec, std::string_view value, std::string_view mention) {
   const std::string found = Keys(spec, value);
   BOOST_CHECK_MESSAGE(found.rfind("! part ", 0) == 0, spec << ": " << found);

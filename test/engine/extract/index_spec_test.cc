@@ -40,7 +40,7 @@ IndexSpec Parsed(std::string_view text) {
   return *std::move(spec);
 }
 
-// Parse must reject `text` at `offset`, with an error that contains `mention`.
+// Checks that Parse rejects `text` at `offset`, with an error that contains `mention`.
 void Refuses(std::string_view text, size_t offset, std::string_view mention) {
   const absl::Status status = IndexSpec::Parse(text).status();
   BOOST_CHECK_MESSAGE(absl::IsInvalidArgument(status), "accepted: " << text);

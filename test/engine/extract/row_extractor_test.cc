@@ -25,7 +25,7 @@ std::string Bytes(Number number, bool big) {
   return bytes;
 }
 
-// A custom extractor that gives the values it was made with.
+// A custom extractor that returns the given values.
 class Gives : public KeyExtractor {
  public:
   explicit Gives(std::vector<DataValue> values) : values_(std::move(values)) {}
@@ -244,7 +244,7 @@ BOOST_AUTO_TEST_CASE(a_scratch_serves_rows_and_specs_in_turn) {
   const RowExtractor plain = Compiled("key:text");
   RowExtractor::Scratch scratch;
   EncodedKeys keys(PhysicalType::kBytes);
-  // Rows of one size in one place, as cursors give them.
+  // Rows of one size at the same address, as from cursors.
   std::string buffer = R"({"n":1,"city":"Ulm"})";
   const RowView row = Row(buffer);
   RequireOk(plain.Extract(row, &scratch, &keys));
@@ -273,7 +273,7 @@ BOOST_AUTO_TEST_CASE(random_arrays_give_the_keys_that_a_set_of_tuples_holds) {
     const RowExtractor extractor = Compiled(absl::StrFormat(
         "value.json('/0'):text,value.field(';',1):i16,value.json('/1'):i8%s", options));
     for (int round = 0; round < 300; ++round) {
-      // Tuples by definition: nulls as the empty optional, which sorts first.
+      // Tuples by definition: a null is an empty optional, which sorts first.
       using Tuple = std::tuple<std::optional<std::string>, int, std::optional<int>>;
       std::set<std::optional<std::string>> texts;
       std::set<std::optional<int>> numbers;

@@ -1,6 +1,7 @@
-// A process that catches indexes up with a database that another one writes to, and merges them, is
-// killed at random instants: each index is, entry for entry, what the database once was, and has
-// all that was caught up and stored. CAIRN_TEST_KILLS says how often, instead of 25 times.
+// A process that catches indexes up with a database that another process writes to, and compacts
+// them, is killed at random instants. Each index has exactly the entries of a former state of the
+// database, and all changes that were applied and stored. CAIRN_TEST_KILLS is the number of kills,
+// 25 by default.
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cstdlib>
@@ -34,7 +35,7 @@ BOOST_AUTO_TEST_SUITE(catch_up_crash_test)
 namespace {
 
 constexpr absl::Duration kLongestLife = absl::Milliseconds(300);
-// Between two writes, on average: so that a log that many processes read stays short.
+// The average time between two writes, so that a log with many readers stays short.
 constexpr absl::Duration kPause = absl::Microseconds(100);
 constexpr char kDirectory[] = "CAIRN_TEST_DIRECTORY";
 constexpr char kSeed[] = "CAIRN_TEST_STREAM";
@@ -48,7 +49,7 @@ rocksdb::Options DatabaseOptions() {
   options.create_if_missing = true;
   options.create_missing_column_families = true;
   options.merge_operator = std::make_shared<AddOperator>();
-  options.write_buffer_size = 128 << 10;  // so that logs change all the time
+  options.write_buffer_size = 128 << 10;  // so that logs change constantly
   options.WAL_size_limit_MB = 1024;
   return options;
 }
@@ -60,7 +61,7 @@ OpenOptions IndexOptions() {
   return options;
 }
 
-// The killed process's side.
+// Code of the killed process.
 
 void CatchUpUntilKilled(const std::string& directory, uint64_t seed) {
   KilledProcess::Say(kStarted, 0);
@@ -97,7 +98,7 @@ void CatchUpUntilKilled(const std::string& directory, uint64_t seed) {
   }
 }
 
-// This process's side: the database, all that it was, and its indexes.
+// Code of this process: the database, its history, and its indexes.
 class Course {
  public:
   explicit Course(std::mt19937_64* random) : random_(*random), stream_((*random)() >> 1) {
@@ -136,7 +137,7 @@ class Course {
       if (life.under_way[phase]) ++(*hits)[kPhaseNames[phase]];
     }
     uint32_t number = 0;
-    const size_t calls = calls_.size();  // by now, and all indexes have them in a moment
+    const size_t calls = calls_.size();  // by now; all indexes have them in a moment
     for (const auto& [name, of_model] : kCrashIndexes) {
       for (const std::string& file : Leftovers(directory_ / name)) {
         ++(*hits)["left a " + std::filesystem::path(file).extension().string()];
@@ -152,14 +153,14 @@ class Course {
  private:
   struct Call {
     WriteCall call;
-    // Its first number. Who has recovered the log sees all of the call or nothing, but may know
-    // none of its last numbers, if they left no trace: of empty ranges, and rows deleted by
-    // SingleDelete.
+    // Its first number. A process that recovered the log has all of the call or nothing. It may not
+    // know the last numbers of the call if they left no trace, such as empty ranges and rows
+    // deleted by SingleDelete.
     SequenceNumber sequence;
   };
   struct Life {
     bool under_way[kPhases] = {};
-    uint32_t index = 0;                      // that is spoken of
+    uint32_t index = 0;                      // the index that the message is about
     std::map<uint32_t, uint32_t> caught_up;  // index -> sequence number
 
     void Hear(const Message& message) {
@@ -203,7 +204,7 @@ class Course {
     const std::vector<std::string> found = SortedEntries(index);
     const std::vector<std::string> expected = SortedEntries(of_model, At(index.sequence()));
     if (found == expected) return;
-    std::string calls;  // about that state
+    std::string calls;  // the calls about that state
     for (const Call& call : calls_) {
       if (call.sequence + 20 < index.sequence() || call.sequence > index.sequence() + 20) continue;
       absl::StrAppend(&calls, " ", call.sequence, "+", call.call.updates.size());
@@ -223,7 +224,7 @@ class Course {
     RequireOk((*index)->Verify());
     BOOST_TEST((*index)->sequence() >= caught_up, name);
     CheckIsOf(**index, name, of_model);
-    // It goes on from there; and the next version takes the leftovers away.
+    // It continues from there; and the next version removes the leftovers.
     WriteCall one_more;
     one_more.updates.push_back({WriteCall::Kind::kPut, 0, "k0000", "7,w7"});
     Write(one_more);
@@ -243,7 +244,7 @@ class Course {
   std::unique_ptr<rocksdb::DB> db_;
   TwoFamilies now_;
   TwoFamilies before_;       // calls_
-  std::vector<Call> calls_;  // the last that were made
+  std::vector<Call> calls_;  // the most recent calls
   size_t writes_ = 0;
 };
 

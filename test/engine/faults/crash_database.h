@@ -47,16 +47,16 @@ class CrashDatabase {
     options.create_if_missing = true;
     options.create_missing_column_families = true;
     options.merge_operator = std::make_shared<AddOperator>();
-    options.write_buffer_size = 128 << 10;  // so that logs change all the time
+    options.write_buffer_size = 128 << 10;  // so that logs change constantly
     options.keep_log_file_num = 1;
     if (env == nullptr) return options;
     options.env = env;
-    options.info_log = std::make_shared<NoLogger>();  // and no other write but of data
+    options.info_log = std::make_shared<NoLogger>();  // so that only data is written
     options.stats_dump_period_sec = 0;
     options.stats_persist_period_sec = 0;
     return options;
   }
-  // Everything is done all the time, in the background, too.
+  // Does everything as often as possible, also in the background.
   static IndexedDBOptions BusyOptions() {
     IndexedDBOptions options;
     options.open.calibration = Calibration::kNone;
@@ -114,7 +114,7 @@ class CrashDatabase {
     return found;
   }
 
-  // That the index is current, sound, and of these rows, which are the database's.
+  // Checks that the index is current and sound, and has these rows, which are the database's.
   void CheckIndex(const std::string& name, const TwoFamilies& model) {
     RequireOk(db_->WaitUntilReady(name));
     const auto pinned = RequireOk(db_->Pin(name));

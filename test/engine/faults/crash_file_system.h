@@ -20,7 +20,7 @@ namespace cairn {
 // A file system in memory for a database and its indexes, on a machine that stops at an operation
 // whose number the test sets. Its users continue without noticing, but later operations are lost.
 // After everything is closed, Restart restores the contents at that instant, or those that survive
-// a loss of power. Thread-safe, except for Restart.
+// a power loss. Thread-safe, except for Restart.
 class CrashFileSystem final : public rocksdb::FileSystem {
  public:
   using IOStatus = rocksdb::IOStatus;
@@ -33,7 +33,8 @@ class CrashFileSystem final : public rocksdb::FileSystem {
   explicit CrashFileSystem(std::string database) : database_(std::move(database)) {}
   const char* Name() const override { return "CrashFileSystem"; }
 
-  // Stops at the k-th operation from now on that changes something, 1 being the next; 0 for never.
+  // Stops at the k-th operation from now on that changes something, 1 being the next; 0 means
+  // never.
   void StopAfter(uint64_t k) {
     const std::lock_guard<std::mutex> lock(mutex_);
     stop_at_ = k == 0 ? 0 : changes_ + k;
@@ -42,19 +43,19 @@ class CrashFileSystem final : public rocksdb::FileSystem {
     const std::lock_guard<std::mutex> lock(mutex_);
     return stopped_;
   }
-  // Operations so far that changed something.
+  // The number of operations so far that changed something.
   uint64_t changes() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return changes_;
   }
-  // Has the k-th sync from now on of what is in `directory`, or of that itself, fail: what it was
-  // to write of a file is lost, and the next sync, which succeeds, knows nothing of it.
+  // Makes the k-th sync from now on of a file in `directory`, or of the directory itself, fail. The
+  // data that it should have written is lost, and the next sync succeeds without writing it.
   void FailSync(uint64_t k, std::string directory) {
     const std::lock_guard<std::mutex> lock(mutex_);
     fail_sync_ = k;
     fail_in_ = std::move(directory);
   }
-  // Has everything fail that takes space, or nothing any more.
+  // Makes all operations that need space fail, or ends that.
   void SetFull(bool full) {
     const std::lock_guard<std::mutex> lock(mutex_);
     full_ = full;
@@ -75,7 +76,7 @@ class CrashFileSystem final : public rocksdb::FileSystem {
     disk_.SyncAll();
   }
 
-  // The rest overrides rocksdb::FileSystem.
+  // Overrides of rocksdb::FileSystem.
   IOStatus NewSequentialFile(const std::string& path, const FileOptions&,
                              std::unique_ptr<rocksdb::FSSequentialFile>* file, Debug*) override {
     return OpenAs<SequentialFile>(path, file);
@@ -219,7 +220,7 @@ class CrashFileSystem final : public rocksdb::FileSystem {
     const uint64_t boot;
   };
 
-  // An open file, which does not outlive the machine it was opened on.
+  // An open file, which does not outlive the machine on which it was opened.
   struct Open {
     CrashFileSystem* files;
     std::string path;
@@ -236,7 +237,7 @@ class CrashFileSystem final : public rocksdb::FileSystem {
       *result = Slice(scratch, count);
       return IOStatus::OK();
     }
-    // One at which the machine stops has come so far.
+    // A write at which the machine stops has reached this point.
     IOStatus Write(uint64_t offset, const Slice& bytes) const {
       const std::lock_guard<std::mutex> lock(files->mutex_);
       const size_t half = bytes.size() / 2;
@@ -280,7 +281,7 @@ class CrashFileSystem final : public rocksdb::FileSystem {
     IOStatus Fsync(const IOOptions&, Debug*) override {
       const std::lock_guard<std::mutex> lock(files_->mutex_);
       if (IOStatus s = files_->Change(boot_); !s.ok()) return s;
-      // Names that a directory's sync did not bring to the disk, the next one does.
+      // The next sync of the directory makes the names durable that this one does not.
       if (files_->SyncFails(path_)) return IOStatus::IOError(path_, "made to fail to sync");
       files_->disk_.SyncDirectory(path_);
       return IOStatus::OK();
@@ -302,7 +303,7 @@ class CrashFileSystem final : public rocksdb::FileSystem {
     return normal;
   }
 
-  // mutex_ is held in each of these.
+  // mutex_ is held during each of these.
   IOStatus Look(uint64_t boot) const {
     return boot == boots_ ? IOStatus::OK() : IOStatus::IOError("the machine was restarted");
   }
@@ -341,7 +342,7 @@ class CrashFileSystem final : public rocksdb::FileSystem {
     *file = std::make_unique<File>(Open{this, Normal(path), std::move(node), boots_});
     return IOStatus::OK();
   }
-  // With `node`, or one that is empty.
+  // With `node`, or an empty one.
   IOStatus Create(const std::string& path, SimulatedDisk::NodePtr node,
                   std::unique_ptr<rocksdb::FSWritableFile>* file) {
     Open open{this, path, std::move(node), 0};
@@ -352,7 +353,7 @@ class CrashFileSystem final : public rocksdb::FileSystem {
       const SimulatedDisk::NodePtr old = disk_.Find(path);
       if (old != nullptr && old->is_directory) return IOStatus::IOError(path, "is a directory");
       if (open.node == nullptr && old != nullptr) {
-        // Emptied, as open(O_TRUNC) does.
+        // Truncated, like open(O_TRUNC).
         if (IOStatus s = Change(boots_); !s.ok()) return s;
         SimulatedDisk::Truncate(old.get(), 0);
         open.node = old;
@@ -366,9 +367,9 @@ class CrashFileSystem final : public rocksdb::FileSystem {
   }
 
   const std::string database_;  // the path of a RocksDB database
-  mutable std::mutex mutex_;    // guards what follows, and what is on the disk
+  mutable std::mutex mutex_;    // guards the members below, and the contents of the disk
   SimulatedDisk disk_;
-  SimulatedDisk image_;  // where it has stopped: what was there then
+  SimulatedDisk image_;  // the contents at the stop
   std::set<std::string> locks_;
   uint64_t boots_ = 0;
   bool stopped_ = false;

@@ -34,7 +34,7 @@ inline std::string WordOf(const std::string&, const std::string& value) {
 inline std::string PrefixOf(const std::string& primary_key, const std::string&) {
   return primary_key.substr(0, 3);
 }
-// One that a test may drop and create again while it goes on.
+// An index that a test may repeatedly drop and create.
 inline constexpr char kTransient[] = "prefix";
 inline const std::map<std::string, IndexOfModel> kCrashIndexes = {
     {"number", {"number = value.field(',',0):u64", 0, NumberOf}},
@@ -60,7 +60,7 @@ inline std::vector<std::string> SortedEntries(const SecondaryIndex& index) {
   return entries;
 }
 
-// The same, as they must be.
+// The expected entries in the same form.
 inline std::vector<std::string> SortedEntries(const IndexOfModel& index, const TwoFamilies& model) {
   std::vector<std::string> entries;
   for (const auto& [key, value] : model.rows[index.family]) {
@@ -71,7 +71,7 @@ inline std::vector<std::string> SortedEntries(const IndexOfModel& index, const T
   return entries;
 }
 
-// Files in an index's directory that are neither its manifest nor named there.
+// Files in an index's directory, except the manifest and the files that it lists.
 inline std::vector<std::string> Leftovers(const std::string& directory,
                                           FileSystem* files = FileSystem::Posix()) {
   std::set<std::string> known = {"MANIFEST", "LOCK"};

@@ -18,7 +18,7 @@
 
 namespace cairn {
 
-// Rows are "number,word", or only the number. An operand is a number, added to the row's.
+// Rows are "number,word" or only the number. An operand is a number that is added to the row's.
 class AddOperator final : public rocksdb::AssociativeMergeOperator {
  public:
   static std::string Sum(const std::string& value, const std::string& operand) {
@@ -34,7 +34,7 @@ class AddOperator final : public rocksdb::AssociativeMergeOperator {
   const char* Name() const override { return "Add"; }
 };
 
-// The rows of two column families. Those of the second have a word that no two share.
+// The rows of two column families. Each row of the second one has a unique word.
 struct TwoFamilies {
   std::map<std::string, std::string> rows[2];
 
@@ -50,7 +50,7 @@ struct TwoFamilies {
   }
 };
 
-// One call of a database that writes: to be made of a database, or of a model of it.
+// One call that writes, which can be applied to a database or to a model of it.
 class WriteCall {
  public:
   enum class Kind { kPut, kDelete, kSingleDelete, kMerge, kDeleteRange };
@@ -58,7 +58,7 @@ class WriteCall {
     Kind kind;
     size_t family;
     std::string key;
-    std::string value;  // or the operand, or the first key after the range
+    std::string value;  // or the operand, or the end of the range
   };
 
   std::vector<Update> updates;  // none: a flush
@@ -103,15 +103,15 @@ class WriteCall {
     }
   }
 
-  // RocksDB reuses the sequence number of such a deletion if it is in the last call that it
-  // recovers. An index that was stored with this number is rebuilt.
+  // If such a deletion is in the last call that RocksDB recovers, RocksDB reuses its sequence
+  // number. An index that was stored with this number is rebuilt.
   uint64_t EmptyRanges() const {
     return static_cast<uint64_t>(
         std::count_if(updates.begin(), updates.end(), [](const Update& update) {
           return update.kind == Kind::kDeleteRange && update.key == update.value;
         }));
   }
-  // Whether it would give two rows of the second family one word.
+  // Whether it would make a word of the second family occur twice.
   bool MakesDuplicate(const TwoFamilies& model) const {
     TwoFamilies next;
     next.rows[1] = model.rows[1];
@@ -120,7 +120,7 @@ class WriteCall {
   }
 
  private:
-  // A batch, with a database's methods.
+  // A batch with a database's methods.
   struct BatchWriter {
     using Options = rocksdb::WriteOptions;
     using Family = rocksdb::ColumnFamilyHandle*;
@@ -189,7 +189,7 @@ class WriteStream {
   using Kind = WriteCall::Kind;
   // Keys are few enough that they are written, deleted and written again.
   static constexpr uint64_t kKeys[] = {3000, 300};
-  // Words of the second family: enough that most writes find one that is free.
+  // Words of the second family: enough that most writes find an unused one.
   static constexpr uint64_t kUniqueWords = 2000;
 
   std::string Key(size_t family) { return absl::StrFormat("k%04d", random_() % kKeys[family]); }

@@ -1,6 +1,6 @@
-// A process that builds indexes, catches them up and merges them is ended at one operation after
-// the other, killed or by a loss of power: each index is there as it was before or after, and goes
-// on. CAIRN_TEST_STRIDE says how many operations lie between two ends: 1 for all of them.
+// A process that builds, catches up and compacts indexes ends at one operation after the other, by
+// a kill or a power loss. Each index is in its old or its new state, and continues.
+// CAIRN_TEST_STRIDE is the number of operations between two ends: 1 for every operation.
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cstdlib>
@@ -31,7 +31,7 @@ namespace {
 
 constexpr char kPath[] = "/db";
 constexpr const char* kNames[] = {"number", "word"};
-// Prime, so that every kind of operation is met.
+// Prime, so that every kind of operation is tested.
 constexpr uint64_t kStride = kUnderTsan ? 101 : 23;
 
 std::string IndexPath(const std::string& name) {

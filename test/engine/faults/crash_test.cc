@@ -1,5 +1,5 @@
-// A build is killed at random instants: its directory always opens as the index of before or after,
-// or is absent and can be built.
+// A build is killed at random instants: its directory always opens as the old or the new index, or
+// has none and can be built.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -77,7 +77,7 @@ void BuildAndKill(const std::string& database, const std::string& directory,
   kill(child, SIGKILL);
   int status = 0;
   BOOST_REQUIRE(waitpid(child, &status, 0) == child);
-  // Ended by itself before the kill, and well; or was killed.
+  // It ended successfully before the kill, or was killed.
   BOOST_TEST((WIFSIGNALED(status) || (WIFEXITED(status) && WEXITSTATUS(status) == 0)));
 }
 
@@ -96,7 +96,7 @@ BOOST_AUTO_TEST_CASE(a_killed_build_leaves_the_index_of_before_or_after_or_none)
     db.reset();
   }
 
-  // How long a build takes here, so that kills fall on all of it and some builds end.
+  // The duration of a build here, so that kills are spread over all of it and some builds end.
   const auto start = std::chrono::steady_clock::now();
   Build(small, directory / "timed");
   const auto duration = std::chrono::duration_cast<std::chrono::microseconds>(

@@ -1,5 +1,5 @@
-// Every bit of every file of a small index is flipped, and every file cut at every length: what
-// opens must answer as before, what does not must say DataLoss.
+// Every bit of every file of a small index is flipped, and every file is truncated at every length.
+// An index that opens must have the same results as before; otherwise the error must be DataLoss.
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
 #include <memory>
@@ -20,7 +20,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(damage_test)
 namespace {
 
-// Everything that an index answers.
+// The results of all queries of an index.
 std::string Answers(const SecondaryIndex& index) {
   std::string answers = index.spec().ToString();
   FindResult matches;
@@ -59,7 +59,7 @@ struct Damaged {
     BOOST_REQUIRE(files.size() == 3u);
   }
 
-  // Whether the index is refused as damaged, or answers as it did.
+  // Whether the index is rejected as damaged or has its old results.
   bool IsSafe() const {
     OpenOptions options;
     options.calibration = Calibration::kNone;

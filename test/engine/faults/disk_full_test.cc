@@ -1,5 +1,5 @@
-// A disk that is full for a time, for a database and its indexes alike: nothing ends the process,
-// every index is of the rows that the database has, and goes on once there is space again.
+// A disk of a database and its indexes is full for a time: nothing ends the process, every index
+// has the database's rows, and all continue when there is space again.
 #include <boost/test/unit_test.hpp>
 #include <memory>
 #include <random>

@@ -30,8 +30,8 @@ inline constexpr Failure kWriteFailures[] = {{Fault::kWriteError, Lasting::kOnce
                                              {Fault::kNoSpace, Lasting::kOnce},
                                              {Fault::kNoSpace, Lasting::kUntilRepaired}};
 
-// Calls `attempt` for k = 1, 1 + stride, … until nothing fails. It calls what it is given to have
-// the k-th operation from there on fail, repairs the file system when it has seen enough, and
+// Calls `attempt` for k = 1, 1 + stride, … until nothing fails. `attempt` gets a function that
+// makes the k-th operation from then on fail. It repairs the file system after its checks, and
 // returns what failed.
 template <typename Attempt>
 void FailAtEachStep(FaultyFileSystem* files, Failure failure, uint64_t stride,
@@ -52,7 +52,7 @@ void FailAtEachStep(FaultyFileSystem* files, Failure failure, uint64_t stride,
   }
 }
 
-// Checks that an error in `directory` has the fault's code and names the operation and the file.
+// Checks that an error in `directory` has the fault's code, and names the operation and the file.
 inline void CheckSaysWhy(const absl::Status& status, Failure failure,
                          const std::string& directory) {
   BOOST_TEST(absl::StrContains(status.message(), directory), status);

@@ -41,7 +41,7 @@ uint64_t BuildStride(Failure failure) {
   return all ? 1 : 5;
 }
 
-// The rows of a database: a number of the value each, by primary key.
+// The rows of a database: the number in each value, by primary key.
 class Rows {
  public:
   explicit Rows(TestDatabase* db) : db_(db) {}
@@ -58,7 +58,7 @@ class Rows {
     db_->Delete(rows_.begin()->first);
     rows_.erase(rows_.begin());
   }
-  // "key=primary key" of every entry, in the order of the index.
+  // "key=primary key" of every entry, in index order.
   Strings Entries() const {
     std::set<std::pair<int, std::string>> ordered;
     for (const auto& [key, number] : rows_) ordered.emplace(std::stoi(number), key);
@@ -94,7 +94,7 @@ void CheckEntries(const SecondaryIndex& index, const Strings& expected) {
                                << ", or others");
 }
 
-// One index of a database on a file system that fails.
+// One index of a database, on a file system that fails.
 struct Fixture {
   TestDatabase db;
   Rows rows{&db};
@@ -149,7 +149,7 @@ BOOST_AUTO_TEST_CASE(a_first_build_that_fails_leaves_nothing) {
         CheckSaysWhy(status, failure, std::filesystem::path(f.directory).parent_path().string());
         const auto opened = SecondaryIndex::Open(f.directory, f.open_options());
         if (opened.ok()) {
-          CheckEntries(**opened, f.rows.Entries());  // the failure was the very last step
+          CheckEntries(**opened, f.rows.Entries());  // only the last step failed
         } else {
           BOOST_TEST(absl::IsNotFound(opened.status()), opened.status());
         }

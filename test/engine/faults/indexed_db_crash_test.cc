@@ -32,12 +32,13 @@ namespace {
 
 // Kills per database; then a new one starts, since builds end only early in a database's life.
 constexpr int kKillsOfADatabase = FewerUnderTsan(25, 3);
-// The longest life of a process, from its start or, mostly, from when its database is open.
+// The maximum lifetime of a process, from its start or, mostly, from the time at which its database
+// is open.
 constexpr absl::Duration kLongestLife = absl::Milliseconds(400);
 constexpr char kPath[] = "CAIRN_TEST_PATH";
 constexpr char kSeed[] = "CAIRN_TEST_STREAM";
 
-// Messages of the process. For a write: it was committed or, for its unique key, refused.
+// Messages of the process. For a write: it was committed or, for its unique key, rejected.
 enum Kind : uint32_t { kStarted, kOpened, kCommitted, kRefused, kBegin, kEnd, kStored };
 // Operations that a kill can interrupt: the numbers of kBegin and kEnd.
 enum Phase : uint32_t { kOpening, kBuilding, kStoring, kMerging, kDropping, kPhases };
@@ -52,7 +53,7 @@ std::unique_ptr<CrashDatabase> OpenDatabase(const std::string& path,
   return *std::move(db);
 }
 
-// The killed process's side.
+// Code of the killed process.
 
 class Saying {
  public:
@@ -63,7 +64,7 @@ class Saying {
   const Phase phase_;
 };
 
-// Has all that is done in the background done all the time.
+// Makes all background work run constantly.
 void KeepBusy(CrashDatabase* db, uint64_t seed) {
   std::mt19937_64 random(seed + 1);
   while (true) {
@@ -112,7 +113,7 @@ void WriteUntilKilled(const std::string& path, uint64_t seed) {
   }
 }
 
-// This process's side.
+// Code of this process.
 
 // A database, its expected contents, and the operations that kills interrupted.
 class Course {
@@ -153,9 +154,9 @@ class Course {
 
  private:
   struct Life {
-    std::vector<bool> answers;  // of each write, in order: whether it was committed
+    std::vector<bool> answers;  // for each write, in order: whether it was committed
     int under_way[kPhases] = {1};
-    SequenceNumber stored = 0;  // what every index was stored with
+    SequenceNumber stored = 0;  // every index was stored with this number
 
     void Hear(const Message& message) {
       switch (message.kind) {
@@ -213,8 +214,8 @@ class Course {
     }
   }
 
-  // Makes the calls that were answered of the model; and the one that was under way, if the
-  // database has it. Says whether the sequence number may have gone back.
+  // Applies the calls with a result to the model, and the interrupted one if the database has it.
+  // Returns whether the sequence number may have gone back.
   bool Follow(uint64_t seed, const Life& life, const TwoFamilies& found) {
     WriteStream stream(seed);
     bool last_has_empty_range = false;
@@ -274,7 +275,7 @@ class Course {
         if (!status.ok()) RequireOk(db->RebuildIndex(name));
         db.CheckIndex(name, model_);
       }
-      // The next version takes the leftovers away.
+      // The next version removes the leftovers.
       RequireOk(db->Put({}, db.families()[0], "k-after", std::to_string(calls_ % 1000)));
       model_.rows[0]["k-after"] = std::to_string(calls_ % 1000);
       RequireOk(db->FlushIndexes());
@@ -319,7 +320,7 @@ BOOST_AUTO_TEST_CASE(nothing_that_was_committed_is_lost_and_every_index_agrees) 
   }
   BOOST_TEST_MESSAGE(kills << " kills, " << calls << " writes");
   for (const auto& [what, count] : hits) BOOST_TEST_MESSAGE("  " << what << ": " << count);
-  // A killed process's indexes are caught up from the log, which reaches back.
+  // A killed process's indexes are caught up from the log, which reaches back far enough.
   BOOST_TEST(hits["stale"] == 0);
   for (const char* phase : kPhaseNames) BOOST_TEST(hits[phase] >= kills / 50, phase);
   BOOST_TEST(hits["writing"] >= kills / 4);

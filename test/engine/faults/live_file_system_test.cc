@@ -22,7 +22,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(live_file_system_test)
 namespace {
 
-// An IndexedDB whose indexes are on a file system that fails, and that does nothing by itself.
+// An IndexedDB without background work whose indexes are on a file system that fails.
 struct LiveFixture {
   std::shared_ptr<FaultyFileSystem> files = std::make_shared<FaultyFileSystem>();
   IndexedDatabase db{Options(files)};
@@ -114,7 +114,7 @@ BOOST_AUTO_TEST_CASE(an_index_that_cannot_be_read_when_the_database_is_opened_is
 }
 
 BOOST_AUTO_TEST_CASE(creating_an_index_that_fails_is_tried_again) {
-  // An attempt waits half a second for the next one, so that some steps stand for all.
+  // A failed attempt waits half a second for the next one, so only some steps are tested.
   constexpr uint64_t kStride = 5;
   for (const Failure failure :
        {Failure{Fault::kWriteError, Lasting::kOnce}, Failure{Fault::kNoSpace, Lasting::kOnce}}) {

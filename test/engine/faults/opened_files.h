@@ -6,8 +6,8 @@
 
 #include "rocksdb/file_system.h"
 
-// RocksDB's kinds of files over a handle of a simulated file system, which has Read, Write,
-// Truncate, Sync and size.
+// RocksDB's kinds of files over a handle of a simulated file system that has Read, Write, Truncate,
+// Sync and size.
 namespace cairn {
 
 template <typename Handle>

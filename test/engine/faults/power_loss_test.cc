@@ -40,7 +40,7 @@ namespace {
 
 // Stops per database; then a new one starts.
 constexpr int kStopsOfADatabase = FewerUnderTsan(10, 3);
-// Operations that a life has at most.
+// The maximum number of operations of a life.
 constexpr uint64_t kLongestLife = 3000;
 constexpr char kPath[] = "/db";
 constexpr char kIndexPath[] = "/db.indexes";
@@ -58,7 +58,7 @@ constexpr const char* kPhaseNames[] = {"opening", "building", "storing", "mergin
 // The results that a process saw before it ended.
 struct Life {
   std::vector<bool> committed;          // of each write, in order
-  size_t durable = 0;                   // the number of writes that survive a loss of power
+  size_t durable = 0;                   // the number of writes that survive a power loss
   SequenceNumber opened = 0;            // the database's after it was opened
   SequenceNumber stored = 0;            // every lasting index was stored with at least this one
   std::map<std::string, bool> indexes;  // whether each exists; without those in doubt
@@ -130,7 +130,7 @@ class Course {
     const std::lock_guard<std::mutex> lock(life_mutex_);
     return life.error.empty() && !files_->stopped();
   }
-  // Nothing begins or ends any more once the machine has stopped.
+  // After the machine has stopped, nothing begins or ends any more.
   void Begin(Phase phase, Life* life) { SetUnderWay(phase, true, life); }
   void End(Phase phase, Life* life) { SetUnderWay(phase, false, life); }
   void SetUnderWay(Phase phase, bool under_way, Life* life) {
@@ -139,7 +139,7 @@ class Course {
   }
   void Know(const std::string& name, std::optional<bool> is_there, Life* life) {
     const std::lock_guard<std::mutex> lock(life_mutex_);
-    if (files_->stopped()) return;  // what came last may have come after the end
+    if (files_->stopped()) return;  // the last operation may have come after the stop
     if (is_there.has_value()) {
       life->indexes[name] = *is_there;
     } else {
@@ -182,7 +182,7 @@ class Course {
     busy.join();
   }
 
-  // Has all that is done in the background done all the time.
+  // Makes all background work run constantly.
   void KeepBusy(CrashDatabase* db, uint64_t seed, Life* life) {
     std::mt19937_64 random(seed + 1);
     while (GoesOn(*life)) {
@@ -229,8 +229,8 @@ class Course {
     }
   }
 
-  // Replays on the model the calls that `found` has: all, if the process was killed; at least the
-  // durable ones, if the machine lost its power. Returns whether the sequence number may have gone
+  // Replays on the model the calls that `found` contains: all, if the process was killed; at least
+  // the durable ones, if the machine lost power. Returns whether the sequence number may have gone
   // back.
   bool Follow(uint64_t seed, const Life& life, CrashFileSystem::End end, const TwoFamilies& found) {
     const size_t least =
@@ -251,7 +251,7 @@ class Course {
       if (!call.updates.empty()) last_has_empty_range = call.EmptyRanges() > 0;
     }
   }
-  // A call may change nothing but the sequence number.
+  // A call may change only the sequence number.
   static bool MayEndBehind(WriteStream* stream) { return stream->Next().EmptyRanges() > 0; }
 
   void Examine(uint64_t seed, const Life& life, CrashFileSystem::End end) {
@@ -288,7 +288,7 @@ class Course {
         }
         db.CheckIndex(name, model_);
       }
-      // The next version takes the leftovers away.
+      // The next version removes the leftovers.
       rocksdb::WriteOptions sync;
       sync.sync = true;
       RequireOk(db->Put(sync, db.families()[0], "k-after", std::to_string(calls_ % 1000)));
@@ -312,7 +312,7 @@ class Course {
   const std::shared_ptr<FileSystem> index_files_;
   TwoFamilies model_;
   uint64_t calls_ = 0;
-  std::mutex life_mutex_;  // guards a life that goes on
+  std::mutex life_mutex_;  // guards the current life
 };
 
 BOOST_AUTO_TEST_CASE(nothing_that_is_durable_is_lost_and_every_index_agrees) {

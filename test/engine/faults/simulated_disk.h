@@ -13,9 +13,9 @@
 
 namespace cairn {
 
-// Files and directories in memory, each as programs see it and as a loss of power leaves it. The
-// contents of a file survive once the file was synced; the creation or removal of a name once its
-// directory was. A random part of the other changes survives. Not thread-safe.
+// Files and directories in memory, each as programs see it and as a power loss leaves it. The
+// contents of a file survive after the file was synced, and the creation or removal of a name after
+// its directory was synced. A random part of the other changes survives. Not thread-safe.
 class SimulatedDisk {
  public:
   struct Change {
@@ -25,9 +25,9 @@ class SimulatedDisk {
   };
   struct Node {
     bool is_directory = false;
-    std::string bytes;             // of a file, as it is read
-    std::string synced;            // what has survived so far
-    std::vector<Change> unsynced;  // what came since
+    std::string bytes;             // of a file, as programs read it
+    std::string synced;            // the contents that have survived so far
+    std::vector<Change> unsynced;  // later changes
   };
   using NodePtr = std::shared_ptr<Node>;
   // The new meaning of a path: null if it no longer exists.
@@ -63,7 +63,7 @@ class SimulatedDisk {
     return slash == 0 ? "/" : path.substr(0, slash);
   }
 
-  // Null if there is nothing.
+  // Null if there is no such path.
   NodePtr Find(const std::string& path) const {
     const auto found = names_.find(path);
     return found == names_.end() ? nullptr : found->second;
@@ -79,7 +79,7 @@ class SimulatedDisk {
     return children;
   }
 
-  // All at once, and survives so.
+  // Sets all names at once; they survive together.
   void Bind(std::vector<Binding> bindings) {
     Apply(bindings, &names_);
     unsynced_names_.push_back(std::move(bindings));
@@ -120,10 +120,10 @@ class SimulatedDisk {
 
   // Reduces the contents to those that survive. Names in `ordered_directory` survive in order.
   void LosePower(const std::string& ordered_directory, std::mt19937_64* random) {
-    // Most file systems log names in order; some keep any of them, but RocksDB counts on order.
+    // Most file systems log names in order; some keep any subset, but RocksDB relies on the order.
     const bool in_order = (*random)() % 4 == 0;
     const size_t kept = (*random)() % (unsynced_names_.size() + 1);
-    const uint64_t odds = 1 + (*random)() % 3;  // of 4
+    const uint64_t odds = 1 + (*random)() % 3;  // out of 4
     for (size_t i = 0; i < unsynced_names_.size(); ++i) {
       const bool ordered = in_order || IsAbout(unsynced_names_[i], ordered_directory);
       if (ordered ? i < kept : (*random)() % 4 < odds) Apply(unsynced_names_[i], &durable_);
@@ -166,7 +166,7 @@ class SimulatedDisk {
       }
     }
   }
-  // Nothing that came before `binding`, which has survived, is of any consequence.
+  // Changes before `binding`, which has survived, have no effect any more.
   static void Supersede(const Binding& binding, std::vector<std::vector<Binding>>* before) {
     for (std::vector<Binding>& bindings : *before) {
       bindings.erase(
@@ -191,12 +191,12 @@ class SimulatedDisk {
   static void Survive(Node* node, std::mt19937_64* random) {
     std::string survived = node->synced;
     switch ((*random)() % 4) {
-      case 0:  // nothing but what was synced
+      case 0:  // only synced data
         break;
       case 1:  // everything
         survived = node->bytes;
         break;
-      case 2: {  // what was written first
+      case 2: {  // the first writes
         const size_t whole = node->unsynced.empty() ? 0 : (*random)() % node->unsynced.size();
         for (size_t i = 0; i < whole; ++i) {
           Apply(node->unsynced[i], node->unsynced[i].bytes.size(), &survived);
@@ -220,8 +220,8 @@ class SimulatedDisk {
     node->unsynced.clear();
   }
 
-  Names names_;    // of everything there is
-  Names durable_;  // of what has survived so far
+  Names names_;    // all current names
+  Names durable_;  // names that have survived so far
   // Later changes, in order: each element survives as a whole or not at all.
   std::vector<std::vector<Binding>> unsynced_names_;
 };

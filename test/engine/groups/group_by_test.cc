@@ -1,5 +1,5 @@
-// Groups of the rows of predicates and their aggregates, against brute force: nulls,
-// NaN and -0, changes since the base, merges of one index alone, orders and pages.
+// Groups of the rows of predicates and their aggregates, compared with brute force: nulls, NaN and
+// -0, changes since the base, compactions of only one index, orders and pages.
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cmath>
@@ -140,7 +140,7 @@ class World {
         const std::string weight = pick({"0.5", "-0.0", "0", "2.25", "-7.5", "100"});
         add("weight", std::stod(weight), weight);
       }
-      // Columns go by other names, too.
+      // Columns also have other names.
       row["age.score"] = row["score"];
       row["place.part1"] = fields > 2 ? row["city"] : Value();
       row["place.part2"] = row["status"];

@@ -1,5 +1,4 @@
-// Groups of rows at the edges: sums that do not fit, NaN and -0, zero bytes, what is
-// refused.
+// Groups of rows in special cases: sums that do not fit, NaN and -0, zero bytes, rejected queries.
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cmath>
@@ -75,7 +74,7 @@ struct Numbers {
 BOOST_AUTO_TEST_CASE(sums_that_do_not_fit_name_the_group) {
   const Numbers numbers({"a|9223372036854775807|18446744073709551615", "a|1|0", "b|-1|0",
                          "c|-9223372036854775808|1", "c|-1|2"});
-  // On its way a sum may be anything.
+  // Intermediate sums may overflow.
   BOOST_TEST(RequireOk(numbers.Ask({Aggregate::Sum("i")})) == "-2 ");
   const auto failed = [&](const Aggregate& aggregate, std::vector<std::string> group_by,
                           std::string_view message) {
@@ -178,7 +177,7 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_asked_says_why) {
   refused({{static_cast<AggregateFunction>(77), "n"}}, {},
           "expected an aggregate function, got 77");
   GroupByResult groups;
-  // A cursor is of one question.
+  // A cursor is valid for one query only.
   GroupByOptions page;
   page.group_by = {"n"};
   page.limit = 1;

@@ -1,4 +1,4 @@
-// Joins of two indexes against nested loops over their rows.
+// Joins of two indexes, compared with nested loops over their rows.
 #include "cairn/join.h"
 
 #include <algorithm>
@@ -21,8 +21,8 @@ namespace {
 // key, left primary key, right primary key
 using Pair = std::tuple<std::string, std::string, std::string>;
 
-// An index's entries as a scan gives them: the key as text, the primary key, whether the key is
-// null in any part.
+// An index's entries from a scan: the key as text, the primary key, whether the key is null in any
+// part.
 struct Entry {
   std::string key;
   std::string primary_key;
@@ -44,7 +44,7 @@ std::vector<Entry> EntriesOf(const SecondaryIndex& index) {
   return entries;
 }
 
-// In the order that a join promises: by the left index's keys, then by either index's rows.
+// In the order of a join: by the left index's keys, then by each index's rows.
 std::vector<Pair> Expected(const SecondaryIndex& left, const SecondaryIndex& right) {
   std::map<std::string, std::vector<std::string>> by_key;
   for (const Entry& entry : EntriesOf(right)) {
@@ -298,7 +298,7 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_joined_is_refused) {
   const std::string cursor = rows.cursor;
   BOOST_REQUIRE(!cursor.empty());
   std::mt19937_64 random = TestRandom();
-  for (size_t i = 0; i < 300; ++i) {  // hostile ones end in an error or in pairs
+  for (size_t i = 0; i < 300; ++i) {  // hostile ones result in an error or in pairs
     options.after = cursor.substr(0, random() % (cursor.size() + 1));
     if (!options.after.empty() && i % 2 == 0) {
       options.after[random() % options.after.size()] = static_cast<char>(random());

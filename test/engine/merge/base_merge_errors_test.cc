@@ -23,7 +23,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(base_merge_errors_test)
 namespace {
 
-// 60,000 rows with one key each, and a few that came.
+// 60,000 rows with one key each, and a few later ones.
 struct Medium {
   History<uint64_t> history{{.salt = 13, .primary_keys = 200'000, .percent_without = 0}};
   ModelRows<uint64_t> rows = history.Rows(60'000);
@@ -75,9 +75,9 @@ BOOST_AUTO_TEST_CASE(errors_of_the_file_system_surface_and_leave_no_files) {
   BOOST_REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);
   const WrittenBase merged = Merge(*medium.writer->delta(), medium.directory.index.get(), 1);
-  medium.directory.index = nullptr;  // removes them
+  medium.directory.index = nullptr;  // removes the files
   medium.directory.index = *IndexDirectory::OpenForWrite(medium.directory.parent / "index");
-  // Nothing fits, the one file or the other does not, or only its end.
+  // Either nothing fits, or one of the files does not, or only its end does not.
   for (rlim_t bytes :
        {uint64_t{1}, uint64_t{100'000}, std::min(merged.run.size, merged.row_table.size) - 1,
         std::max(merged.run.size, merged.row_table.size) - 1}) {

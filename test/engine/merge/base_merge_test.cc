@@ -35,8 +35,8 @@ std::unique_ptr<DeltaWriter> OpenMerged(const WrittenBase& merged, const Directo
   return RequireOk(DeltaWriter::Create(run.run, rows.table));
 }
 
-// Merges now and then, each time while a few more updates come, and goes on over the merged base:
-// the next merge shows whether nothing was lost.
+// Merges from time to time, each time with a few concurrent updates, and continues over the merged
+// base: the next merge shows whether anything was lost.
 template <typename Key>
 void CheckHistory(const HistoryShape& shape, size_t base_rows, size_t rows_a_batch) {
   History<Key> history(shape);
@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(a_merge_of_nothing_copies_the_base) {
   const std::unique_ptr<DeltaWriter> writer = MakeWriter(rows);
   Directory directory;
   CheckIsFreshBuild(Merge(*writer->delta(), directory.index.get(), 2), directory, rows);
-  // Also once there has been something.
+  // Also after earlier changes.
   RowUpdates updates;
   updates.keys.AppendU32(5);
   updates.EndRow("more");
@@ -255,7 +255,7 @@ BOOST_AUTO_TEST_CASE(the_next_manifest_names_the_merged_base_and_the_deltas_sinc
   merged.run = {"base-000010.run", 3, 4};
   merged.row_table = {"rows-000011.tbl", 5, 6};
   merged.rows = 10, merged.entries = 20, merged.distinct_keys = 15;
-  // One of them was meanwhile merged with later updates, and is no longer listed.
+  // One of them was concurrently merged with later updates, and is no longer listed.
   const std::vector<ManifestFile> merged_files = {
       current.files[2], {"delta-000001.upd", 1, 2}, current.files[3]};
   const Manifest next = AfterMerge(current, merged, merged_files);

@@ -20,7 +20,7 @@
 
 namespace cairn {
 
-// The directory that a test merges into.
+// The output directory of a test's merge.
 struct Directory {
   TemporaryDirectory parent;
   std::unique_ptr<IndexDirectory> index = *IndexDirectory::OpenForWrite(parent / "index");
@@ -44,7 +44,7 @@ inline WrittenBase Merge(const Delta& delta, IndexDirectory* directory, int thre
   return RequireOk(MergeBase(delta, directory, options));
 }
 
-// The files of a build of the model's rows: its run, and its row table of one part.
+// The files of a build over the model's rows: its run, and its row table with one part.
 template <typename Key>
 struct FreshBuild {
   explicit FreshBuild(const ModelRows<Key>& rows) {

@@ -17,7 +17,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(row_table_damage_test)
 namespace {
 
-// Calls everything of a table that could be opened: nothing may fail, and every key is found.
+// Calls all methods of a table that could be opened: none may fail, and every key is found.
 void Exercise(const RowTable& table, const Keys& keys, std::mt19937_64& random) {
   StringList column;
   std::vector<RowId> rows;
@@ -87,7 +87,7 @@ BOOST_AUTO_TEST_CASE(keys_that_were_swapped_are_refused) {
   BOOST_CHECK(status.message().find("rows 1 and 2") != std::string::npos);
 }
 
-// Blocks of several tasks of the check, and the first and the last block of one.
+// Blocks of several tasks of the check, and the first and the last block of a task.
 BOOST_AUTO_TEST_CASE(blocks_that_were_swapped_are_refused) {
   Keys keys;
   for (int i = 0; i < 200'000; ++i) keys.push_back(absl::StrFormat("%08d", i));

@@ -19,7 +19,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(row_table_test)
 namespace {
 
-// Keys near `keys`: equal, just before, just after, and far off.
+// Keys near `keys`: equal, just before, just after, and far away.
 Keys Probes(const Keys& keys, std::mt19937_64& random) {
   Keys probes = {"", std::string(1, '\0'), "\xff\xff\xff\xff\xff\xff\xff\xff\xff", "k"};
   const size_t step = keys.size() / 500 + 1;

@@ -15,7 +15,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(ordered_pipeline_test)
 namespace {
 
-// A pipeline whose steps are given.
+// A pipeline with given steps.
 class Pipeline : public OrderedPipeline {
  public:
   Pipeline(size_t slots, std::function<bool(size_t)> claim, std::function<void(size_t)> make,

@@ -16,8 +16,8 @@ double SecondsOf(const std::function<void()>& body) {
 }
 
 BOOST_AUTO_TEST_CASE(many_threads_together_keep_to_the_rate) {
-  // 400 kB at 1 MB/s. The bucket starts with a tenth of a second's bytes, and the last bytes are
-  // not waited for. A slow machine only takes longer.
+  // 400 kB at 1 MB/s. The bucket starts with the bytes of a tenth of a second, and the limiter does
+  // not wait for the last bytes. A slow machine only takes longer.
   RateLimiter limiter(1'000'000);
   StopFlag stop(nullptr);
   const double seconds = SecondsOf([&] {
@@ -35,7 +35,7 @@ BOOST_AUTO_TEST_CASE(many_threads_together_keep_to_the_rate) {
 BOOST_AUTO_TEST_CASE(a_full_bucket_is_there_at_once_and_no_limit_never_waits) {
   StopFlag stop(nullptr);
   RateLimiter slow(1000);
-  BOOST_TEST(SecondsOf([&] { slow.Take(1'000'000, &stop); }) < 10);  // 1,000 seconds are owed
+  BOOST_TEST(SecondsOf([&] { slow.Take(1'000'000, &stop); }) < 10);  // 1,000 seconds would be due
   RateLimiter unlimited(0);
   BOOST_TEST(SecondsOf([&] {
                for (int i = 0; i < 1000; ++i) unlimited.Take(UINT64_MAX, &stop);

@@ -1,4 +1,4 @@
-// Indexes on file systems of RocksDB's kind: an encrypted one, one in memory.
+// Indexes on RocksDB file systems: an encrypted one, one in memory.
 #include "engine/util/rocksdb_file_system.h"
 #include "cairn/options.h"
 #include "cairn/secondary_index.h"
@@ -46,7 +46,7 @@ std::shared_ptr<rocksdb::FileSystem> EncryptedFileSystem() {
   return rocksdb::NewEncryptedFS(rocksdb::FileSystem::Default(), Provider());
 }
 
-// Puts another file in the place of the one that is about to be opened, as a writer may.
+// Replaces a file that is about to be opened, as a concurrent writer may.
 class ReplacingFileSystem final : public rocksdb::FileSystemWrapper {
  public:
   ReplacingFileSystem() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
@@ -64,7 +64,7 @@ class ReplacingFileSystem final : public rocksdb::FileSystemWrapper {
   std::string replacement;
 };
 
-// Every file system that a test below is for, the local one among them.
+// The file systems of the tests below, including the local one.
 std::vector<std::shared_ptr<FileSystem>> FileSystems() {
   return {FileSystemOf(nullptr), FileSystemOf(EncryptedFileSystem()),
           FileSystemOf(std::make_shared<FaultyFileSystem>())};
@@ -76,7 +76,7 @@ std::string Contents(FileSystem* files, const std::string& path) {
   return std::string(bytes.bytes.begin(), bytes.bytes.end());
 }
 
-// Whether any file on the disk contains the text.
+// Whether any file on disk contains the text.
 bool Occurs(const std::string& directory, std::string_view text) {
   for (const auto& file : std::filesystem::recursive_directory_iterator(directory)) {
     if (file.is_regular_file() && ReadFile(file.path().string()).find(text) != std::string::npos) {
@@ -212,7 +212,7 @@ BOOST_AUTO_TEST_CASE(an_encrypted_index_answers_and_shows_no_key) {
   build.file_system = EncryptedFileSystem();
   RequireOk(SecondaryIndex::Build(*db.Source(), spec, directory, build).status());
   BOOST_TEST(
-      (Occurs(plain, "citizen-") && Occurs(plain, "township-")));  // so that it could be seen
+      (Occurs(plain, "citizen-") && Occurs(plain, "township-")));  // so that it would be found
 
   OpenOptions open;
   open.file_system = EncryptedFileSystem();
@@ -239,7 +239,7 @@ BOOST_AUTO_TEST_CASE(an_encrypted_index_answers_and_shows_no_key) {
     BOOST_TEST(index->Stats()->delta.added_entries == 0u);
     check();
   }
-  // Who does not know how it is encrypted sees no index.
+  // Without the encryption, the index cannot be opened.
   BOOST_TEST(!SecondaryIndex::Open(directory).ok());
 }
 
