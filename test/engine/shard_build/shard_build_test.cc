@@ -46,7 +46,7 @@ BOOST_AUTO_TEST_CASE(a_step_run_twice_gives_the_same_and_any_attempt_is_taken) {
   steps.BuildAll(3);
   steps.BuildAll(3);
   const std::string name = steps.BuildOne(1);
-  fs::remove(steps.index() + "/" + name + "/MANIFEST");  // one that was killed
+  fs::remove(steps.index() + "/" + name + "/MANIFEST");  // an attempt that was killed
   RequireOk(steps.Publish());
   BOOST_TEST(steps.Names().size() == 5u);
   BOOST_CHECK(Entries(*steps.Open()) == Entries(*Build(steps.db(), kShardSpec)));

@@ -1,6 +1,6 @@
-// A process is killed in each step of building an index in shards, and around publishing: the index
-// is the generation before or the one after, whole, and steps that are run again make what
-// undisturbed ones make. CAIRN_TEST_KILLS says how often in each step, instead of 4 times.
+// A process is killed in each step of building a sharded index, and around publishing. The index is
+// the whole old or new generation, and repeated steps have the same results as undisturbed ones.
+// CAIRN_TEST_KILLS is the number of kills per step, 4 by default.
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cstdlib>
@@ -35,7 +35,7 @@ namespace fs = std::filesystem;
 constexpr char kSpec[] = "value.field('|',0):u64";
 constexpr char kStep[] = "CAIRN_TEST_STEP";
 constexpr char kDatabase[] = "CAIRN_TEST_DATABASE";
-constexpr char kInputs[] = "CAIRN_TEST_INPUTS";  // with commas between
+constexpr char kInputs[] = "CAIRN_TEST_INPUTS";  // separated by commas
 constexpr char kOutput[] = "CAIRN_TEST_OUTPUT";
 constexpr uint32_t kShards = 4, kSegments = 2;
 enum Kind : uint32_t { kBegin, kEnd };
@@ -49,7 +49,7 @@ BuildOptions StepBuildOptions() {
   return options;
 }
 
-// In the other process.
+// Runs in the other process.
 absl::Status RunStep(Step step, const std::string& database, const Strings& inputs,
                      const std::string& output) {
   const BuildOptions options = StepBuildOptions();
@@ -76,8 +76,8 @@ class Killer {
  public:
   Killer() : random_(TestRandom()) {}
 
-  // One attempt, killed at some time of its usual duration; none where it ended by itself, which it
-  // then did well. `kill` false: it is let end.
+  // One attempt, killed at some time within its usual duration. Returns false if it ended before,
+  // which must be successful. If not `kill`, waits for its end.
   bool Attempt(Step step, const std::string& database, const Strings& inputs,
                const std::string& output, bool kill) {
     std::string joined;
@@ -198,11 +198,11 @@ BOOST_AUTO_TEST_CASE(steps_that_are_killed_and_run_again_make_the_undisturbed_in
   killer.Attempt(kWhole, database, {}, directory / "undisturbed", false);
   const Strings expected = Contents(directory / "undisturbed");
   Strings before;
-  // Undisturbed once, for how long each step takes.
+  // Once undisturbed, to measure the duration of each step.
   for (int round = 0; round <= Kills(); ++round) {
     fs::create_directories(work);
     fs::create_directories(index);
-    // Runs one step until it ends, each attempt at a place of its own.
+    // Repeats a step until it ends, each attempt in a new place.
     const auto until_it_ends = [&](Step step, const Strings& inputs, auto output) {
       for (bool kill = round != 0;; kill = false) {
         const std::string to = output();

@@ -1,7 +1,7 @@
-// A machine that builds generations of an index in shards is ended at one file operation after the
-// other, killed or by a loss of power: the index is one generation or the other, whole. And one
-// operation after the other fails. CAIRN_TEST_STRIDE says how many operations lie between: 1 for
-// all.
+// A machine that builds generations of a sharded index ends at one file operation after the other,
+// by a kill or a power loss: the index is one whole generation or the other. Also, one operation
+// after the other fails. CAIRN_TEST_STRIDE is the number of operations between two ends: 1 for
+// every operation.
 #include <boost/test/unit_test.hpp>
 #include <cstdlib>
 #include <memory>
@@ -21,7 +21,7 @@ BOOST_AUTO_TEST_SUITE(shard_points_test)
 namespace {
 
 constexpr char kIndex[] = "/index";
-// Prime, so that every kind of operation is met.
+// Prime, so that every kind of operation is tested.
 constexpr uint64_t kStride = kUnderTsan ? 61 : 11;
 
 class Machine {

@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(a_damaged_segment_or_plan_is_refused_by_every_step) {
   WriteAll(steps.plan(), newer);
   BOOST_TEST(absl::IsFailedPrecondition(steps.Publish()));
   WriteAll(steps.plan(), plan);
-  // A segment that has changed since, and one that is damaged.
+  // A segment that has changed since the split, and a damaged one.
   for (const auto& entry : fs::directory_iterator(steps.segments()[0])) {
     if (entry.path().extension() != ".run") continue;
     const std::string bytes = ReadAll(entry.path().string());
@@ -168,7 +168,7 @@ BOOST_AUTO_TEST_CASE(an_index_whose_shards_are_not_those_that_were_published_is_
   };
   fs::rename(path, steps.work() + "/kept");
   refused("is missing");
-  // Another of its spec and database, of its version.
+  // Another index of the same spec and database, and of its version.
   RequireOk(SecondaryIndex::Build(*steps.db().Source(), Spec(kShardSpec), path).status());
   refused("not what was published");
   fs::remove_all(path);
@@ -182,7 +182,7 @@ BOOST_AUTO_TEST_CASE(an_index_whose_shards_are_not_those_that_were_published_is_
   fs::rename(steps.work() + "/kept", path);
   RequireOk(SecondaryIndex::Open(steps.index(), ForTests()).status());
 
-  // Bounds that leave a shard's entries out, under a right checksum.
+  // Bounds that exclude a shard's entries, with a correct checksum.
   const auto forged = [&](const std::function<void(ShardManifest*)>& change) {
     ShardManifest next = manifest;
     change(&next);
@@ -213,7 +213,7 @@ BOOST_AUTO_TEST_CASE(a_directory_of_something_else_is_left_alone) {
   BOOST_TEST(absl::IsFailedPrecondition(build(steps.db().path())));
   BOOST_TEST(absl::IsNotFound(build(steps.db().Beside("no") + "/index")));
   RequireOk(build(steps.index()));
-  // Nor is an index in shards replaced by one that is not.
+  // A sharded index is not replaced by an unsharded one.
   BOOST_TEST(absl::IsFailedPrecondition(
       SecondaryIndex::Build(*steps.db().Source(), Spec(kShardSpec), steps.index()).status()));
   RequireOk(steps.Open()->Verify());

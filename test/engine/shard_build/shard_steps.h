@@ -30,7 +30,7 @@ inline void WriteAll(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
 
-// A database and a place for the steps' files.
+// A database and a directory for the steps' files.
 class Steps {
  public:
   explicit Steps(int rows) {
@@ -49,7 +49,7 @@ class Steps {
   std::string plan() const { return work() + "/plan"; }
   const Strings& segments() const { return segments_; }
 
-  // Segments of up to `parts` ranges, as the source estimates them.
+  // Extracts segments of up to `parts` ranges, which the source estimates.
   void Extract(int parts, const char* spec = kShardSpec) {
     Extract(RequireOk(db_.Source()->Split(parts)), spec);
   }

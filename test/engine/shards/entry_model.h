@@ -27,7 +27,7 @@ namespace cairn::entry_model {
 using Part = std::variant<uint64_t, std::string>;
 using Parts = std::vector<Part>;
 
-// In the order of an index: shards are by source, or 0.
+// In index order; `shard` is that of an index sharded by source, otherwise 0.
 struct Entry {
   Parts key;
   size_t shard = 0;
@@ -40,7 +40,7 @@ struct Entry {
 };
 using EntryList = std::vector<Entry>;
 
-// How a key compares with leading parts: -1, 0 or 1.
+// Compares a key with leading parts: -1, 0 or 1.
 inline int Compare(const Parts& key, const Parts& leading) {
   const Parts same(key.begin(), key.begin() + static_cast<std::ptrdiff_t>(leading.size()));
   return same < leading ? -1 : leading < same ? 1 : 0;
@@ -70,7 +70,7 @@ inline std::string Text(absl::Span<const DataValue> key) {
   return text;
 }
 
-// The kinds of keys that rows with the arrays "t", the text "c" and the number "n" have.
+// The kinds of keys of rows with the arrays "t", the text "c" and the number "n".
 struct Kind {
   const char* spec;
   bool has_text;
@@ -137,12 +137,12 @@ inline Parts AnyKey(const Kind& kind, std::mt19937_64& random, bool leading) {
   return key;
 }
 
-// What a random range of keys is, and whether a key is in it.
+// A random range of keys, and whether a key is in it.
 struct Range {
   KeyQuery query;
   std::function<bool(const Parts&)> has;
 };
-// `a` and `b` must outlive it.
+// `a` and `b` must outlive the result.
 inline Range AnyRange(const Kind& kind, const Parts& a, const Parts& b, std::mt19937_64& random) {
   const LogicalKey lower = Logical(a), upper = Logical(b);
   switch (random() % 8) {

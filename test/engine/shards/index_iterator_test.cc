@@ -1,6 +1,6 @@
-// IndexIterator against a sorted list of entries: random walks over indexes in one piece, in shards
-// by key range and by source, with changes caught up, several entries per key and several keys per
-// row.
+// IndexIterator compared with a sorted list of entries: random walks over indexes that are
+// unsharded or sharded by key range or by source, with applied changes, several entries per key and
+// several keys per row.
 #include "cairn/index_iterator.h"
 
 #include <algorithm>
@@ -162,7 +162,8 @@ BOOST_AUTO_TEST_CASE(walks_see_the_entries_of_all_sources) {
   }
 }
 
-// Primary keys are those of a scan also where all entries have one key, more than a block has.
+// Primary keys are those of a scan, even if all entries have the same key and fill more than a
+// block.
 BOOST_AUTO_TEST_CASE(entries_of_one_key_are_in_the_order_of_primary_keys) {
   TestDatabase db;
   for (int i = 0; i < 1000; ++i) db.Put(absl::StrFormat("r%04d", i), "same");
@@ -206,7 +207,7 @@ BOOST_AUTO_TEST_CASE(an_iterator_of_a_database_keeps_its_state) {
   BOOST_TEST(!it.Valid());  // NOLINT: it has none
   it.SeekToFirst();
   BOOST_TEST(!it.Valid());
-  // RocksDB's iterators are there, too.
+  // RocksDB's iterators also work.
   const std::unique_ptr<rocksdb::Iterator> rows(db->NewIterator({}));
   rows->SeekToFirst();
   BOOST_TEST(rows->key().ToString() == "b");

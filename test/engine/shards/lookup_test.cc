@@ -1,5 +1,5 @@
-// SecondaryIndex::Lookup, LookupRows, Count and Contains against a sorted list of entries, of
-// indexes in one piece, in shards by key range and by source.
+// SecondaryIndex::Lookup, LookupRows, Count and Contains compared with a sorted list of entries,
+// for indexes that are unsharded or sharded by key range or by source.
 #include <boost/test/unit_test.hpp>
 #include <memory>
 #include <set>
@@ -23,7 +23,7 @@ namespace {
 
 using namespace entry_model;  // NOLINT: all of it
 
-// The entries with keys of a range, in an order; of each row the first one if `distinct`.
+// The entries with keys of a range, in an order; only the first one of each row if `distinct`.
 EntryList In(const Range& range, EntryList all, Order order, bool distinct) {
   std::sort(all.begin(), all.end());
   if (order == Order::kDescending) std::reverse(all.begin(), all.end());

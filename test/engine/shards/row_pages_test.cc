@@ -1,5 +1,5 @@
-// Pages of rows that may have several keys: each row is there once over all pages, where it comes
-// first, and pages are full; of an index in one piece and in shards by key range.
+// Pages of rows that may have several keys: over all pages, each row is returned once, at its first
+// occurrence, and pages are full. For an unsharded index, and for one sharded by key range.
 #include <boost/test/unit_test.hpp>
 #include <map>
 #include <memory>
@@ -85,7 +85,7 @@ struct Arrays {
       BOOST_REQUIRE_EQUAL(page.cursors.size(), 2u);
       more = false;
       for (size_t i = 0; i < 2; ++i) {
-        if (!after.empty() && after[i].empty()) {  // it had no more, and begins again
+        if (!after.empty() && after[i].empty()) {  // it had no more rows, and starts again
           page.cursors[i].clear();
           continue;
         }

@@ -1,5 +1,5 @@
-// Aggregates and groups of indexes in shards: against all their entries, and against an index of
-// the same rows that is in one piece.
+// Aggregates and groups of sharded indexes, compared with all their entries, and with an unsharded
+// index of the same rows.
 #include <boost/test/unit_test.hpp>
 #include <memory>
 #include <string>
@@ -60,7 +60,7 @@ void CheckSame(const SecondaryIndex& sharded, const SecondaryIndex& plain,
   RequireOk(sharded.AggregateGroups(ranges, parts, aggregates, options, &groups));
   RequireOk(plain.AggregateGroups(ranges, parts, aggregates, options, &groups_expected));
   BOOST_TEST(groups.offsets == groups_expected.offsets, boost::test_tools::per_element());
-  // A page of one goes on in the other.
+  // A page of one index continues in the other.
   BOOST_TEST(groups.cursors == groups_expected.cursors, boost::test_tools::per_element());
   for (size_t a = 0; a < aggregates.size(); ++a) {
     CheckSameValues(aggregates[a], groups.values[a], groups_expected.values[a], scale);
@@ -103,7 +103,8 @@ BOOST_AUTO_TEST_CASE(few_entries_and_none_in_more_shards) {
   }
 }
 
-// Keys occur in several sources, rows of the same primary keys too; one source has none at first.
+// Keys occur in several sources, and so do rows with the same primary keys; one source has none at
+// first.
 BOOST_AUTO_TEST_CASE(by_source_under_every_kind_of_change) {
   auto random = TestRandom();
   for (size_t k = 0; k < kKeys.size(); k += kSmaller ? 4 : 1) {

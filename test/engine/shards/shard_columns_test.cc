@@ -37,7 +37,7 @@ std::string SomeRow(std::mt19937_64* random) {
   return row + "|" + std::string((*random)() % 40, static_cast<char>('a' + (*random)() % 3));
 }
 
-// A row's columns as one text, by which they can be compared.
+// A row's columns as one text, for comparisons.
 Strings RowTexts(const std::vector<ColumnValues>& columns) {
   Strings rows(columns.empty() ? 0 : columns[0].size());
   for (const ColumnValues& column : columns) {
@@ -82,7 +82,8 @@ Strings Everything(const SecondaryIndex& index) {
 
 BOOST_AUTO_TEST_CASE(columns_are_those_of_one_index) {
   std::mt19937_64 random = TestRandom();
-  const int rows = kUnderAsan || kUnderTsan ? 100 : 9000;  // more than a block, and than a step
+  // more than a block, and more than a step
+  const int rows = kUnderAsan || kUnderTsan ? 100 : 9000;
   for (const int some : {0, 1, rows}) {
     TestDatabase db;
     for (int i = 0; i < some; ++i) db.Put("row" + std::to_string(i), SomeRow(&random));

@@ -30,7 +30,7 @@ std::string Text(const ShardManifest& manifest) {
   return RequireOk(FormatShardManifest(manifest));
 }
 
-// With its checksum put right.
+// Replaces text, and corrects the checksum.
 std::string Resealed(std::string text, const std::string& from, const std::string& to) {
   const size_t at = text.find(from);
   BOOST_REQUIRE(at != std::string::npos);

@@ -122,7 +122,7 @@ BOOST_AUTO_TEST_CASE(batches_that_are_none_are_refused) {
   BOOST_TEST(queries.begin.size() == 3u);
   BOOST_TEST(absl::IsOutOfRange(map->OpenShard(2, ForTests()).status()));
   BOOST_TEST(absl::IsNotFound(ShardMap::Open(steps.work() + "/none").status()));
-  // An index that is not in shards.
+  // An unsharded index.
   BOOST_TEST(
       absl::IsNotFound(ShardMap::Open(steps.index() + "/" + map->shards()[0].directory).status()));
 }
@@ -163,7 +163,7 @@ BOOST_AUTO_TEST_CASE(a_map_says_when_its_generation_is_gone) {
   BOOST_TEST(absl::IsFailedPrecondition(status), status);
   BOOST_TEST(Says(status, "generation 1"), status);
   BOOST_TEST(RequireOk(ShardMap::Open(steps.index()))->generation() == 2u);
-  // Who has a shard open keeps it.
+  // An open shard stays usable.
   BOOST_TEST(RequireOk(open->Stats()).entries == before->shards()[0].entries);
 }
 

@@ -1,4 +1,4 @@
-// Routing, against a look at every shard's bounds.
+// Routing, compared with an examination of every shard's bounds.
 #include "engine/shards/shard_routing.h"
 
 #include <boost/test/unit_test.hpp>
@@ -111,7 +111,7 @@ BOOST_AUTO_TEST_CASE(a_key_that_no_cut_is_within_goes_to_one_shard) {
   const std::vector<ShardInterval> expected = {{0, 0}, {0, 0}, {1, 1}, {1, 1},
                                                {1, 1}, {1, 2}, {2, 2}, {2, 2}};
   BOOST_CHECK(intervals == expected);
-  // Those bounds are no keys of eight bytes.
+  // Those bounds are not keys of eight bytes.
   BOOST_CHECK(!ShardRouting::Create(manifest, PhysicalType::kU64, &routing));
 }
 

@@ -1,4 +1,4 @@
-// An index in shards by source, against the entries of all databases together.
+// An index sharded by source, compared with the entries of all databases together.
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
@@ -159,7 +159,7 @@ BOOST_AUTO_TEST_CASE(a_shard_catches_up_with_its_own_database) {
     return FoundEntries(of, matches);
   };
   BOOST_CHECK(everything(*index) == sources.Sorted());
-  // Opening it again gives the same entries.
+  // It has the same entries when it is opened again.
   BOOST_CHECK(everything(*RequireOk(SecondaryIndex::Open(sources.path(), ForTests()))) ==
               sources.Sorted());
   RequireOk(index->Compact());

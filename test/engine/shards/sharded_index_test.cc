@@ -1,4 +1,4 @@
-// An index in shards gives the answers of one that is not, whatever the data and the cuts.
+// A sharded index has the results of an unsharded one, for any data and any cuts.
 #include <boost/test/unit_test.hpp>
 #include <string>
 #include <utility>
@@ -109,7 +109,7 @@ void CheckAll(const char* spec, const Data& data, uint32_t shards, uint32_t segm
   const uint64_t parts = std::clamp<uint64_t>(stats.entries, 1, shards);
   BOOST_TEST(stats.shards.size() == parts);
   for (const IndexStats::Shard& shard : stats.shards) {
-    // To an entry.
+    // The sizes differ by at most one entry.
     BOOST_TEST(shard.entries >= stats.entries / parts);
     BOOST_TEST(shard.entries <= stats.entries / parts + 1);
   }
@@ -180,7 +180,7 @@ BOOST_AUTO_TEST_CASE(a_row_without_its_shard_is_refused) {
   BOOST_TEST(absl::IsInvalidArgument(index->PrimaryKeys(no_shard, {}, &column)));
   const std::vector<GlobalRowId> no_row = {MakeGlobalRowId(1, 1000)};
   BOOST_TEST(absl::IsOutOfRange(index->PrimaryKeysOf(no_row, &column)));
-  // An index that is not in shards has one, shard 0.
+  // An unsharded index has one shard, shard 0.
   const auto plain = Build(db, "value:text");
   BOOST_TEST(absl::IsOutOfRange(plain->PrimaryKeys(no_shard, rows, &column)));
   std::vector<GlobalRowId> found(1);

@@ -31,7 +31,7 @@ inline Strings Texts(const StringList& column) {
   return texts;
 }
 
-// Everything, as "key=primary key", in the index's order: of any index.
+// All entries of any index as "key=primary key", in index order.
 inline Strings Entries(const SecondaryIndex& index) {
   FindResult matches;
   QueryOptions options;
@@ -46,7 +46,7 @@ inline Strings Entries(const SecondaryIndex& index) {
   return entries;
 }
 
-// Builds an index in shards over all that a database has now, and opens it.
+// Builds a sharded index over the current rows of a database, and opens it.
 inline std::unique_ptr<SecondaryIndex> BuildInShards(TestDatabase& db, std::string_view spec,
                                                      uint32_t shards, uint32_t segments = 1,
                                                      const std::string& name = "sharded") {
@@ -58,7 +58,7 @@ inline std::unique_ptr<SecondaryIndex> BuildInShards(TestDatabase& db, std::stri
   return RequireOk(SecondaryIndex::Open(db.Beside(name), ForTests()));
 }
 
-// An index in shards and one that is not, of the same rows, which must give the same answers.
+// A sharded and an unsharded index of the same rows, which must have the same results.
 class ShardedPair {
  public:
   ShardedPair(std::unique_ptr<SecondaryIndex> sharded, std::unique_ptr<SecondaryIndex> plain)
@@ -69,9 +69,9 @@ class ShardedPair {
   PhysicalType kind() const { return plain_->kind(); }
 
   void CheckPoints(KeyBatch keys) const;
-  // Count, Scan in both orders with several limits, and page by page.
+  // Checks Count, and Scan in both orders with several limits, and page by page.
   void CheckRanges(const RangeBatch& ranges) const;
-  // Fetch from the database that both are of.
+  // Checks Fetch from the database of both.
   void CheckFetch(const SnapshotSource& source, const RangeBatch& ranges) const;
 
  private:
@@ -156,7 +156,7 @@ inline void ShardedPair::CheckRanges(const RangeBatch& ranges) const {
         RequireOk(sharded_->Scan(ranges, &found, options));
         RequireOk(plain_->Scan(ranges, &all, options));
         CheckSame(found, all);
-        // On from the cursors of each, to the end.
+        // Continues from the cursors of each, to the end.
         RangeBatch next = ranges, next_plain = ranges;
         for (int page = 0; page < 6 && limit != 0 && limit != UINT64_MAX; ++page) {
           const Strings after = found.cursors, after_plain = all.cursors;

@@ -16,7 +16,7 @@
 
 namespace cairn {
 
-// Several databases, and indexes over all of them with a shard for each.
+// Several databases, and indexes over all of them with one shard for each.
 class ShardedSources {
  public:
   explicit ShardedSources(size_t count) : databases_(count) {}
@@ -41,7 +41,7 @@ class ShardedSources {
     RequireOk(PublishSources(names, path, {}));
     return RequireOk(SecondaryIndex::Open(path, ForTests()));
   }
-  // Brings each shard up to its database.
+  // Brings each shard up to date with its database.
   void CatchUp(SecondaryIndex* index) {
     for (TestDatabase& db : databases_) RequireOk(index->CatchUp(*db.Source()).status());
   }

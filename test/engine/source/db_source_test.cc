@@ -193,7 +193,8 @@ BOOST_AUTO_TEST_CASE(any_number_of_parts_partitions_the_rows) {
   options.compression = rocksdb::kNoCompression;
   const auto db = OpenDb(temp / "db", options);
   std::map<std::string, std::string> model;
-  // Only in memory, in memory and files, and only in files, where the ranges must also be even.
+  // Only in memory; in memory and files; and only in files, in which case the ranges must also be
+  // even.
   for (const int writes : {5000, 40000, 10000}) {
     for (int i = 0; i < writes; ++i) {
       const std::string key = RandomKey(&random, 90000);
@@ -303,7 +304,7 @@ BOOST_AUTO_TEST_CASE(layers_that_change_values_are_read_through) {
   }
   CheckSource(*OrDie(SnapshotSource::FromDb(ttl.get())), ToRows(model), &random);
 
-  // A layer that passes calls on keeps wide columns.
+  // A layer that forwards calls keeps wide columns.
   rocksdb::StackableDB layer(OpenDb(temp / "plain").release());
   CheckOk(layer.PutEntity(rocksdb::WriteOptions(), layer.DefaultColumnFamily(), "k",
                           {{"city", "Graz"}}));

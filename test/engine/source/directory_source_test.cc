@@ -166,7 +166,7 @@ BOOST_AUTO_TEST_CASE(the_log_is_looked_for_where_it_belongs_to_this_state) {
     CheckOk(db->Put(rocksdb::WriteOptions(), "later", "x"));
     at_end = DbRows(db.get());
   }
-  // The checkpoint's options name the log of the database, which went on.
+  // The checkpoint's options name the log of the database, which continues.
   CheckDirectory(temp / "cp", at_checkpoint, &random);
   CheckDirectory(temp / "db", at_end, &random);
 }
@@ -217,7 +217,7 @@ BOOST_AUTO_TEST_CASE(what_is_not_a_database_is_refused) {
   BOOST_TEST(absl::IsInvalidArgument(SnapshotSource::FromDirectory(temp / "file").status()));
   std::ofstream(temp / "empty/CURRENT") << "nonsense";
   BOOST_TEST(!SnapshotSource::FromDirectory(temp / "empty").ok());
-  // Options of the caller do not make a database either.
+  // Options from the caller also do not make it a database.
   rocksdb::Options options;
   options.create_if_missing = true;
   BOOST_TEST(absl::IsNotFound(

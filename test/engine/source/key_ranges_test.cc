@@ -14,7 +14,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(key_ranges_test)
 namespace {
 
-// A sorted set of keys, which weighs by counting.
+// A sorted set of keys, whose weights are counts.
 class KeySet : public KeySpace {
  public:
   explicit KeySet(std::vector<std::string> keys) : keys_(std::move(keys)) {
@@ -100,7 +100,7 @@ BOOST_AUTO_TEST_CASE(ranges_are_even_for_any_distribution_of_keys) {
     sets[1].push_back(RandomKey(&random, 1000000));
     // Clustered: most keys share one long prefix.
     sets[2].push_back((i % 10 == 0 ? binary : "a/very/long/common/prefix/of/paths/" + binary));
-    // Skewed: keys that end here and all longer keys are equally likely.
+    // Skewed: each key ends here with the same probability as it is any longer key.
     std::string skewed;
     while (random() % 2 != 0) skewed.push_back('\xFF');
     sets[3].push_back(skewed + binary);
@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(ranges_are_even_for_any_distribution_of_keys) {
   }
 }
 
-// Weights of every wrong kind.
+// Weights with every kind of error.
 class WildSet final : public KeySet {
  public:
   WildSet(std::vector<std::string> keys, std::mt19937_64* random)
@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(boundaries_of_files_are_used_and_thinned_out) {
   for (const PrimaryKeyRange& range : ranges) BOOST_TEST(KeysIn(keys, range) <= 1500u);
 }
 
-// Weighs by the hundred, as files are weighed by the block.
+// Weights in multiples of a hundred, as those of files are in multiples of a block.
 class CoarseSet final : public KeySet {
  public:
   using KeySet::KeySet;

@@ -106,7 +106,7 @@ inline std::vector<PrimaryKeyRange> SplitOrDie(const SnapshotSource& source, int
   return ranges;
 }
 
-// The rows of all ranges of a split, each scanned by a thread of its own.
+// The rows of all ranges of a split, each scanned on a separate thread.
 inline Rows ParallelRows(const SnapshotSource& source, int parts) {
   const std::vector<PrimaryKeyRange> ranges = SplitOrDie(source, parts);
   std::vector<Rows> found(ranges.size());
@@ -176,7 +176,7 @@ inline void CheckGet(const SnapshotSource& source, const Rows& expected, std::mt
   }
 }
 
-// Everything that a source promises, against the rows that it must hold.
+// Checks everything that a source guarantees, with the rows that it must contain.
 inline void CheckSource(const SnapshotSource& source, const Rows& expected,
                         std::mt19937_64* random) {
   CheckSameRows(SourceRows(source), expected);
@@ -195,7 +195,7 @@ inline void CheckOk(const rocksdb::Status& status) {
   RequireOk(status);
 }
 
-// A status' message holds every one of the texts.
+// Checks that a status' message contains all of the texts.
 inline void CheckMessage(const absl::Status& status, std::initializer_list<std::string> texts) {
   for (const std::string& text : texts) {
     BOOST_TEST((std::string(status.message()).find(text) != std::string::npos),
@@ -217,7 +217,7 @@ inline std::shared_ptr<rocksdb::MergeOperator> MakeOperator(const std::string& n
   return made;
 }
 
-// Every file below a directory, with its time and contents: equal if nothing was written.
+// Every file below a directory, with its time and contents: unchanged if nothing was written.
 inline std::map<std::string, std::string> DirectoryState(const std::string& directory) {
   std::map<std::string, std::string> state;
   namespace fs = std::filesystem;
@@ -236,7 +236,7 @@ inline std::map<std::string, std::string> DirectoryState(const std::string& dire
   return state;
 }
 
-// Keys that are easy to get wrong: empty, of 0x00 and 0xFF bytes, prefixes of each other, long.
+// Keys for edge cases: empty, with 0x00 and 0xFF bytes, prefixes of each other, long.
 inline std::string AdversarialKey(std::mt19937_64* random) {
   static const char kBytes[] = {'\0', '\1', 'a', '\x7F', '\x80', '\xFE', '\xFF'};
   std::string key;

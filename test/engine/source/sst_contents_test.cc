@@ -30,7 +30,7 @@ BOOST_AUTO_TEST_CASE(merge_operands_need_an_operator_that_is_known) {
   CheckFiles(temp.path(), {temp / "base.sst", temp / "add.sst", temp / "more.sst"},
              {{"a", number(13), {}}, {"c", number(5), {}}}, &random);
 
-  // Whose files do not name it.
+  // A merge operator that the files do not name.
   WriteSst(temp / "unnamed.sst", {{"a", {Entry::kMerge, number(16)}}});
   const absl::Status unnamed = Refused({temp / "base.sst", temp / "unnamed.sst"});
   BOOST_TEST(absl::IsFailedPrecondition(unnamed));
@@ -38,7 +38,7 @@ BOOST_AUTO_TEST_CASE(merge_operands_need_an_operator_that_is_known) {
   CheckFiles(temp.path(), {temp / "base.sst", temp / "unnamed.sst"},
              {{"a", number(17), {}}, {"b", number(2), {}}}, &random, &adding);
 
-  // With settings that only the options contain.
+  // With settings that are only in the options.
   rocksdb::Options appending;
   appending.merge_operator = MakeOperator("{id=StringAppendOperator;delimiter=|}");
   WriteSst(temp / "append.sst", {{"a", {Entry::kMerge, "x"}}}, {}, appending);

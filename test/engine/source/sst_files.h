@@ -39,8 +39,8 @@ inline void WriteSst(const std::string& path, const std::map<std::string, Entry>
   CheckOk(writer.Finish());
 }
 
-// Reads the files in every way. Neither they nor their directory may change, and scratch space is
-// removed.
+// Reads the files in every way. Checks that neither they nor their directory change, and that
+// scratch space is removed.
 inline void CheckFiles(const std::string& directory, const Files& files, const Rows& expected,
                        std::mt19937_64* random, const rocksdb::Options* options = nullptr) {
   const auto before = DirectoryState(directory);
@@ -54,7 +54,7 @@ inline void CheckFiles(const std::string& directory, const Files& files, const R
     for (const std::string& file : files) bytes += fs::file_size(file);
     BOOST_TEST(source->approximate_bytes() == bytes);
     BOOST_TEST(!fs::is_empty(scratch.path()));
-    // A few kilobytes, whatever the files' size.
+    // A few kilobytes, whatever the size of the files.
     uint64_t used = 0;
     for (const auto& entry : fs::recursive_directory_iterator(scratch.path())) {
       if (!entry.is_symlink() && entry.is_regular_file()) used += entry.file_size();
@@ -65,7 +65,7 @@ inline void CheckFiles(const std::string& directory, const Files& files, const R
   BOOST_TEST((DirectoryState(directory) == before));
 }
 
-// The files are rejected, and no scratch files remain.
+// Checks that the files are rejected, and that no scratch files remain.
 inline absl::Status Refused(const Files& files, const rocksdb::Options* options = nullptr) {
   const TemporaryDirectory scratch;
   const absl::Status status = SnapshotSource::FromSstFiles(files, scratch.path(), options).status();
@@ -95,7 +95,7 @@ inline rocksdb::Options SmallFiles() {
   return options;
 }
 
-// Flushes, and keeps the files as they are until ContinueBackgroundWork.
+// Flushes, and keeps the files unchanged until ContinueBackgroundWork.
 inline void Freeze(rocksdb::DB* db) {
   CheckOk(db->Flush(rocksdb::FlushOptions()));
   CheckOk(db->PauseBackgroundWork());

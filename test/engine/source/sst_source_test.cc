@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(the_files_of_a_database_are_ordered_by_sequence_number) {
   for (int round = 0; round < 4; ++round) {
     const TemporaryDirectory temp;
     rocksdb::Options options = SmallFiles();
-    options.disable_auto_compactions = round == 3;  // overlapping files of the first level only
+    options.disable_auto_compactions = round == 3;  // overlapping files, all in the first level
     const auto db = OpenDb(temp / "db", options);
     std::map<std::string, std::string> model;
     for (int i = 0; i < 12000; ++i) {

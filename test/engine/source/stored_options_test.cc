@@ -16,7 +16,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(stored_options_test)
 namespace {
 
-// Sums the lengths of operands, which RocksDB has never heard of.
+// Sums the lengths of operands; RocksDB does not know this operator.
 class Lengths final : public rocksdb::AssociativeMergeOperator {
  public:
   bool Merge(const rocksdb::Slice&, const rocksdb::Slice* existing, const rocksdb::Slice& value,
@@ -60,7 +60,7 @@ BOOST_AUTO_TEST_CASE(an_unknown_merge_operator_is_refused_by_name_unless_it_is_g
     Rows expected;
     {
       const auto db = OpenDb(path, options);
-      // Two operands a key, which a flush does not merge under a snapshot between them.
+      // Two operands per key, which a flush does not merge under a snapshot between them.
       CheckOk(db->Put(rocksdb::WriteOptions(), "put", "value"));
       CheckOk(db->Merge(rocksdb::WriteOptions(), "merged", "abc"));
       CheckOk(db->Merge(rocksdb::WriteOptions(), "merged", "defg"));
@@ -75,7 +75,7 @@ BOOST_AUTO_TEST_CASE(an_unknown_merge_operator_is_refused_by_name_unless_it_is_g
     CheckSource(*OrDie(SnapshotSource::FromDirectory(path, "default", &options)), expected,
                 &random);
   }
-  // Where nothing needs merging, it does no harm.
+  // It is harmless if nothing needs merging.
   {
     const auto db = OpenDb(temp / "unmerged", options);
     CheckOk(db->Put(rocksdb::WriteOptions(), "a", "b"));
@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(without_stored_options_files_name_their_merge_operator) {
       CheckDirectory(temp / name, expected, &random);
       continue;
     }
-    // Its delimiter is a matter of options.
+    // Its delimiter is defined by options.
     const absl::Status refused = SnapshotSource::FromDirectory(temp / name).status();
     BOOST_TEST(absl::IsFailedPrecondition(refused));
     CheckMessage(refused, {"StringAppendOperator", "delimiter"});
@@ -188,7 +188,7 @@ BOOST_AUTO_TEST_CASE(hostile_option_and_manifest_files_are_errors) {
       }
       file.close();
       if (round % 5 == 0) std::filesystem::resize_file(copy + "/" + name, random() % size);
-      // Either it does not matter, or it is refused.
+      // Either the option does not matter, or the directory is rejected.
       const auto source = SnapshotSource::FromDirectory(copy);
       if (source.ok()) {
         BOOST_TEST(RangeRows(**source, {}).size() <= 1u);

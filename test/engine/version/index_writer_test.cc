@@ -1,5 +1,5 @@
-// IndexWriter against a model: versions, stores, merges of files and of the base, failing disks,
-// updates that are given up and indexes that are opened again, in any order.
+// IndexWriter compared with a model: versions, stores, merges of files and of the base, failing
+// disks, abandoned updates and reopened indexes, in any order.
 #include "engine/version/index_writer.h"
 #include "cairn/secondary_index.h"
 
@@ -51,7 +51,7 @@ struct Index {
     writer = nullptr;
     writer = RequireOk(IndexWriter::Open(path(), options, access));
   }
-  // Publishes a few batches, or gives them up.
+  // Publishes a few batches, or abandons them.
   void Update(size_t max_rows, bool publish = true) {
     IndexWriter::Update update(writer.get());
     Rows next = rows;
@@ -75,7 +75,7 @@ struct Index {
     const auto base = [&](const Batch& batch) { return version.base->router->Execute(batch); };
     VersionCheck<uint64_t>(*version.delta, base, expected).CheckAll(history.Queries(queries));
   }
-  // The disk has the state of the last store, or of the one before if that failed.
+  // Checks that the disk has the state of the last store, or of the previous one if that failed.
   void CheckFiles() {
     const auto opened = RequireOk(IndexWriter::Open(path(), options));
     CheckVersion(*opened->version(), stored_rows, 20);
@@ -91,7 +91,7 @@ struct Index {
   std::unique_ptr<IndexWriter> writer;
 };
 
-// One key each, as the database's rows have.
+// One key each, like the database's rows.
 Rows BaseRows(size_t count) {
   Rows rows;
   for (size_t i = 0; i < count; ++i) rows["row" + std::to_string(2 * i)] = {37 * i % 10'000};
@@ -220,7 +220,7 @@ BOOST_AUTO_TEST_CASE(a_store_writes_what_is_new) {
   }
   index.stored_rows = index.rows;
   index.CheckFiles();
-  // Nothing new, no file.
+  // Without changes, no new file is written.
   const std::vector<ManifestFile> before = index.Deltas();
   CheckOk(index.writer->Store());
   BOOST_TEST((index.Deltas() == before));
@@ -258,8 +258,8 @@ BOOST_AUTO_TEST_CASE(stores_beside_a_merge_are_kept_and_may_take_files_that_it_m
   }
 }
 
-// Updates, and queries that wait for them, wait during a merge only for the changes that came since
-// it started. Measured by CPU time, which a busy machine does not stretch as it does wall time.
+// Updates, and queries that wait for them, wait during a merge only for changes since its start.
+// Measured by CPU time, which other load on the machine does not affect.
 BOOST_AUTO_TEST_CASE(updates_do_not_wait_for_what_a_merge_has_merged) {
   constexpr uint64_t kChanged = FewerSanitized(400'000, 4, 10);
   Index index(BaseRows(1000));
@@ -304,7 +304,7 @@ BOOST_AUTO_TEST_CASE(updates_do_not_wait_for_what_a_merge_has_merged) {
   index.Check();
 }
 
-// Rows that come and go in a queue, stored now and then.
+// Rows that are inserted and deleted like in a queue, with stores from time to time.
 struct Queue {
   static constexpr uint64_t kLength = 100, kBatch = 100;
   static std::string Name(uint64_t i) { return "job" + std::to_string(10'000'000 + i); }
@@ -338,7 +338,7 @@ BOOST_AUTO_TEST_CASE(rows_that_come_and_go_take_memory_and_files_for_those_that_
   const auto pinned = index.writer->version();
   const Rows pinned_rows = index.rows;
   queue.Run(&index, FewerUnderTsan(200'000, 4), 40);
-  BOOST_TEST(queue.max_bytes < 3u << 20);  // 14 MB where they stay
+  BOOST_TEST(queue.max_bytes < 3u << 20);  // 14 MB if deleted rows stay
   CheckOk(index.writer->Tidy());
   uint64_t files = 0;
   for (const ManifestFile& file : index.Deltas()) files += file.size;
@@ -367,7 +367,7 @@ BOOST_AUTO_TEST_CASE(a_merge_pays_for_rows_that_came_and_went) {
   BOOST_TEST(!index.writer->ShouldCompact());
   BOOST_TEST(index.writer->version()->delta->Stats().new_rows == 0u);
   index.Check();
-  // Also if none of them is left to be merged.
+  // Also if no row is left to merge.
   for (const bool come : {true, false}) {
     RowUpdates updates(PhysicalType::kU64);
     for (uint64_t i = 0; i < 20'000; ++i) {

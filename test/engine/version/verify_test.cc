@@ -47,7 +47,7 @@ BOOST_AUTO_TEST_CASE(verify_misses_no_row_that_has_no_key) {
     for (const std::string& difference : differences) BOOST_ERROR(when << ": " << difference);
   };
   check("built");
-  // Nothing is stored of such a row but that it was read; a merge leaves it out.
+  // The index only records that such a row was read; a merge drops it.
   db.Put("row3", "3");
   RequireOk(index->CatchUp(*db.Source()));
   check("caught up");

@@ -15,7 +15,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(versioned_search_test)
 namespace {
 
-// Random rows and updates whose keys and primary keys meet again and again.
+// Random rows and updates whose keys and primary keys often repeat.
 template <typename Key>
 class Workload {
  public:
@@ -28,7 +28,7 @@ class Workload {
   Key RandomKey() {
     const uint64_t k = random_() % keys_;
     if constexpr (std::is_same_v<Key, std::string>) {
-      // Some a prefix of others, some with zero bytes.
+      // Some are prefixes of others, and some have zero bytes.
       return std::string(k % 7, '\0') + std::to_string(k / 3) + std::string(k % 3, '\xff');
     } else {
       return k % 50 == 0 ? static_cast<Key>(~Key{0} - k) : static_cast<Key>(k * 37);
@@ -93,9 +93,10 @@ class Workload {
 };
 
 constexpr size_t kQueries = FewerSanitized(300, 3, 10);
-constexpr size_t kPart = kUnderTsan ? 10 : kUnderAsan ? 3 : 1;  // of what is large is tried there
+// the part of large tests that runs under a sanitizer
+constexpr size_t kPart = kUnderTsan ? 10 : kUnderAsan ? 3 : 1;
 
-// Everything compared, in both forms of a version and in the one that it takes by itself.
+// Compares everything, in both forms of a version, and in the one that it chooses itself.
 template <typename Key>
 void CheckForms(const Delta& version, const IndexSearch& base, const ModelRows<Key>& rows,
                 const std::vector<Key>& queries) {
@@ -109,7 +110,7 @@ void CheckForms(const Delta& version, const IndexSearch& base, const ModelRows<K
   VersionCheck<Key>(version, base, rows).CheckPoints(queries, ResultOrder::kCaller);
 }
 
-// A run of updates, everything compared after each few.
+// Applies a series of updates, and compares everything after every few.
 template <typename Key>
 void CheckModel(Workload<Key> workload, size_t base_rows, size_t batches, size_t rows_a_batch) {
   batches = kUnderTsan ? std::min<size_t>(batches, 12) : FewerSanitized(batches, 3, 1);
@@ -150,7 +151,7 @@ BOOST_AUTO_TEST_CASE(the_base_may_be_empty) {
   CheckModel<std::string>({9, 300, 300, 2}, 0, 30, 60);
 }
 
-// Rows that get the keys given, in a few updates, over a base with every tenth number up to 1,000.
+// Rows that get the given keys in a few updates, over a base with every tenth number up to 1,000.
 template <typename Key>
 void CheckAdded(const std::vector<Key>& keys) {
   ModelRows<Key> rows;
@@ -178,7 +179,7 @@ void CheckAdded(const std::vector<Key>& keys) {
   }
 }
 
-// As with rows in the order of time: no entry of the base follows them.
+// As for rows in order of time: no entry of the base follows them.
 BOOST_AUTO_TEST_CASE(all_that_came_may_stand_at_one_place_of_the_base) {
   for (uint64_t first : {1, 501, 995, 1001}) {
     std::vector<uint64_t> keys;
@@ -192,7 +193,7 @@ BOOST_AUTO_TEST_CASE(all_that_came_may_stand_at_one_place_of_the_base) {
 }
 
 BOOST_AUTO_TEST_CASE(keys_may_be_made_to_collide) {
-  // A hundred that fall on one of the 176 slots that a segment of them has.
+  // A hundred keys that map to one of the 176 slots of their segment.
   std::vector<uint64_t> keys;
   for (uint64_t key = 0; keys.size() < 100; ++key) {
     if ((KeyFilter::Hash(key) >> 32) * 176 >> 32 == 5) keys.push_back(key);
@@ -268,7 +269,7 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_the_index_is_refused) {
   BOOST_TEST(refused(Batch::Scan(bad_cursor, &matches)));
   bad_cursor.after = absl::MakeConstSpan(after).subspan(1);
   BOOST_TEST(refused(Batch::Scan(bad_cursor, &matches)));
-  // An empty batch of any kind is answered.
+  // An empty batch of any kind works.
   BOOST_TEST(ask(Batch::Find(KeyBatch(), &matches)).ok());
   BOOST_TEST(matches.size() == 0u);
   BOOST_TEST(ask(Batch::Scan(RangeBatch(), &matches)).ok());
@@ -307,7 +308,7 @@ BOOST_AUTO_TEST_CASE(a_version_becomes_compact_once_it_has_been_asked_enough) {
   BOOST_TEST(next->compact->Get(*next, 0) == nullptr);
 }
 
-// Readers keep asking the versions that they hold, while a writer makes new ones.
+// Readers keep querying the versions that they have, while a writer creates new ones.
 BOOST_AUTO_TEST_CASE(readers_have_their_version_while_a_writer_goes_on) {
   Workload<uint64_t> workload(14, 300, 900, 2);
   ModelRows<uint64_t> rows = workload.Rows(600);

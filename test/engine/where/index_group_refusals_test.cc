@@ -1,4 +1,4 @@
-// What a group of indexes refuses, and what it says of columns, rows and plans.
+// Rejected queries of a group of indexes, and its messages about columns, rows and plans.
 #include <boost/test/unit_test.hpp>
 #include <memory>
 #include <string>
@@ -105,7 +105,7 @@ BOOST_FIXTURE_TEST_CASE(nulls_that_another_index_bounds, TwoIndexes) {
   BOOST_TEST(found("both IN (('Lisbon', 'x'), ('Oslo', 'x'))") == Strings{"a"});
   BOOST_TEST(found("city = NULL OR city IN ('Oslo', NULL)") == Strings{"b"});
   BOOST_TEST(found("city NOT IN ('Oslo', NULL)") == Strings{});
-  // TRUE bounds as another index does.
+  // TRUE restricts the rows like another index does.
   BOOST_TEST(found("TRUE AND city IS NULL") == Strings{"c"});
   BOOST_TEST(found("city IS NULL AND TRUE") == Strings{"c"});
 }
@@ -197,7 +197,7 @@ BOOST_FIXTURE_TEST_CASE(columns_and_rows_of_members, TwoIndexes) {
   BOOST_TEST(values == (Strings{"nullnull", "nullnull", "'x''x'"}));
   std::vector<RowId> rows(matches.rows.size());
   RequireOk(group->RowsOf(1, matches.rows, absl::MakeSpan(rows)));
-  BOOST_TEST(rows == matches.rows);  // of one build's rows, or equal ones
+  BOOST_TEST(rows == matches.rows);  // of the rows of one build, or equal ones
   const RowId beyond = group->end_row();
   StringList keys;
   Refused(group->PrimaryKeys({beyond}, &keys), absl::StatusCode::kOutOfRange, "there is no row");

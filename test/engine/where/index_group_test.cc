@@ -1,5 +1,5 @@
-// Predicates over several indexes, by every strategy, against brute force: single and several keys
-// a row, nulls, composites, changes since the base, merges of one index alone.
+// Predicates over several indexes, by every strategy, compared with brute force: one or several
+// keys per row, nulls, composite keys, changes since the base, compactions of only one index.
 #include "cairn/index_group.h"
 
 #include <boost/test/unit_test.hpp>

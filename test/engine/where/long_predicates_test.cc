@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kRows = 500;
 
-// Rows 0 … 499 by their number, by its last digits and with that in an array.
+// Rows 0 … 499, indexed by their number, by its last digits, and by arrays of these.
 struct Numbers {
   Numbers() {
     for (int i = 0; i < kRows; ++i) {
@@ -45,17 +45,17 @@ struct Numbers {
   std::shared_ptr<const IndexGroup> group;
 };
 
-// "n=0 OR n=1 OR …", of numbers 0, 1, …
+// "n=0 OR n=1 OR …", with numbers 0, 1, …
 std::string Repeated(int times, const char* before, const char* after, const char* between) {
   std::string text;
   for (int i = 0; i < times; ++i) absl::StrAppend(&text, i == 0 ? "" : between, before, i, after);
   return text;
 }
 
-// Quadratic, these would take minutes.
+// With quadratic algorithms, these would take minutes.
 BOOST_FIXTURE_TEST_CASE(many_comparisons_take_time_for_each, Numbers) {
   const int many = kUnderAsan || kUnderTsan ? 10000 : 100000;
-  const int some = many / 20;  // of comparisons that are looked up one by one
+  const int some = many / 20;  // comparisons that are looked up one by one
   const auto begin = std::chrono::steady_clock::now();
   const auto count = [&](const std::string& text) {
     const Predicate where = RequireOk(Predicate::Parse(text));
@@ -120,7 +120,7 @@ BOOST_FIXTURE_TEST_CASE(queries_are_cancelled, Numbers) {
   BOOST_TEST(absl::IsCancelled(CountJoin(*indexes[0], *indexes[1], &cancelled).status()));
 }
 
-// A thread that asks until it is cancelled.
+// A thread that queries until it is cancelled.
 BOOST_FIXTURE_TEST_CASE(a_query_is_cancelled_while_it_runs, Numbers) {
   const Predicate where = RequireOk(Predicate::Parse(Repeated(20000, "a <> ", "", " AND ")));
   std::atomic<bool> cancelled{false}, asks{false};

@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(operators_make_what_text_says) {
   BOOST_TEST(where.ToString() ==
              "city IN ('Lisbon', 'Oslo') AND age IN [18, 65) AND NOT (place = ('PT'))");
   BOOST_TEST((Predicate("a", 1) || Predicate("b", nullptr)).ToString() == "a = 1 OR b = NULL");
-  // It owns its bytes.
+  // The predicate owns its bytes.
   Predicate kept("none", 0);
   {
     std::string text(100, 'x');

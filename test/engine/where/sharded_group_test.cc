@@ -1,5 +1,5 @@
-// Predicates over indexes in shards, by every strategy, against brute force: by key range, where
-// keys and rows are in several shards, and by source, where primary keys are.
+// Predicates over sharded indexes, by every strategy, compared with brute force. If they are
+// sharded by key range, keys and rows are in several shards; if by source, primary keys are.
 #include <boost/test/unit_test.hpp>
 #include <map>
 #include <memory>
@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(by_source_under_changes) {
   }
 }
 
-// Keys that are odd, beside a group of the same indexes in one piece.
+// Unusual keys, compared with a group of the same indexes unsharded.
 BOOST_AUTO_TEST_CASE(odd_keys_are_found_as_in_one_piece) {
   TestDatabase db;
   const Strings floats = {"nan", "-0.5", "-0", "0", "inf", "-inf", "1.5", ""};
@@ -192,7 +192,7 @@ BOOST_AUTO_TEST_CASE(rows_of_a_group_in_shards_are_named_with_these) {
   WhereResult matches;
   RequireOk(group->Find(RequireOk(Predicate::Parse("b = 1")), options, &matches));
   BOOST_REQUIRE_EQUAL(matches.rows.size(), 7u);
-  // By primary key, then shard.
+  // Ordered by primary key, then shard.
   Strings values;
   for (size_t i = 0; i < 7; ++i) values.push_back(Described(matches.columns[0].value(i)));
   BOOST_TEST(values == (Strings{"1", "4", "7", "10", "13", "16", "19"}),
@@ -230,7 +230,7 @@ BOOST_AUTO_TEST_CASE(rows_of_a_group_in_shards_are_named_with_these) {
   BOOST_REQUIRE_EQUAL(plan.comparisons.size(), 2u);
   BOOST_TEST(plan.comparisons[0].rows + plan.comparisons[1].rows == 17u);
 
-  // A cursor is of one predicate and order.
+  // A cursor is valid for one predicate and order.
   const Predicate where("a", KeyQuery::Everything());
   WhereOptions page;
   page.limit = 1;

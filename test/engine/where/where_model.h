@@ -27,17 +27,17 @@ struct ModelMember {
   std::string name;
   bool keeps_nulls = false;
   bool nulls_last = false;
-  std::vector<ModelKey> domain;  // that predicates are about
+  std::vector<ModelKey> domain;  // values in predicates
   size_t parts = 1;
 };
 
-// A row: its keys in each index, nulls among them where the index keeps these.
+// A row: its keys in each index, including nulls if the index keeps them.
 using ModelRow = std::vector<std::vector<ModelKey>>;
 using ModelTable = std::map<std::string, ModelRow>;
 
 enum class Truth { kFalse, kUnknown, kTrue };
 
-// A predicate, and what it is of a row.
+// A predicate, and its value for a row.
 struct ModelPredicate {
   Predicate predicate;
   std::function<Truth(const ModelRow&)> truth;
@@ -64,7 +64,7 @@ inline Truth Not(Truth a) {
   return static_cast<Truth>(2 - static_cast<int>(a));
 }
 
-// SQL's comparisons of row values, part by part; a literal may have the first parts only.
+// SQL's comparisons of row values, part by part; a literal may have only the first parts.
 inline Truth EqualParts(const ModelKey& key, const ModelKey& literal) {
   Truth truth = Truth::kTrue;
   for (size_t i = 0; i < literal.size(); ++i) {
@@ -107,7 +107,7 @@ inline Truth PrefixParts(const ModelKey& key, const ModelKey& prefix) {
                                                                               : Truth::kFalse;
 }
 
-// What a comparison is of a row, if of each of its keys it is `truth`.
+// The value of a comparison for a row; `truth` is that for one of its keys.
 inline Truth OfKeys(const std::vector<ModelKey>& keys,
                     const std::function<Truth(const ModelKey&)>& truth) {
   Truth any = keys.empty() ? Truth::kUnknown : Truth::kFalse;
@@ -149,7 +149,7 @@ class PredicateMaker {
  private:
   using KeyTruth = std::function<Truth(const ModelKey&)>;
 
-  // A key of the domain, or its first parts, some of them null: the last ones, or any.
+  // A key of the domain, or its first parts; some of them are null: the last ones, or any.
   ModelKey Literal(const ModelMember& index, bool any_null) {
     ModelKey key = index.domain[random_() % index.domain.size()];
     if (key.size() > 1 && random_() % 4 == 0) key.resize(1 + random_() % key.size());
@@ -205,7 +205,7 @@ class PredicateMaker {
                                                                                 : Truth::kFalse;
                   }};
         }
-        // Rows that an index keeps no keys of are found among those of another, or of any.
+        // Rows without keys in an index are found among those of another index, or of any.
         ModelPredicate bound = {Predicate::All({}), [](const ModelRow&) { return Truth::kTrue; }};
         if (const size_t other = random_() % indexes_.size(); other != i) {
           const ModelKey least =
@@ -256,7 +256,7 @@ class PredicateMaker {
   std::mt19937_64& random_;
 };
 
-// The primary keys of the rows that a predicate is true of.
+// The primary keys of the rows for which a predicate is true.
 inline std::vector<std::string> ModelAnswer(const ModelTable& rows, const ModelPredicate& where) {
   std::vector<std::string> found;
   for (const auto& [primary_key, row] : rows) {
@@ -265,11 +265,11 @@ inline std::vector<std::string> ModelAnswer(const ModelTable& rows, const ModelP
   return found;
 }
 
-// The same in the order of an index; those without a key there last, by primary key.
+// The same in the order of an index; rows without a key there are last, by primary key.
 inline std::vector<std::string> ModelOrder(const ModelTable& rows,
                                            const std::vector<std::string>& found, size_t index,
                                            bool nulls_last, bool descending) {
-  // Nulls stand where the index has them.
+  // Nulls are ordered as in the index.
   using Sortable = std::vector<std::pair<int, std::variant<int64_t, std::string>>>;
   const auto sortable = [&](const ModelKey& key) {
     Sortable parts;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Databases, their indexes and a model of both, and what checks a group's answers against it.
+// Databases, their indexes and a model of both, and checks of a group's results against it.
 
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
@@ -36,8 +36,8 @@ inline ModelKey Text(std::string text) {
   return {ModelPart(std::move(text))};
 }
 
-// Databases, indexes over all of them and a model of both. Of several databases, rows of the model
-// are called by primary key and then source.
+// Databases, indexes over all of them and a model of both. With several databases, rows of the
+// model are named by primary key and source.
 class World {
  public:
   struct Row {
@@ -80,7 +80,7 @@ class World {
       indexes_.push_back(RequireOk(SecondaryIndex::Open(Directory(i))));
     }
   }
-  // In up to `most` shards by key range each.
+  // Sharded by key range, up to `most` shards each.
   void BuildInShards(uint32_t most) {
     for (size_t i = 0; i < specs_.size(); ++i) {
       ShardedBuildOptions options;
@@ -90,7 +90,7 @@ class World {
       indexes_.push_back(RequireOk(SecondaryIndex::Open(Directory(i), Opening())));
     }
   }
-  // In shards by source.
+  // Sharded by source.
   void BuildBySource() {
     Strings names;
     for (size_t s = 0; s < databases_.size(); ++s) {
@@ -107,7 +107,7 @@ class World {
       indexes_.push_back(RequireOk(SecondaryIndex::Open(Directory(i), Opening())));
     }
   }
-  // Each at a state of its own, then caught up.
+  // Each at a different state, then caught up.
   void BuildApart(size_t changes, size_t keys) {
     for (size_t i = 0; i < specs_.size(); ++i) {
       indexes_.push_back(
@@ -130,7 +130,7 @@ class World {
   }
   SecondaryIndex& index(size_t i) { return *indexes_[i]; }
   TestDatabase& db() { return databases_[0]; }
-  // What the model calls a row.
+  // The name of a row in the model.
   std::string NameOf(const std::string& key, size_t source) const {
     return databases_.size() == 1 ? key : key + absl::StrFormat("/%d", source);
   }
@@ -161,7 +161,7 @@ class World {
   std::vector<std::shared_ptr<SecondaryIndex>> indexes_;
 };
 
-// False where the strategy cannot answer.
+// Returns false if the strategy cannot execute the query.
 inline bool Find(const IndexGroup& group, const Predicate& where, const WhereOptions& options,
                  WhereResult* matches) {
   const absl::Status s = group.Find(where, options, matches);
@@ -172,7 +172,8 @@ inline bool Find(const IndexGroup& group, const Predicate& where, const WhereOpt
   return true;
 }
 
-// One predicate, by each strategy, counted and listed, and in the order of an index by pages.
+// Checks one predicate with each strategy, counted and listed, and in the order of an index by
+// pages.
 inline void CheckPredicate(const World& world, const IndexGroup& group, const ModelPredicate& where,
                            std::mt19937_64& random, std::map<WhereStrategy, size_t>* answered) {
   BOOST_TEST_CONTEXT("where " << where.predicate.ToString()) {
@@ -230,7 +231,7 @@ inline void CheckMany(World& world, size_t predicates, std::mt19937_64& random,
   }
 }
 
-// Fields of which the last ones may be missing: one key a row in each index.
+// Rows with fields; the last ones may be missing. One key per row in each index.
 inline World FieldWorld(std::mt19937_64* random, size_t sources = 1) {
   std::vector<ModelKey> ages, cities, places, trios;
   for (int i = 0; i < 30; ++i) ages.push_back(Number(i));
@@ -287,7 +288,7 @@ inline World FieldWorld(std::mt19937_64* random, size_t sources = 1) {
       random, sources);
 }
 
-// Arrays: several keys a row, nulls among them, or none.
+// Arrays: several keys per row, some of them null, or none.
 inline World ArrayWorld(std::mt19937_64* random, size_t sources = 1) {
   std::vector<ModelKey> tags;
   std::vector<ModelKey> pairs;
