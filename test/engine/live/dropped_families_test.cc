@@ -168,6 +168,46 @@ BOOST_AUTO_TEST_CASE(the_manifest_lists_the_families) {
   for (auto* handle : handles) RequireOk(opened->DestroyColumnFamilyHandle(handle));
 }
 
+// RocksDB forgets that rows of a dropped column family took sequence numbers if no other row is
+// newer and their log is not read again. It gives these numbers to other rows then.
+BOOST_AUTO_TEST_CASE(numbers_that_a_dropped_family_gives_back_are_not_taken_for_known_rows) {
+  for (const bool is_batch : {false, true}) {
+    Attached attached;
+    rocksdb::ColumnFamilyHandle* const people = attached.families[1];
+    RequireOk(attached.db->CreateIndex("city = value:text", attached.families[0]));
+    RequireOk(attached.db->WaitUntilReady("city"));
+    rocksdb::WriteOptions unlogged;
+    unlogged.disableWAL = true;
+    // After such a write, a database flushes all column families as it closes.
+    RequireOk(attached.db->Put(unlogged, "z", "Rome"));
+    RequireOk(attached.db->WaitUntilReady("city"));
+    RequireOk(attached.db->Put({}, "a", "Lisbon"));
+    rocksdb::WriteBatch batch;
+    RequireOk(is_batch ? batch.Put("b", "Oslo") : batch.Put(people, "x", "1"));
+    RequireOk(batch.Put(people, "y", "2"));
+    RequireOk(attached.db->Write({}, &batch));
+    BOOST_TEST(RowsOf(attached.db.get(), "city", "Lisbon") == "a");
+    const SequenceNumber then = attached.base->GetLatestSequenceNumber();
+    RequireOk(attached.db->DropColumnFamily(people));
+    attached.Close();
+    {
+      std::unique_ptr<rocksdb::DB> plain;
+      RequireOk(rocksdb::DB::Open(attached.options, attached.directory / "db", Into(&plain)));
+      BOOST_TEST(plain->GetLatestSequenceNumber() < then);
+      for (int i = 0; plain->GetLatestSequenceNumber() < then; ++i) {
+        RequireOk(plain->Put(unlogged, absl::StrCat("c", i), "Lisbon"));
+      }
+      RequireOk(plain->Flush({}));
+      RequireOk(plain->CompactRange({}, nullptr, nullptr));
+      BOOST_TEST(plain->GetLatestSequenceNumber() == then);
+    }
+    attached.Open();
+    RequireOk(attached.db->WaitUntilReady("city"));
+    BOOST_TEST(RowsOf(attached.db.get(), "city", "Lisbon") == (is_batch ? "a c0" : "a c0 c1"));
+    CheckAgainstDatabase(attached.db.get(), "city", attached.families[0]);
+  }
+}
+
 }  // namespace
 BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -283,7 +283,10 @@ inline void Interpreter::RemakeFamily(size_t family, bool past) {
   if (family == 0 || !database_.has(family)) return;
   past &= database_.world()[kWrapper] != kOpen;
   rocksdb::DB* const db = past ? database_.base() : database_.get();
-  Require(db->DropColumnFamily(database_.family(family)), "dropping a column family");
+  const rocksdb::Status dropped = db->DropColumnFamily(database_.family(family));
+  // Refused: an index that cannot be marked stale keeps its family.
+  if (!dropped.ok() && database_.disk().is_full) return;
+  Require(dropped, "dropping a column family");
   rocksdb::ColumnFamilyHandle* handle = nullptr;
   Require(db->CreateColumnFamily(database_.Options(), kFamilyNames[family], &handle),
           "making a column family again");
