@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,9 @@
 #include "engine/log/ingested_files.h"
 #include "engine/log/table_files.h"
 #include "engine/log/update_log.h"
+#include "engine/log/wal_reader.h"
+#include "engine/log/write_batch_reader.h"
+#include "engine/source/manifest_families.h"
 #include "engine/util/status.h"
 #include "index/keys/escaped_text.h"
 #include "index/machine/status_macros.h"
@@ -94,6 +98,30 @@ absl::StatusOr<std::optional<bool>> LogAgrees(const LogPosition& position, rocks
   // Numbers only grow, so a newer copy would have a file with this number or a higher one.
   if (!files.empty() && files.back().number < position.log_number) return false;
   return std::optional<bool>();
+}
+
+// Returns whether RocksDB may have assigned sequence numbers up to the position a second time. It
+// does if the last number is in no table file, and the log file is not read at an opening, because
+// it is archived. So the last row must be of a column family that still exists, and one that a
+// flush keeps. Log files and table files do not tell such rows from those that the index has.
+absl::StatusOr<bool> MayRepeatNumbers(const LogPosition& position, rocksdb::DB* db) {
+  ASSIGN_OR_RETURN(const std::vector<WalFile> files, ListWalFiles(db));
+  for (const WalFile& file : files) {
+    if (file.number != position.log_number || file.path != file.archived_path) continue;
+    ASSIGN_OR_RETURN(const std::unique_ptr<WalReader> reader, OpenWalFile(db, file));
+    WriteBatchReader batches({});
+    while (reader->end().offset < position.place.offset && reader->Next()) {
+      const rocksdb::WriteBatch batch(reader->TakeRecord());
+      // A transaction that was prepared in an older file may be of any column family.
+      const absl::StatusOr<uint64_t> count = batches.Read(batch, {});
+      if (absl::IsFailedPrecondition(count.status())) return true;
+      if (!count.ok()) return count.status();
+    }
+    ASSIGN_OR_RETURN(const std::set<uint32_t> families, ManifestFamilies(db).Read());
+    const std::optional<uint32_t> family = batches.last_kept_family();
+    return !family.has_value() || !families.contains(*family);
+  }
+  return false;
 }
 
 // Returns whether the log may have changes up to `sequence` that are not in table files. Changes in
@@ -318,6 +346,13 @@ absl::Status CheckContinues(SequenceNumber sequence, rocksdb::DB* db,
       return Differs(db, sequence,
                      absl::StrFormat("its log %d is not, up to byte %d, as it was then",
                                      anchor->log.log_number, anchor->log.place.offset));
+    }
+    ASSIGN_OR_RETURN(const bool may_repeat, MayRepeatNumbers(anchor->log, db));
+    if (may_repeat) {
+      return Differs(db, sequence,
+                     "its last rows then are in no table file, since their column family was "
+                     "dropped or a flush dropped them, and RocksDB may have given their sequence "
+                     "numbers to other rows");
     }
   } else if (sequence > 0) {
     by_files = true;

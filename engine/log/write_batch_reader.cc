@@ -83,8 +83,10 @@ RowChanges* WriteBatchReader::NextRecord(uint32_t id) {
   const bool followed = last_index_ < column_families_.size();
   if (preparing_) [[unlikely]] {
     ++transaction_.count;
+    transaction_.last_kept_family = id;
     return followed ? &transaction_.changes[last_index_] : nullptr;
   }
+  last_kept_family_ = id;
   const SequenceNumber sequence = next_++;
   const bool wanted = followed && sequence > after_ && sequence <= until_;
   return wanted ? &changes_[last_index_] : nullptr;
@@ -110,16 +112,20 @@ rocksdb::Status WriteBatchReader::DeleteCF(uint32_t id, const rocksdb::Slice& ke
 }
 
 rocksdb::Status WriteBatchReader::SingleDeleteCF(uint32_t id, const rocksdb::Slice& key) {
-  return DeleteCF(id, key);
+  const rocksdb::Status deleted = DeleteCF(id, key);
+  ForgetLast();
+  return deleted;
 }
 
 rocksdb::Status WriteBatchReader::DeleteRangeCF(uint32_t id, const rocksdb::Slice& lower,
                                                 const rocksdb::Slice& upper) {
   if (lower == upper && !preparing_) [[unlikely]] {
     ++empty_ranges_;
+    ForgetLast();
     return rocksdb::Status::OK();
   }
   RowChanges* const changes = NextRecord(id);
+  if (lower == upper) ForgetLast();
   if (changes == nullptr) return rocksdb::Status::OK();
   if (lower.compare(upper) > 0) [[unlikely]] {
     status_ = absl::FailedPreconditionError(
@@ -145,6 +151,7 @@ rocksdb::Status WriteBatchReader::PutBlobIndexCF(uint32_t id, const rocksdb::Sli
 rocksdb::Status WriteBatchReader::MarkBeginPrepare(bool /*unprepared*/) {
   preparing_ = true;
   transaction_.count = 0;
+  transaction_.last_kept_family.reset();
   transaction_.changes.clear();
   transaction_.changes.resize(changes_.size());
   return rocksdb::Status::OK();
@@ -187,6 +194,7 @@ absl::Status WriteBatchReader::Commit(std::string_view name) {
   }
   const SequenceNumber first = next_;
   next_ += transaction->count;
+  if (transaction->count > 0) last_kept_family_ = transaction->last_kept_family;
   // A snapshot contains a transaction completely or not at all.
   if (transaction->count == 0 || next_ - 1 <= after_ || first > until_) return absl::OkStatus();
   if (first <= after_ || next_ - 1 > until_) {

@@ -21,7 +21,8 @@ namespace cairn {
 
 // The changes of a transaction that is prepared and not yet committed.
 struct PreparedTransaction {
-  uint64_t count = 0;               // sequence numbers that its commit takes: one per record
+  uint64_t count = 0;  // sequence numbers that its commit takes: one per record
+  std::optional<uint32_t> last_kept_family;
   std::vector<RowChanges> changes;  // one per followed column family
 };
 
@@ -77,6 +78,11 @@ class WriteBatchReader final : private WriteBatchHandler {
   // ascending ids and never reuses one.
   uint32_t newest_family() const { return newest_family_; }
 
+  // The id of the column family of the last record that took a sequence number, if a flush keeps
+  // that record; nullopt if the flush may drop it: a single deletion (together with the row), or a
+  // deletion of an empty range.
+  std::optional<uint32_t> last_kept_family() const { return last_kept_family_; }
+
   // Removes and returns a transaction that is prepared and not yet committed.
   std::optional<PreparedTransaction> TakePrepared(std::string_view name);
 
@@ -112,6 +118,8 @@ class WriteBatchReader final : private WriteBatchHandler {
   size_t IndexOf(uint32_t id);
   // Counts a record. Returns the destination of its change, or null if the change is not needed.
   RowChanges* NextRecord(uint32_t id);
+  // The last record may be dropped by a flush.
+  void ForgetLast() { (preparing_ ? transaction_.last_kept_family : last_kept_family_).reset(); }
   absl::Status Commit(std::string_view name);
 
   const std::vector<uint32_t> column_families_;
@@ -122,6 +130,7 @@ class WriteBatchReader final : private WriteBatchHandler {
   uint32_t last_id_ = 0;
   size_t last_index_;
   uint32_t newest_family_ = 0;
+  std::optional<uint32_t> last_kept_family_;
 
   // State of the batch being read.
   SequenceNumber next_ = 0;  // number of the next record that is not being prepared

@@ -168,43 +168,75 @@ BOOST_AUTO_TEST_CASE(the_manifest_lists_the_families) {
   for (auto* handle : handles) RequireOk(opened->DestroyColumnFamilyHandle(handle));
 }
 
-// RocksDB forgets that rows of a dropped column family took sequence numbers if no other row is
-// newer and their log is not read again. It gives these numbers to other rows then.
-BOOST_AUTO_TEST_CASE(numbers_that_a_dropped_family_gives_back_are_not_taken_for_known_rows) {
-  for (const bool is_batch : {false, true}) {
-    Attached attached;
-    rocksdb::ColumnFamilyHandle* const people = attached.families[1];
-    RequireOk(attached.db->CreateIndex("city = value:text", attached.families[0]));
-    RequireOk(attached.db->WaitUntilReady("city"));
-    rocksdb::WriteOptions unlogged;
-    unlogged.disableWAL = true;
-    // After such a write, a database flushes all column families as it closes.
-    RequireOk(attached.db->Put(unlogged, "z", "Rome"));
-    RequireOk(attached.db->WaitUntilReady("city"));
-    RequireOk(attached.db->Put({}, "a", "Lisbon"));
-    rocksdb::WriteBatch batch;
-    RequireOk(is_batch ? batch.Put("b", "Oslo") : batch.Put(people, "x", "1"));
-    RequireOk(batch.Put(people, "y", "2"));
-    RequireOk(attached.db->Write({}, &batch));
-    BOOST_TEST(RowsOf(attached.db.get(), "city", "Lisbon") == "a");
-    const SequenceNumber then = attached.base->GetLatestSequenceNumber();
-    RequireOk(attached.db->DropColumnFamily(people));
-    attached.Close();
-    {
-      std::unique_ptr<rocksdb::DB> plain;
-      RequireOk(rocksdb::DB::Open(attached.options, attached.directory / "db", Into(&plain)));
-      BOOST_TEST(plain->GetLatestSequenceNumber() < then);
-      for (int i = 0; plain->GetLatestSequenceNumber() < then; ++i) {
-        RequireOk(plain->Put(unlogged, absl::StrCat("c", i), "Lisbon"));
+// RocksDB assigns sequence numbers a second time after a clean close if their rows are in no table
+// file and their log is not read again: rows of a column family that was dropped, and rows that a
+// flush drops. Table files then have rows that the index lacks, with numbers that it has seen.
+BOOST_AUTO_TEST_CASE(numbers_that_are_assigned_twice_are_not_taken_for_known_rows) {
+  enum Last { kDropped, kBatchWithDropped, kSingleDeletion, kEmptyRange, kLasts };
+  for (int last = 0; last < kLasts; ++last) {
+    BOOST_TEST_CONTEXT("last write " << last) {
+      Attached attached;
+      rocksdb::ColumnFamilyHandle* const people = attached.families[1];
+      rocksdb::ColumnFamilyHandle* const cities = attached.families[0];
+      RequireOk(attached.db->CreateIndex("city = value:text", cities));
+      RequireOk(attached.db->WaitUntilReady("city"));
+      rocksdb::WriteOptions unlogged;
+      unlogged.disableWAL = true;
+      // After such a write, a database flushes all column families as it closes.
+      RequireOk(attached.db->Put(unlogged, "z", "Rome"));
+      RequireOk(attached.db->WaitUntilReady("city"));
+      RequireOk(attached.db->Put({}, "a", "Lisbon"));
+      rocksdb::WriteBatch batch;
+      switch (last) {
+        case kDropped:
+          RequireOk(batch.Put(people, "x", "1"));
+          RequireOk(batch.Put(people, "y", "2"));
+          break;
+        case kBatchWithDropped:
+          RequireOk(batch.Put(cities, "b", "Oslo"));
+          RequireOk(batch.Put(people, "y", "2"));
+          break;
+        case kSingleDeletion:
+          RequireOk(batch.Put(cities, "b", "Oslo"));
+          RequireOk(batch.SingleDelete(cities, "b"));
+          break;
+        default:
+          RequireOk(batch.DeleteRange(cities, "q", "q"));
+          break;
       }
-      RequireOk(plain->Flush({}));
-      RequireOk(plain->CompactRange({}, nullptr, nullptr));
-      BOOST_TEST(plain->GetLatestSequenceNumber() == then);
+      RequireOk(attached.db->Write({}, &batch));
+      BOOST_TEST(RowsOf(attached.db.get(), "city", "Lisbon") == "a");
+      const SequenceNumber then = attached.base->GetLatestSequenceNumber();
+      if (last <= kBatchWithDropped) RequireOk(attached.db->DropColumnFamily(people));
+      attached.Close();
+
+      std::string expected = "a";
+      {
+        std::vector<std::string> names;
+        RequireOk(
+            rocksdb::DB::ListColumnFamilies(attached.options, attached.directory / "db", &names));
+        std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
+        for (const std::string& name : names) descriptors.emplace_back(name, attached.options);
+        std::vector<rocksdb::ColumnFamilyHandle*> handles;
+        std::unique_ptr<rocksdb::DB> plain;
+        RequireOk(rocksdb::DB::Open(attached.options, attached.directory / "db", descriptors,
+                                    &handles, Into(&plain)));
+        BOOST_TEST(plain->GetLatestSequenceNumber() < then);
+        for (int i = 0; plain->GetLatestSequenceNumber() < then; ++i) {
+          const std::string key = absl::StrCat("c", i);
+          RequireOk(plain->Put(unlogged, key, "Lisbon"));
+          expected += " " + key;
+        }
+        RequireOk(plain->Flush({}));
+        RequireOk(plain->CompactRange({}, nullptr, nullptr));
+        BOOST_TEST(plain->GetLatestSequenceNumber() == then);
+        for (auto* handle : handles) RequireOk(plain->DestroyColumnFamilyHandle(handle));
+      }
+      attached.Open();
+      RequireOk(attached.db->WaitUntilReady("city"));
+      BOOST_TEST(RowsOf(attached.db.get(), "city", "Lisbon") == expected);
+      CheckAgainstDatabase(attached.db.get(), "city", attached.families[0]);
     }
-    attached.Open();
-    RequireOk(attached.db->WaitUntilReady("city"));
-    BOOST_TEST(RowsOf(attached.db.get(), "city", "Lisbon") == (is_batch ? "a c0" : "a c0 c1"));
-    CheckAgainstDatabase(attached.db.get(), "city", attached.families[0]);
   }
 }
 

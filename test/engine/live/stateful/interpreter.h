@@ -120,7 +120,6 @@ class Interpreter {
   bool failed_write_ = false;         // since the database was opened
   bool deleted_file_ = false;         // since then: RocksDB may show that a while later
   bool was_full_ = false;             // an index that cannot be marked is perhaps given up
-  bool remade_family_ = false;        // since then
   bool imported_ = false;             // RocksDB 7.8 does not sync what it imports
   std::array<std::vector<std::string>, kFamilies> singles_;  // rows of kSingle
   uint32_t single_rows_ = 0;

@@ -89,9 +89,7 @@ inline void Interpreter::PlainSession(const Command& command) {
   Forget();
   const absl::Status done = database_.PlainSession({}, [&](rocksdb::DB* db, const auto& handles) {
     rocksdb::WriteOptions options;
-    // Not after rows of a family that was dropped: RocksDB forgets that they took numbers, and
-    // gives these to rows that only table files have. Nothing shows that by now.
-    options.disableWAL = command.args[0] == 3 && !remade_family_;
+    options.disableWAL = command.args[0] == 3;
     for (uint32_t i = 0; i < 2; ++i) {
       rocksdb::ColumnFamilyHandle* const handle = handles[i % handles.size()];
       Require(db->Put(options, handle, RowKey(command.args[1]), RowValue(command.args[2] + i)),
@@ -291,7 +289,6 @@ inline void Interpreter::RemakeFamily(size_t family, bool past) {
   Require(db->CreateColumnFamily(database_.Options(), kFamilyNames[family], &handle),
           "making a column family again");
   database_.SetFamily(family, handle);
-  remade_family_ = true;
   model_[family].clear();
   // Nothing shows that a family was made again past the object until something is written to it.
   if (past) {
