@@ -42,7 +42,7 @@ class PartWriter {
     PutSize(text.size());
     bytes_.append(text);
   }
-  // Writes no count: the reader knows how many numbers to expect.
+  // Writes the numbers without their count, which the reader computes.
   template <typename T>
   void PutNumbers(const std::vector<T>& numbers) {
     Put(numbers.data(), numbers.size() * sizeof(T));

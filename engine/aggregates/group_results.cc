@@ -45,7 +45,7 @@ absl::StatusOr<std::string_view> ReadGroupCursor(std::string_view cursor, size_t
                                                  size_t range) {
   if (cursor.size() < 2 || cursor[0] != kGroupCursor || cursor[1] != static_cast<char>(parts)) {
     return absl::InvalidArgumentError(absl::StrFormat(
-        "range %d: expected the cursor of a group of %d leading parts, found something else", range,
+        "range %d: expected a cursor of a group of %d leading parts, found something else", range,
         parts));
   }
   return cursor.substr(2);

@@ -64,7 +64,7 @@ absl::StatusOr<IndexSpec> ResolveSpec(const IndexSpec& spec, const SnapshotSourc
   IndexSpec resolved = spec;
   if (spec.column_family != "default" && spec.column_family != source.column_family()) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("the index is of column family '%s', but the rows come from '%s'",
+        absl::StrFormat("the index is of column family '%s', but the rows are from '%s'",
                         spec.column_family, source.column_family()));
   }
   resolved.column_family = source.column_family();

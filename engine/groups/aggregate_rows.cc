@@ -161,7 +161,7 @@ absl::Status GroupSorter::Page(uint64_t limit, std::string_view after, std::vect
   cursor->clear();
   groups->clear();
   if (!after.empty() && after[0] != kOfGroup) {
-    return absl::InvalidArgumentError("GroupByOptions::after: not a cursor of groups");
+    return absl::InvalidArgumentError("GroupByOptions::after: expected a cursor of groups");
   }
   for (size_t i = 0; i < keys_.size(); ++i) {
     if (after.empty() || keys_[i] > after.substr(1)) groups->push_back(i);

@@ -196,7 +196,7 @@ std::string JoinCursor::Encode() const {
 
 absl::StatusOr<JoinCursor> JoinCursor::Decode(std::string_view text, PhysicalType kind) {
   if (text.size() < kHeaderBytes || U32At(text, 8) > text.size() - kHeaderBytes) {
-    return absl::InvalidArgumentError("expected the cursor of a join, found something else");
+    return absl::InvalidArgumentError("expected a cursor of a join, found something else");
   }
   const size_t place_bytes = U32At(text, 8);
   JoinCursor cursor;

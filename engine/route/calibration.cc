@@ -37,7 +37,7 @@ constexpr size_t kMaxRanges = 512;
 constexpr double kFirstShare = 2.0 / 3;
 // Trials end if disturbances stretch them to more than this many budgets.
 constexpr double kMaxBudgets = 8;
-// A batch that shows the time of a query among others.
+// Size of a batch that measures the time per query of concurrent queries.
 constexpr size_t kFewQueries = 256;
 // The cost of waking threads is measured with up to this many threads, or with as many as the
 // machine has if that is more.

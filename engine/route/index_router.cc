@@ -91,7 +91,7 @@ std::vector<std::unique_ptr<CostModel>> IndexRouter::MakeCosts(Calibration calib
   CalibrationRecord record;
   record.key = {MachineDescription(gpus), options_.number,
                 StructureDescription(routes, run_.size(), options_.threads)};
-  absl::StatusOr<Curves> stored = absl::NotFoundError("not looked for");
+  absl::StatusOr<Curves> stored = absl::NotFoundError("not loaded");
   if (calibration != Calibration::kTrials && !directory.empty()) {
     stored = LoadCalibration(directory, record.key, options_.files);
   }

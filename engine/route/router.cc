@@ -245,8 +245,9 @@ void Router::FillExplain(const Batch& batch, const BatchShape& shape, size_t cho
   } else if (costs()[chosen] == nullptr) {
     explain.reason = "there are no cost models";
   } else if (explain.predicted > options.latency_target) {
-    explain.reason = absl::StrFormat("it is the fastest, but none is predicted to answer within %s",
-                                     absl::FormatDuration(options.latency_target));
+    explain.reason =
+        absl::StrFormat("it is the fastest, but no route is predicted to answer within %s",
+                        absl::FormatDuration(options.latency_target));
   } else {
     explain.reason = "it is predicted to be the fastest";
   }

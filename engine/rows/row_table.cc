@@ -63,7 +63,7 @@ absl::Status RowTable::CheckDirectory() const {
     // Check rows first, so that the sums below cannot overflow.
     if (parts[i].first_row < before.first_row || parts[i].first_row > kMaxEntries) {
       return absl::DataLossError(
-          absl::StrFormat("%s: part %d of the row table starts at row %d, the one before at %d",
+          absl::StrFormat("%s: part %d of the row table starts at row %d, the previous one at %d",
                           name_, i, parts[i].first_row, before.first_row));
     }
     const uint64_t blocks = CeilDivide(parts[i].first_row - before.first_row, kRowsPerBlock);
@@ -130,7 +130,7 @@ absl::Status RowTable::CheckBlocks(uint64_t first, uint64_t last) const {
                 : key;
         if (ascends && (separator > key || (block > 0 && separator <= before))) {
           return absl::DataLossError(absl::StrFormat(
-              "%s: the separator before row %d does not part it from the row before", name_,
+              "%s: the separator before row %d does not separate it from the previous row", name_,
               FirstRowOf(block)));
         }
       }
@@ -148,7 +148,7 @@ absl::Status RowTable::CheckBlocks(uint64_t first, uint64_t last) const {
 
 absl::Status RowTable::Damaged(uint64_t block) const {
   return absl::DataLossError(absl::StrFormat(
-      "%s: block %d of the row table, rows from %d on, at offset %d of %d bytes of blocks, is "
+      "%s: block %d of the row table, with rows from %d on, at offset %d of %d bytes of blocks, is "
       "damaged",
       name_, block, FirstRowOf(block), sections_.block_offsets[block], sections_.blocks.size()));
 }

@@ -34,7 +34,7 @@ class OrderedPipeline {
  private:
   size_t SlotOf(uint64_t item) const { return item % made_.size(); }
   void ClaimAndMake();
-  // Takes the items that are made. Releases `lock` meanwhile, which the analysis cannot follow.
+  // Takes the items that are made, with `lock` released, which the analysis cannot follow.
   void TakeMade(MutexLock* lock) ABSL_NO_THREAD_SAFETY_ANALYSIS;
 
   Mutex mutex_;

@@ -172,7 +172,7 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_asked_says_why) {
   refused({Aggregate::CountDistinct()}, {}, "count_distinct(): expected a column, got none");
   refused({Aggregate::Count()}, {.group_by = {"tags"}}, "several keys of row 'a'");
   refused({Aggregate::Count()}, {.order_by = {{1}}}, "there is no column 1, only 0");
-  refused({Aggregate::Count()}, {.after = "x"}, "GroupByOptions::after: expected the cursor of");
+  refused({Aggregate::Count()}, {.after = "x"}, "GroupByOptions::after: expected a cursor of");
   refused({Aggregate::Count()}, {.strategy = WhereStrategy::kWalk}, "walk");
   refused({{static_cast<AggregateFunction>(77), "n"}}, {},
           "expected an aggregate function, got 77");
