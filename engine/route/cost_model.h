@@ -68,7 +68,7 @@ class DeviceDrift {
   friend class CostModel;
   struct PerClass {
     std::atomic<double> factor{1};
-    std::atomic<double> busy_ns{0};  // total time of batches
+    std::atomic<double> busy_ns{0};  // total predicted time of batches
   };
   std::array<PerClass, kClasses> classes_;
 };
