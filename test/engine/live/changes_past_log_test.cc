@@ -34,7 +34,7 @@ std::string WriteTable(const IndexedDatabase& db, const std::string& name, const
   return file;
 }
 
-// The database and its indexes as a process that is killed now leaves them.
+// The database and its indexes, as they are left by a process that is killed now.
 void CopyAsKilled(const IndexedDatabase& db, const std::string& to) {
   for (const char* what : {"", ".indexes"}) {
     std::filesystem::copy(db.path() + what, to + what, std::filesystem::copy_options::recursive);
@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(files_ingested_after_close_while_the_database_is_open) {
   rocksdb::DB* const root = db->GetRootDB();
   RequireOk(db->Close());
   RequireOk(root->IngestExternalFile({WriteTable(db, "x.sst", "x", "Oslo")}, {}));
-  rocksdb::CompactRangeOptions compaction;  // leaves no trace of the file
+  rocksdb::CompactRangeOptions compaction;  // removes all traces of the file
   compaction.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
   RequireOk(root->CompactRange(compaction, nullptr, nullptr));
   db.Reopen();
@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(files_ingested_after_close_while_the_database_is_open) {
   CheckAgainstDatabase(db.get(), "city", db.family(0));
 }
 
-// The number of an empty range at the end of a log that was recovered is given to the next write.
+// The number of an empty range at the end of a recovered log is assigned to the next write.
 BOOST_AUTO_TEST_CASE(writes_without_a_log_after_a_recovery) {
   IndexedDatabase db;
   db.Create(kCity);
@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(writes_without_a_log_after_a_recovery) {
   CheckAgainstDatabase(again.db.get(), "city", again.families[0]);
 }
 
-// They take sequence numbers, which the log does not have.
+// They take sequence numbers that are not in the log.
 BOOST_AUTO_TEST_CASE(files_ingested_into_a_family_without_indexes) {
   IndexedDatabase db;
   db.Create(kCity);
@@ -152,14 +152,14 @@ BOOST_AUTO_TEST_CASE(files_ingested_into_a_family_without_indexes) {
   BOOST_TEST(RowsOf(db.get(), "city", "Lisbon") == "a");
   BOOST_TEST(db.Info("city").builds == 1u);
   CheckAgainstDatabase(db.get(), "city", db.family(0));
-  // What is stored by then is gone on from.
+  // The index continues from the state stored by then.
   db.Reopen();
   RequireOk(db->WaitUntilReady("city"));
   BOOST_TEST(db.Info("city").builds == 0u);
   CheckAgainstDatabase(db.get(), "city", db.family(0));
 }
 
-// An operand is looked up at a snapshot, whose number may be a file's, or lie past it.
+// An operand is looked up at a snapshot, whose number may be a file's, or past it.
 BOOST_AUTO_TEST_CASE(an_operand_that_is_followed_together_with_an_ingested_number) {
   IndexedDBOptions options;
   options.follow_interval = absl::Hours(1);
@@ -215,13 +215,13 @@ BOOST_AUTO_TEST_CASE(changes_that_fail_before_anything_has_changed) {
   const std::string text = db.Beside("text.sst");
   RequireOk(rocksdb::WriteStringToFile(rocksdb::Env::Default(), std::string(1000, 'x'), text));
   check(db->IngestExternalFile({text}, {}));
-  // No mark is left.
+  // No mark remains.
   db.Reopen();
   BOOST_TEST(RowsOf(db.get(), "city", "Lisbon") == "a");
   BOOST_TEST(db.Info("city").builds == 0u);
 }
 
-// 20 us a row.
+// Takes 20 us per row.
 class SlowExtractor final : public KeyExtractor {
  public:
   absl::Status Extract(const RowView& row, KeySink* keys) const override {

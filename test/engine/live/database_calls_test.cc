@@ -1,4 +1,4 @@
-// Every virtual function of rocksdb::DB is one that somebody has decided about.
+// Every virtual function of rocksdb::DB is explicitly handled or listed.
 #include "engine/live/database_calls.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ std::string ReadHeader(const std::string& name) {
   return text;
 }
 
-// The virtual functions that a class declares itself, not those of classes within it.
+// The virtual functions that a class itself declares, without those of nested classes.
 std::set<std::string> VirtualFunctions(const std::string& text, const std::string& name) {
   size_t at = 0;
   do {
@@ -35,7 +35,7 @@ std::set<std::string> VirtualFunctions(const std::string& text, const std::strin
     at = text.find_first_of("{;", at);
   } while (text[at] == ';');  // a declaration
   std::set<std::string> functions;
-  std::string declaration;  // up to its end, without what is in braces
+  std::string declaration;  // up to its end, without text in braces
   int depth = 0;
   for (; at < text.size(); ++at) {
     const char c = text[at];

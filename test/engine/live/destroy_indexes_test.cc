@@ -1,4 +1,4 @@
-// DestroyIndexes, and what it leaves alone.
+// DestroyIndexes, and the files that it keeps.
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
 #include <fstream>
@@ -43,7 +43,7 @@ BOOST_AUTO_TEST_CASE(marks_and_what_a_killed_process_left_go_too) {
   db.Close();
   const std::string root = db.path() + ".indexes";
   std::ofstream(root + "/city~") << "";       // a damaged mark
-  std::ofstream(root + "/.city.tmp") << "x";  // of a mark that was being written
+  std::ofstream(root + "/.city.tmp") << "x";  // of a mark whose writing was interrupted
   RequireOk(DestroyIndexes(db.path() + "/"));
   BOOST_TEST(!fs::exists(root));
 }

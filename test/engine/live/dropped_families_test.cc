@@ -1,4 +1,4 @@
-// Column families that are dropped and made again past an attached IndexedDB.
+// Column families that are dropped and recreated past an attached IndexedDB.
 #include <boost/test/unit_test.hpp>
 #include <memory>
 #include <set>
@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(an_index_of_a_family_that_was_made_again_fails) {
   RequireOk(db->WaitUntilReady("other"));
   RequireOk(attached.base->Put({}, attached.families[1], "a", "Lisbon"));
   BOOST_TEST(RowsOf(db, "city", "Lisbon") == "a");
-  // Another family does no harm.
+  // Another family has no effect.
   rocksdb::ColumnFamilyHandle* const unrelated = attached.Make("unrelated");
   RequireOk(attached.base->Put({}, unrelated, "u", "Rome"));
   BOOST_TEST(RowsOf(db, "city", "Lisbon") == "a");
@@ -154,7 +154,7 @@ BOOST_AUTO_TEST_CASE(the_manifest_lists_the_families) {
   }
   BOOST_TEST((RequireOk(reads_on.Read()) == expected));
   BOOST_TEST((RequireOk(ManifestFamilies(db).Read()) == expected));
-  // The same from a MANIFEST that lists the state that it begins with.
+  // The same with a MANIFEST that begins with a list of the current state.
   attached.Close();
   std::vector<std::string> names;
   RequireOk(rocksdb::DB::ListColumnFamilies(attached.options, attached.directory / "db", &names));

@@ -1,5 +1,5 @@
-// Writes that fail, and options under which the log does not show which rows a database has: no
-// index ever has what the database has not.
+// Writes that fail, and options with which the log does not show the rows of a database. An index
+// never has entries that the database lacks.
 #include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
@@ -29,7 +29,8 @@ namespace {
 
 constexpr char kCity[] = "city = value:text";
 
-// The local file system; syncs of the log, and what changes the indexes, can be made to fail.
+// The local file system; syncs of the log, and operations that change the indexes, can be made to
+// fail.
 class FullDisk final : public rocksdb::FileSystemWrapper {
  public:
   FullDisk() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
@@ -114,7 +115,7 @@ struct OnFullDisk {
     BOOST_TEST(db->Put(Synced(), key, value).IsIOError());
     disk->syncs_fail = false;
   }
-  // Once the database takes writes again.
+  // Writes as soon as the database accepts writes again.
   void Write(const std::string& key, const std::string& value) {
     const absl::Time end = absl::Now() + absl::Seconds(20);
     rocksdb::Status s = db->Put(Synced(), key, value);
@@ -130,9 +131,9 @@ void CheckFailedWrite(const std::function<void(rocksdb::Options*)>& set) {
   OnFullDisk full(set);
   full.FailToWrite("x", "Ghost");
   full.Write("y", "Paris");
-  full.db->Pin("city").status().IgnoreError();  // has the index noticed, if it has not yet
+  full.db->Pin("city").status().IgnoreError();  // makes the index notice it, if it has not yet
   RequireOk(full.db->WaitUntilReady("city", absl::Seconds(20)));
-  // With two queues RocksDB has the row, although it says that the write failed.
+  // With two queues RocksDB has the row, although it reports that the write failed.
   std::string value;
   const bool has_row = full.db->Get({}, "x", &value).ok();
   BOOST_TEST(RowsOf(full.db.get(), "city", "Ghost") == (has_row ? "x" : ""));
@@ -158,7 +159,7 @@ BOOST_AUTO_TEST_CASE(a_write_that_fails_with_two_queues) {
   CheckFailedWrite([](rocksdb::Options* options) { options->two_write_queues = true; });
 }
 
-// The process ends before the index is built again, and nothing that takes space can be written.
+// The process ends before the index is rebuilt, and operations that need space fail.
 BOOST_AUTO_TEST_CASE(a_failed_write_whose_mark_cannot_be_written) {
   OnFullDisk full([](rocksdb::Options* options) { options->enable_pipelined_write = true; },
                   OnStale::kKeepStale);
@@ -181,7 +182,7 @@ BOOST_AUTO_TEST_CASE(a_failed_write_whose_mark_cannot_be_written) {
     BOOST_TEST((absl::IsNotFound(stored) || absl::IsFailedPrecondition(stored)), stored);
     for (auto* family : families) RequireOk(killed->DestroyColumnFamilyHandle(family));
   }
-  // The mark comes once there is space.
+  // The mark is written when there is space.
   full.disk->marks_fail = false;
   const std::string mark = full.db.path() + ".indexes/city~";
   const absl::Time end = absl::Now() + absl::Seconds(20);
@@ -194,11 +195,11 @@ BOOST_AUTO_TEST_CASE(a_failed_write_whose_mark_cannot_be_written) {
   CheckAgainstDatabase(full.db.get(), "city", full.db.family(0));
 }
 
-// A change that has happened makes every index stale, whatever can be written of that.
+// A change makes every index stale, even if the marks cannot be written.
 BOOST_AUTO_TEST_CASE(an_ingestion_past_the_object_whose_mark_cannot_be_written) {
   for (const OnStale on_stale : {OnStale::kKeepStale, OnStale::kRebuild}) {
     OnFullDisk full([](rocksdb::Options*) {}, on_stale);
-    full.db.Create("also = value:text");  // is marked before the other
+    full.db.Create("also = value:text");  // is marked before the other one
     const std::string file = full.db.Beside("x.sst");
     rocksdb::SstFileWriter writer{rocksdb::EnvOptions(), rocksdb::Options()};
     RequireOk(writer.Open(file));
@@ -206,7 +207,7 @@ BOOST_AUTO_TEST_CASE(an_ingestion_past_the_object_whose_mark_cannot_be_written) 
     RequireOk(writer.Finish());
     full.disk->marks_fail = true;
     RequireOk(full.db->GetRootDB()->IngestExternalFile({file}, {}));
-    // Leaves no trace of the file.
+    // Removes all traces of the file.
     rocksdb::CompactRangeOptions compaction;
     compaction.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
     RequireOk(full.db->CompactRange(compaction, nullptr, nullptr));
@@ -240,7 +241,8 @@ BOOST_AUTO_TEST_CASE(an_ingestion_past_the_object_whose_mark_cannot_be_written) 
   }
 }
 
-// RocksDB logs a batch, applies it in part, and publishes the sequence numbers of all of it.
+// RocksDB logs a batch, applies a part of it, and publishes the sequence numbers of the whole
+// batch.
 void CheckBatchAppliedInPart(IndexedDatabase* like, IndexedDB* db, rocksdb::DB* writes_to,
                              rocksdb::ColumnFamilyHandle* family, bool inverted_range) {
   RequireOk(db->Put({}, family, "a", "Lisbon"));
@@ -286,7 +288,7 @@ BOOST_AUTO_TEST_CASE(a_batch_that_is_applied_in_part_by_an_attached_database) {
   struct Case {
     bool inverted_range, past_the_object;
   };
-  // A dropped family's handle in a batch that is written past the object is not noticed.
+  // A dropped family's handle in a batch that is written past the object is not detected.
   for (const Case c : {Case{false, false}, Case{true, false}, Case{true, true}}) {
     BOOST_TEST_CONTEXT(c.inverted_range << c.past_the_object) {
       IndexedDBOptions keep;
@@ -312,7 +314,7 @@ BOOST_AUTO_TEST_CASE(a_batch_that_is_applied_in_part_by_an_attached_database) {
   }
 }
 
-// Drops the records with a "Ghost".
+// Drops the records that contain "Ghost".
 class DroppingFilter final : public rocksdb::WalFilter {
  public:
   WalProcessingOption LogRecordFound(unsigned long long /*log_number*/, const std::string& /*name*/,
@@ -377,7 +379,7 @@ BOOST_AUTO_TEST_CASE(options_that_are_refused) {
         }
         for (auto* family : families) RequireOk(shared->DestroyColumnFamilyHandle(family));
       }
-      // The next opening does not go on from what is stored.
+      // The next opening does not continue from the stored state.
       db.rocksdb_options() = plain;
       db.Open();
       RequireOk(db->WaitUntilReady("city"));

@@ -16,18 +16,18 @@
 
 namespace cairn {
 
-// A file system in memory whose machine loses power: what was not synced is then there or not, each
-// name and each file by itself, as `choose` says. Not thread-safe.
+// A file system in memory whose machine loses power. Each unsynced name and file then survives or
+// not, separately, as `choose` decides. Not thread-safe.
 class ForgetfulFileSystem final : public FileSystem {
  public:
   ForgetfulFileSystem() { directories_ = durable_directories_ = {"/"}; }
 
-  // Every operation that changes something fails from the k-th on, 1 being the next.
+  // Makes every operation that changes something fail from the k-th on, 1 being the next.
   void FailFrom(int64_t k) { left_ = k - 1; }
-  // Operations that changed something.
+  // The number of operations that changed something.
   int64_t changes() const { return changes_; }
 
-  // `choose` is called for everything of which the disk may have what was or what is to be.
+  // Calls `choose` for everything for which the disk may have the old or the new state.
   void LosePower(const std::function<bool()>& choose) {
     left_ = INT64_MAX;
     locks_->clear();
@@ -58,7 +58,7 @@ class ForgetfulFileSystem final : public FileSystem {
         directories.insert(path);
       }
     }
-    // What is in a directory goes with it.
+    // A directory is lost with its contents.
     const auto is_lost = [&](const std::string& path) {
       for (std::string up = ParentOf(path); up != "/"; up = ParentOf(up)) {
         if (directories.count(up) == 0) return true;

@@ -31,7 +31,7 @@ IndexCatalog Open(const std::shared_ptr<FileSystem>& files, const std::string& r
   CheckOk(catalog.status());
   return *std::move(catalog);
 }
-// What the catalog has of an index: "none", "a kind: why: spec", or nothing.
+// The catalog's record of an index: "none", "a kind: reason: spec", or nothing.
 std::string Has(const IndexCatalog& catalog, const std::string& name) {
   const auto entries = catalog.List();
   CheckOk(entries.status());
@@ -99,8 +99,8 @@ BOOST_AUTO_TEST_CASE(a_damaged_mark_makes_an_index_stale_and_removes_what_is_non
   }
 }
 
-// An index's life, cut at every operation by a loss of power: what was acknowledged is so, and what
-// was under way is done or not.
+// The life of an index, with a power loss after every operation: acknowledged operations have taken
+// effect, and the interrupted one has or has not.
 BOOST_AUTO_TEST_CASE(a_loss_of_power_leaves_what_was_or_what_is_to_be) {
   struct Step {
     absl::Status (*make)(const IndexCatalog&);
@@ -128,9 +128,9 @@ BOOST_AUTO_TEST_CASE(a_loss_of_power_leaves_what_was_or_what_is_to_be) {
       {[](const IndexCatalog& c) { return c.Mark("x", {}); }, "follow"},
       {[](const IndexCatalog& c) { return c.Remove("x"); }, ""},
       {[](const IndexCatalog& c) {
-         return c.Mark("x", {Kind::kBuild, "anew", "x = key:text"});
+         return c.Mark("x", {Kind::kBuild, "again", "x = key:text"});
        },
-       "build: anew: x = key:text"},
+       "build: again: x = key:text"},
   };
   std::mt19937_64 random = TestRandom();
   bool cut = true;
@@ -149,7 +149,8 @@ BOOST_AUTO_TEST_CASE(a_loss_of_power_leaves_what_was_or_what_is_to_be) {
         cut = !step.make(*catalog).ok();
         if (!cut) before = after;
       }
-      // First what is on the disk for certain, then what may be as well, then some of that.
+      // First with only the certain contents of the disk, then with all possible ones, then with
+      // random ones.
       const uint64_t bits = chance == 0 ? 0 : chance == 1 ? ~uint64_t{0} : random();
       int bit = 0;
       files->LosePower([&] { return (bits >> (bit++ % 64) & 1) != 0; });
@@ -158,7 +159,7 @@ BOOST_AUTO_TEST_CASE(a_loss_of_power_leaves_what_was_or_what_is_to_be) {
       BOOST_TEST((has == before || has == after), "after " << k - 1 << " operations, chance "
                                                            << chance << ": '" << has << "', not '"
                                                            << before << "' or '" << after << "'");
-      // It is so again after the next loss, as the index's life goes on from there.
+      // The state survives the next power loss, since the index continues from it.
       files->LosePower([] { return false; });
       BOOST_TEST(Has(Open(files), "x") == has);
       if (has.empty()) {
@@ -173,7 +174,7 @@ BOOST_AUTO_TEST_CASE(a_loss_of_power_leaves_what_was_or_what_is_to_be) {
 // Found by a model of the protocol (test/model/catalog.pml).
 BOOST_AUTO_TEST_CASE(a_mark_that_is_in_doubt_is_written_again) {
   for (const Kind wanted : {Kind::kBuild, Kind::kStale}) {
-    for (int64_t k = 1; k <= 2; ++k) {  // the mark cannot be removed; its removal not synced
+    for (int64_t k = 1; k <= 2; ++k) {  // the mark cannot be removed; its removal is not synced
       const auto files = std::make_shared<ForgetfulFileSystem>();
       const IndexCatalog catalog = Open(files);
       CheckOk(PublishIndex(catalog.DirectoryOf("x"), catalog.files()));

@@ -1,4 +1,4 @@
-// How indexes of a live database are built: several by one scan, and with the log that they need.
+// How indexes of a live database are built: several in one scan, and with the log that they need.
 
 #include <atomic>
 #include <boost/test/unit_test.hpp>
@@ -25,7 +25,8 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(indexed_db_builds_test)
 namespace {
 
-// How many indexes share a row table with this one: those of one scan.
+// The number of indexes that share a row table with this one, because they were built in the same
+// scan.
 size_t BuiltTogether(const IndexInfo& info) {
   for (const auto& file : std::filesystem::directory_iterator(info.directory)) {
     if (file.path().extension() == ".tbl") return std::filesystem::hard_link_count(file);
@@ -130,7 +131,7 @@ BOOST_AUTO_TEST_CASE(dropping_one_does_no_harm_to_those_it_is_built_with) {
   BOOST_TEST(database->ListIndexes().size() == 2u);
 }
 
-// Takes long for a row, and counts the rows that were there before the build.
+// Takes long per row, and counts the rows that existed before the build.
 class Slow final : public KeyExtractor {
  public:
   absl::Status Extract(const RowView& row, KeySink* sink) const override {
@@ -156,7 +157,7 @@ Slow* SlowExtractor() {
 }
 constexpr char kSlow[] = "slow = custom('indexed_db_builds_slow'):text";
 
-// A build during which the log goes through many files, each of which is obsolete soon.
+// A build during which the log goes through many files; each becomes obsolete soon.
 void BuildBesideWrites(IndexedDatabase* database, uint64_t megabytes) {
   std::atomic<bool> stop{false};
   std::thread writer([&] {
@@ -179,7 +180,7 @@ BOOST_AUTO_TEST_CASE(a_build_keeps_the_log_that_it_needs) {
       Slow* const slow = SlowExtractor();
       slow->delay = 150;
       IndexedDBOptions options;
-      options.log_retention_megabytes = archive ? 1 : 0;  // less than is written meanwhile
+      options.log_retention_megabytes = archive ? 1 : 0;  // less than is written during the build
       IndexedDatabase database(options);
       if (archive) {
         database.rocksdb_options().WAL_ttl_seconds = 1;  // purged at each flush
@@ -215,8 +216,8 @@ BOOST_AUTO_TEST_CASE(a_build_that_needs_more_log_than_may_be_kept_ends) {
   CheckAgainstDatabase(database.get(), "slow", database.family(0));
 }
 
-// A request to rebuild that comes while an index is built, or while it catches up afterwards, is
-// met by a build that begins later; the index is a member of the follower once.
+// A request to rebuild during a build, or while it catches up afterwards, is satisfied by a build
+// that begins later. The index is a member of the follower only once.
 BOOST_AUTO_TEST_CASE(a_rebuild_that_is_requested_during_another) {
   for (const IndexState state : {IndexState::kBuilding, IndexState::kCatchingUp}) {
     BOOST_TEST_CONTEXT(IndexStateName(state)) {
@@ -288,7 +289,7 @@ BOOST_AUTO_TEST_CASE(states_and_reasons_are_in_the_info_log) {
   }
 }
 
-// Neither messages nor the log have bytes of rows unless they may.
+// Messages and the log contain no bytes of rows unless that is allowed.
 BOOST_AUTO_TEST_CASE(rows_are_named_if_data_is_allowed_in_errors) {
   for (const bool allowed : {false, true}) {
     const auto lines = std::make_shared<Lines>();

@@ -1,4 +1,4 @@
-// Live indexes that include columns: queries see the values that had been written.
+// Live indexes that include columns: queries see the current values.
 #include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <map>
@@ -25,7 +25,7 @@ namespace {
 constexpr std::string_view kSpec =
     "by=value.field('|',0):u32,include(number=value.field('|',1):i64,whole=value:text)";
 
-// Primary key -> value, as the index's columns have it; checks that both columns are of one state.
+// Primary key -> value, from the index's columns; checks that both columns are of one state.
 std::map<std::string, std::string> Values(const SecondaryIndex& index) {
   FindResult matches;
   QueryOptions options;
@@ -48,7 +48,7 @@ std::map<std::string, std::string> Values(const SecondaryIndex& index) {
 }
 
 std::map<std::string, std::string> Values(IndexedDatabase& db) {
-  return Values(*RequireOk(db->Pin("by")));  // as merges change row ids
+  return Values(*RequireOk(db->Pin("by")));  // since compactions change row ids
 }
 
 BOOST_AUTO_TEST_CASE(a_query_sees_the_values_written_before_it) {
@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(lookup_returns_columns_beside_primary_keys) {
   };
   BOOST_TEST(prices("y") == "a=3 b=null ");
   BOOST_TEST(prices({"z", "none", "x"}) == "c=-1 a=3 ");
-  BOOST_TEST(prices(KeyQuery::Everything()) == "a=3 b=null c=-1 ");  // a row once
+  BOOST_TEST(prices(KeyQuery::Everything()) == "a=3 b=null c=-1 ");  // each row once
   options.order = Order::kDescending;
   options.limit = 2;
   BOOST_TEST(prices(KeyQuery::AtLeast("y")) == "c=-1 b=null ");

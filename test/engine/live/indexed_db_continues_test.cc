@@ -1,4 +1,4 @@
-// Which openings of a database continue the state that an index has, and which have it built again.
+// Openings of a database that continue an index's state, and openings that require a rebuild.
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
 #include <memory>
@@ -53,7 +53,7 @@ BOOST_AUTO_TEST_CASE(an_attached_database_that_was_closed_is_not_built_again) {
   }
 }
 
-// The index is of sequence number 0, though rows come while it is built.
+// The index is of sequence number 0, though rows are written during its build.
 BOOST_AUTO_TEST_CASE(an_index_of_a_new_database_continues) {
   for (int compactions : {0, 1}) {
     TemporaryDirectory directory;
@@ -75,7 +75,7 @@ BOOST_AUTO_TEST_CASE(an_index_of_a_new_database_continues) {
   }
 }
 
-// An archived log expires, too, while nothing is written.
+// An archived log also expires while nothing is written.
 BOOST_AUTO_TEST_CASE(a_database_that_was_only_read_for_long_is_not_built_again) {
   IndexedDatabase db;
   db.Create(kByColour);
@@ -84,7 +84,7 @@ BOOST_AUTO_TEST_CASE(a_database_that_was_only_read_for_long_is_not_built_again) 
     db.Reopen();
     BOOST_TEST(RowsOf(db.get(), "by_colour", "blue").empty());
     db.Close();
-    // But for the one that was written last, which is kept until the next opening.
+    // Except for the last one written, which is kept until the next opening.
     const std::filesystem::path archive = db.path() + "/archive";
     if (run > 0) std::filesystem::remove_all(archive);
     db.Open();
@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(a_database_that_was_only_read_for_long_is_not_built_again) 
   }
 }
 
-// Takes some bytes of the value.
+// Extracts some bytes of the value.
 class Prefix final : public KeyExtractor {
  public:
   absl::Status Extract(const RowView& row, KeySink* sink) const override {

@@ -1,4 +1,4 @@
-// What operators see of an IndexedDB: calls of listeners, and metrics.
+// Information for operators of an IndexedDB: calls of listeners, and metrics.
 #include <algorithm>
 #include <atomic>
 #include <boost/test/unit_test.hpp>
@@ -23,7 +23,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(indexed_db_events_test)
 namespace {
 
-// Remembers events as lines, and asks the database about an index that has become ready.
+// Records events as lines, and queries the database for an index that has become ready.
 class Recorder final : public IndexListener {
  public:
   void OnStateChanged(const IndexStateChange& change) override {
@@ -42,7 +42,7 @@ class Recorder final : public IndexListener {
     const MutexLock lock(&mutex_);
     return lines_;
   }
-  // Waits for a line that contains this; whether it came.
+  // Waits for a line that contains this. Returns false on a timeout.
   bool Await(const std::string& part) {
     for (const absl::Time end = absl::Now() + absl::Seconds(60); absl::Now() < end;) {
       for (const std::string& line : Lines()) {
@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(listeners_are_told_states_with_reasons_and_ends_of_work) {
                              std::string(db.Info("n").status.message())));
   BOOST_TEST(db.Info("n").build_failures == 1u);
 
-  // One whose column family is dropped has failed; those that are dropped or closed are over.
+  // An index whose column family was dropped has failed; dropped or closed indexes have no state.
   RequireOk(db->DropColumnFamily(db.family(1)));
   BOOST_TEST(recorder->Await("-> failed: its column family was dropped"));
   RequireOk(db->DropIndex("n"));
@@ -148,7 +148,7 @@ BOOST_AUTO_TEST_CASE(a_slow_listener_delays_nothing_else_and_close_tells_it_all)
   BOOST_TEST(slow->calls == 2 + 3 * 4);
 }
 
-// The samples of a page, which must have those that are asked for.
+// The samples of a page; requested ones must exist.
 class Metrics {
  public:
   explicit Metrics(const std::string& page) : samples_(PrometheusSamples(page)) {}
@@ -253,7 +253,7 @@ BOOST_AUTO_TEST_CASE(failures_of_flushes_and_writes_that_waited_are_counted) {
   RequireOk(db->FlushIndexes());
   RequireOk(db->CompactIndex("x"));
 
-  // More than what is always allowed.
+  // More than the amount that is always allowed.
   rocksdb::WriteBatch batch;
   for (int i = 0; i < 15000; ++i) RequireOk(batch.Put(absl::StrCat("w", i), "blue"));
   RequireOk(db->Write({}, &batch));

@@ -1,5 +1,5 @@
-// What becomes of an IndexedDB's indexes when something comes between: closing, changes past the
-// log, other writers, errors that pass.
+// The states of an IndexedDB's indexes after interruptions: closing, changes past the log, other
+// writers, transient errors.
 #include <algorithm>
 #include <atomic>
 #include <boost/test/unit_test.hpp>
@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(an_index_whose_build_was_closed_is_built_at_the_next_open) 
     RequireOk(db->CreateIndex(SpecOf("of_a = key:bytes, cf=a"), db.family(1)));
     RequireOk(db->CreateIndex(SpecOf("dropped = value:text")));
     RequireOk(db->DropIndex("dropped"));
-    BOOST_TEST(db.Info("of_a").builds == 0u);  // it waits for the other
+    BOOST_TEST(db.Info("of_a").builds == 0u);  // it waits for the other one
     db.Reopen();
     BOOST_TEST(db->ListIndexes().size() == 2u);
     for (const char* name : {"all", "of_a"}) RequireOk(db->WaitUntilReady(name));
@@ -100,7 +100,7 @@ BOOST_AUTO_TEST_CASE(an_index_whose_build_was_closed_is_built_at_the_next_open) 
     CheckAgainstDatabase(db.get(), "all", db.family(0));
     db.Reopen();
     BOOST_TEST(db.Info("all").builds == 0u);
-    // As well where it is built for another time.
+    // Also if it is built again.
     RequireOk(db->RebuildIndex("all"));
     db.Reopen();
     RequireOk(db->WaitUntilReady("all"));
@@ -136,7 +136,7 @@ BOOST_AUTO_TEST_CASE(who_else_would_write_to_an_index_is_refused) {
   const std::string directory = db.Info("all").directory;
   OpenOptions open;
   open.calibration = Calibration::kNone;
-  auto other = SecondaryIndex::Open(directory, open);  // readers may
+  auto other = SecondaryIndex::Open(directory, open);  // readers may open it
   RequireOk(other.status());
   const auto is_refused = [&](const absl::Status& status) {
     BOOST_TEST(absl::IsUnavailable(status), status);
@@ -149,7 +149,7 @@ BOOST_AUTO_TEST_CASE(who_else_would_write_to_an_index_is_refused) {
     is_refused(SecondaryIndex::Build(**source, SpecOf(kAll), directory).status());
   }
   is_refused((*other)->Compact());
-  // And it disturbs nothing.
+  // And it has no other effect.
   for (int i = 0; i < 3; ++i) {
     db.Put("k", absl::StrCat("x", i));
     RequireOk(db->FlushIndexes());
@@ -171,7 +171,7 @@ BOOST_AUTO_TEST_CASE(who_else_would_write_to_an_index_is_refused) {
     RequireOk(other.status());
     const auto source = SnapshotSource::FromDb(plain.get());
     RequireOk(source.status());
-    RequireOk((*other)->CatchUp(**source).status());  // though somebody has the live index
+    RequireOk((*other)->CatchUp(**source).status());  // although the live index is open
   }
   for (auto* handle : handles) RequireOk(plain->DestroyColumnFamilyHandle(handle));
   plain.reset();
@@ -194,7 +194,7 @@ BOOST_AUTO_TEST_CASE(an_io_error_that_passes_heals_by_itself) {
       faulty->Break(FaultyFileSystem::Fault::kReadError, 1,
                     FaultyFileSystem::Lasting::kUntilRepaired);
       const auto broken = db->Pin("all");
-      // It is stale, unless it is just being caught up again, and will be for another time.
+      // It is stale, unless it is catching up again, and will be stale again.
       BOOST_TEST(
           (absl::IsFailedPrecondition(broken.status()) || absl::IsUnavailable(broken.status())),
           broken.status());
@@ -325,7 +325,8 @@ BOOST_AUTO_TEST_CASE(writers_wait_for_indexes_that_are_far_behind) {
       most = std::max(most, db.Info("a").sequence_lag);
     }
     BOOST_TEST(most <
-               kBatches * 500);  // without, nothing is followed meanwhile where the interval is 0
+               // otherwise nothing is followed in the meantime if the interval is 0
+               kBatches * 500);
     CheckAgainstDatabase(db.get(), "a", db.family(0));
     CheckAgainstDatabase(db.get(), "c", db.family(0));
   }

@@ -23,7 +23,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-// The primary keys found, apart by query: "a b | | c".
+// The primary keys found, separated by query: "a b | | c".
 std::string Text(const absl::StatusOr<FoundKeys>& found) {
   if (!found.ok()) return found.status().ToString();
   std::string text;
@@ -76,7 +76,7 @@ BOOST_AUTO_TEST_CASE(one_key_or_a_batch_is_looked_up_by_text) {
   BOOST_TEST(none.empty());
   BOOST_TEST(none.queries() == 0u);
   BOOST_TEST(none.cursor() == "");
-  // It stays what it is.
+  // The copy does not change.
   const FoundKeys copy = found;
   RequireOk(db->Delete({}, "bo"));
   BOOST_TEST(Text(db->Lookup("city", "Oslo")) == "");
@@ -148,7 +148,7 @@ BOOST_AUTO_TEST_CASE(keys_of_several_parts_are_looked_up_whole_or_by_leading_par
   BOOST_TEST(Text(db->Lookup("place", KeyQuery::Prefix("PT"))) == "b a");
   BOOST_TEST(Text(db->Lookup("place", KeyQuery::Prefix("P"))) == "");
   BOOST_TEST(RequireOk(db->LookupRows("place", KeyQuery::Prefix("PT"))).size() == 2u);
-  // Ends of leading parts are those of all keys that begin so.
+  // Ends of leading parts mean all keys that begin with them.
   BOOST_TEST(Text(db->Lookup("place", KeyQuery::Between("NO", "PT"))) == "d b a");
   BOOST_TEST(Text(db->Lookup("place", KeyQuery::Between("NO", {"PT", "Lagos"}))) == "d b");
   BOOST_TEST(Text(db->Lookup("place", KeyQuery::AtMost("PT"))) == "d b a");
@@ -281,7 +281,7 @@ BOOST_AUTO_TEST_CASE(entries_are_counted_and_looked_for_by_key_or_range) {
              boost::test_tools::per_element());
   BOOST_TEST(absl::IsNotFound(db->Count("none", 1).status()));
   BOOST_TEST(absl::IsNotFound(db->Contains("none", 1).status()));
-  // An index answers as its database does.
+  // An index has the same results as its database.
   const auto tag = RequireOk(db->Index("tag"));
   BOOST_TEST(Text(tag->Lookup({"x", "y"})) == "d | d");
   BOOST_TEST(Text(tag->Lookup(KeyQuery::Everything())) == "d");
@@ -302,8 +302,8 @@ BOOST_AUTO_TEST_CASE(a_column_family_has_its_own_indexes) {
   BOOST_TEST(rows.size() == 1u);
 }
 
-// Two rows swap their values in one write batch, over and over, while the index is merged: each
-// lookup finds one row a value, whichever, and a row that has the value that was asked for.
+// Two rows swap their values in one write batch, repeatedly, while the index is compacted. Each
+// lookup finds exactly one row per value, and the row has the queried value.
 BOOST_AUTO_TEST_CASE(lookups_are_of_one_state_while_rows_change_and_merges_go_on) {
   IndexedDatabase db;
   RequireOk(db->CreateIndex("value = value:text"));
@@ -317,7 +317,7 @@ BOOST_AUTO_TEST_CASE(lookups_are_of_one_state_while_rows_change_and_merges_go_on
       rocksdb::WriteBatch batch;
       batch.Put("a", i % 2 == 0 ? "right" : "left").PermitUncheckedError();
       batch.Put("b", i % 2 == 0 ? "left" : "right").PermitUncheckedError();
-      // Moves the row ids of a and b at the next merge.
+      // Changes the row ids of a and b in the next compaction.
       batch.Put(absl::StrCat("a", i), "new").PermitUncheckedError();
       RequireOk(db->Write({}, &batch));
     }
@@ -426,8 +426,8 @@ BOOST_AUTO_TEST_CASE(a_row_with_several_keys_is_on_one_page) {
   BOOST_TEST(RequireOk(rows(page)) == (Strings{"a"}), boost::test_tools::per_element());
 }
 
-// A row that has one of two cities at every moment, and another that has the other one, is found in
-// one state of index and rows by each call.
+// One row has one of two cities at each moment, and another row the other city: each call sees one
+// state of index and rows.
 BOOST_AUTO_TEST_CASE(rows_are_those_of_the_state_that_the_index_is_at) {
   IndexedDatabase db;
   db.Create("city = value:text");

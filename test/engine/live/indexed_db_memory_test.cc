@@ -1,4 +1,4 @@
-// What live indexes keep of rows that came and went.
+// Memory that live indexes use for rows that were inserted and deleted.
 #include <malloc.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ constexpr uint64_t kBatch = 500;
 
 IndexedDBOptions Quiet() {
   IndexedDBOptions options;
-  options.compact_interval = absl::ZeroDuration();  // nobody else gives memory back
+  options.compact_interval = absl::ZeroDuration();  // so that only this releases memory
   options.flush_interval = absl::ZeroDuration();
   return options;
 }
@@ -36,8 +36,8 @@ std::string Job(uint64_t i) {
   return absl::StrFormat("job/%020d", i);
 }
 
-// Rows [first, first + rows) come, and go when `length` others have come after them. Returns the
-// most bytes that the delta took.
+// Inserts rows [first, first + rows), and deletes each after `length` later ones. Returns the peak
+// memory of the delta in bytes.
 uint64_t RunQueue(IndexedDatabase& db, const std::string& index, uint64_t first, uint64_t rows,
                   uint64_t length) {
   uint64_t most = 0;
@@ -56,14 +56,14 @@ uint64_t RunQueue(IndexedDatabase& db, const std::string& index, uint64_t first,
 
 }  // namespace
 
-// A queue of 1,000 rows under new keys.
+// A queue of 1,000 rows with ever new keys.
 BOOST_AUTO_TEST_CASE(rows_that_come_and_go_take_memory_for_those_that_are_there) {
   IndexedDatabase db(Quiet());
   db.Create("state = value:text");
   const uint64_t rows = FewerSanitized(100'000, 2, 4);
   BOOST_TEST(RunQueue(db, "state", 0, rows, 1000) < 3u << 20);
   BOOST_TEST(RequireOk(db->Lookup("state", "state1")).size() == 100u);
-  // Files of it, and a delta that is read from them, are no larger.
+  // Its files, and a delta that is read from them, are no larger.
   RequireOk(db->FlushIndexes());
   db.Reopen();
   RequireOk(db->WaitUntilReady("state"));
@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(stored_again_and_again_they_take_files_for_those_that_are_t
   BOOST_TEST(bytes() < 300u << 10);
 }
 
-// 1,000 rows whose included column changes all the time.
+// 1,000 rows whose included column changes constantly.
 BOOST_AUTO_TEST_CASE(values_that_change_take_memory_for_those_that_are_there) {
   IndexedDatabase db(Quiet());
   db.Create("city = value.field('|',0):text, include(seen = value.field('|',1):u64)");
@@ -115,9 +115,9 @@ BOOST_AUTO_TEST_CASE(values_that_change_take_memory_for_those_that_are_there) {
 }
 
 #if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
-// Memory for a large value is given back once the indexes have it.
+// Memory for a large value is released after the indexes have it.
 BOOST_AUTO_TEST_CASE(a_large_value_leaves_no_memory) {
-  if (kUnderAsan || kUnderTsan) return;  // whose allocators do not count so
+  if (kUnderAsan || kUnderTsan) return;  // their allocators count differently
   IndexedDatabase db(Quiet());
   db.Create("start = value[0:4]:bytes");
   db.Put("small", "aaaa");
@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(a_large_value_leaves_no_memory) {
   const size_t before = large_blocks();
   db.Put("large", std::string(kBytes, 'x'));
   BOOST_TEST(RequireOk(db->Lookup("start", "xxxx")).size() == 1u);
-  RequireOk(db->Flush({}));  // RocksDB's own, which it gives back in the background
+  RequireOk(db->Flush({}));  // RocksDB's own memory, which it releases in the background
   const absl::Time end = absl::Now() + absl::Seconds(10);
   while (large_blocks() >= before + kBytes / 2 && absl::Now() < end) {
     absl::SleepFor(absl::Milliseconds(10));

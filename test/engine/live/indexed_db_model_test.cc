@@ -1,6 +1,6 @@
-// IndexedDB against a model: random operations, after which every index must answer as a
-// std::multimap of the rows' keys does. CAIRN_TEST_SECONDS says for how long, instead of a few
-// seconds; CAIRN_TEST_SEED another course.
+// IndexedDB compared with a model: random operations, after which every index must have the results
+// of a std::multimap of the rows' keys. CAIRN_TEST_SECONDS is the duration, a few seconds by
+// default; CAIRN_TEST_SEED changes the operations.
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
 #include <map>
@@ -28,7 +28,7 @@ namespace {
 using Entries =
     std::multimap<std::string, std::string>;  // secondary key -> primary keys, ascending
 
-// The database, the rows that it must have, and the indexes that it has now.
+// The database, the rows that it must have, and its current indexes.
 class Model {
  public:
   explicit Model(uint64_t salt) : random_(TestRandom(salt)) {
@@ -112,7 +112,7 @@ class Model {
   void SetMerged(size_t family, const std::string& key, const std::string& operand) {
     const auto row = rows_[family].find(key);
     std::string merged = row == rows_[family].end() ? operand : row->second + "," + operand;
-    if (merged.size() > 40) merged.erase(0, merged.size() - 40);  // as AppendOperator does
+    if (merged.size() > 40) merged.erase(0, merged.size() - 40);  // like AppendOperator
     Set(family, key, merged);
   }
   void DeleteRange() {
@@ -129,7 +129,7 @@ class Model {
     Set(family, key, value);
     entities_[family].insert(key);
   }
-  // Of a row that was written once, as RocksDB wants it.
+  // Only for a row that was written once, as RocksDB requires.
   void SingleDelete() {
     const std::string key = absl::StrCat("s", ++singles_);
     db_.Put(key, "single");
@@ -241,7 +241,7 @@ class Model {
     RequireOk(db_->RebuildIndex(name));
     RequireOk(db_->WaitUntilReady(name));
   }
-  // What is begun is ended, whatever comes between.
+  // Every build that begins also ends, whatever happens in between.
   void DisturbBuild() {
     const std::string name = AnyIndex();
     if (name.empty()) return;
@@ -277,8 +277,8 @@ class Model {
     const absl::Status merged = (*other)->Compact();
     if (!absl::IsUnavailable(merged)) BOOST_FAIL("another merges: " << merged);
     const absl::Status caught_up = (*other)->CatchUp(**source).status();
-    // It needs the directory only where there is something to store; and what is stored may be too
-    // old to be caught up.
+    // It needs the directory only if there is something to store; and the stored state may be too
+    // old to catch up.
     if (!caught_up.ok() && !absl::IsUnavailable(caught_up) &&
         !absl::IsFailedPrecondition(caught_up)) {
       BOOST_FAIL(caught_up);
@@ -289,8 +289,8 @@ class Model {
   }
   void Reopen() {
     db_.Reopen();
-    // Where all of the last writes annul each other, and a write without the log makes RocksDB
-    // flush at its end, its sequence number goes back; then indexes are built anew.
+    // If all of the last writes cancel each other, and RocksDB flushes at the end because of a
+    // write without the log, its sequence number goes back; then indexes are rebuilt.
     AwaitAll();
   }
   void PutUnlogged() {
@@ -299,7 +299,7 @@ class Model {
     const std::string key = Key(), value = Value();
     RequireOk(db_->Put(unlogged, key, value));
     Set(0, key, value);
-    // Or else a Reopen loses it.
+    // Otherwise a Reopen loses it.
     RequireOk(db_->Flush({}, db_.family(0)));
     AwaitAll();
   }

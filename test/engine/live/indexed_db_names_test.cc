@@ -1,4 +1,4 @@
-// Which names the indexes of an IndexedDB may have.
+// Names that the indexes of an IndexedDB may have.
 #include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(an_index_is_created_if_it_does_not_exist) {
   CheckFails(db->CreateIndex(spec, db.family(1), kIfMissing), absl::StatusCode::kAlreadyExists,
              "different column family");
 
-  // Those that are missing are created, or none.
+  // Either all missing ones are created, or none.
   const IndexSpec some[] = {SpecOf(spec), SpecOf("y = value:text")};
   RequireOk(db->CreateIndexes(some, nullptr, kIfMissing));
   RequireOk(db->WaitUntilReady("y"));
@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(an_index_is_created_if_it_does_not_exist) {
              "index 'y' exists with a different key");
   BOOST_TEST(db->ListIndexes().size() == 2u);
 
-  // Calls side by side: one creates it.
+  // Concurrent calls: one of them creates it.
   std::vector<std::thread> threads;
   std::atomic<int> failed{0};
   for (int i = 0; i < 4; ++i) {
@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(an_index_is_created_if_it_does_not_exist) {
   RequireOk(db->WaitUntilReady("z"));
   BOOST_TEST(db.Info("z").builds == 1u);
 
-  // Also one that has failed.
+  // Also a failed one.
   RequireOk(db->CreateIndex("m = value.field(',', 0):u32"));
   BOOST_TEST(!db->WaitUntilReady("m").ok());
   RequireOk(db->CreateIndex("m = value.field(',', 0):u32", kIfMissing));

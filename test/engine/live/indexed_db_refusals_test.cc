@@ -1,5 +1,5 @@
-// Databases that an index cannot follow as they are open: it is refused when it is created, and
-// fails at once, without a build, when such a database is opened with it.
+// Databases that an index cannot follow with their current options. Creating an index fails, and an
+// existing index fails at once, without a build, when such a database is opened.
 
 #include <boost/test/unit_test.hpp>
 #include <memory>
@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(compactions_that_drop_rows_are_refused) {
   database.Reopen();
   refuses("FIFO compaction");
   database.rocksdb_options() = plain;
-  database.rocksdb_options().ttl = 100;  // compacts such files again, and drops nothing
+  database.rocksdb_options().ttl = 100;  // compacts such files again, but drops nothing
   database.Reopen();
   database.Create(kAll);
 }
@@ -129,7 +129,7 @@ BOOST_AUTO_TEST_CASE(an_index_fails_when_its_database_begins_to_drop_rows) {
   CheckHasFailed(&database, absl::StatusCode::kInvalidArgument, "compaction_filter 'Expiry'");
   RequireOk(database->Flush({}));
   RequireOk(database->CompactRange({}, nullptr, nullptr));
-  // The log says nothing of that.
+  // The log does not contain that.
   database.rocksdb_options().compaction_filter = nullptr;
   database.Reopen();
   RequireOk(database->WaitUntilReady("all"));
@@ -155,7 +155,7 @@ BOOST_AUTO_TEST_CASE(an_index_fails_at_once_where_its_database_cannot_be_followe
   CheckAgainstDatabase(database.get(), "all", database.family(0));
 }
 
-// Layers over a database: one that makes its own iterators, which pass on what is stored.
+// Layers over a database: one with its own iterators, which return the stored data.
 class CountingIterator final : public rocksdb::Iterator {
  public:
   explicit CountingIterator(rocksdb::Iterator* below) : below_(below) {}

@@ -1,4 +1,4 @@
-// What becomes of indexes when a database is opened again, was killed, or was changed past the log.
+// The states of indexes when a database is reopened, was killed, or was changed past the log.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,8 +65,8 @@ BOOST_AUTO_TEST_CASE(an_index_catches_up_after_its_process_was_killed) {
   rocksdb::Options options;
   options.create_if_missing = true;
   options.write_buffer_size = 64 << 10;  // so that much of it has been flushed
-  // This process starts itself again, with a path to write to until it ends without any farewell:
-  // a fork alone would lack the threads of RocksDB.
+  // This process starts its own program again, with a path to write to until it is killed: a fork
+  // alone would lack the threads of RocksDB.
   if (const char* child_path = std::getenv(kChildPath)) WriteUntilKilled(options, child_path);
   TemporaryDirectory directory;
   const std::string path = directory / "db";
@@ -115,11 +115,11 @@ BOOST_AUTO_TEST_CASE(a_write_without_the_log_makes_indexes_stale_and_they_are_re
   RequireOk(db->Put(unlogged, "b", "red"));
   WaitForBuilds(&db, "by_colour", 2);
   BOOST_TEST(RowsOf(db.get(), "by_colour", "red") == "a b");
-  // And where it went past the wrapper, as the log has a gap.
+  // And if it bypassed the wrapper, since the log has a gap.
   RequireOk(db->GetBaseDB()->Put(unlogged, "c", "red"));
   db.Put("d", "red");
   const auto stale = db->Pin("by_colour");
-  if (stale.ok()) BOOST_TEST(RowsOf(**stale, "red") == "a b c d");  // it was fast
+  if (stale.ok()) BOOST_TEST(RowsOf(**stale, "red") == "a b c d");  // if it was fast
   WaitForBuilds(&db, "by_colour", 3);
   BOOST_TEST(RowsOf(db.get(), "by_colour", "red") == "a b c d");
 }
@@ -173,7 +173,7 @@ BOOST_AUTO_TEST_CASE(ingested_files_make_indexes_stale_also_across_a_reopen) {
   BOOST_TEST(db.Info("by_colour").builds == 0u);
 }
 
-// Fails for one row, once it is to.
+// Fails for one row, on request.
 class Failing final : public KeyExtractor {
  public:
   absl::Status Extract(const RowView& row, KeySink* sink) const override {
@@ -184,8 +184,8 @@ class Failing final : public KeyExtractor {
   std::atomic<bool> fails{false};
 };
 
-// Indexes that are stored at several states, in both column families, catch up by one reading of
-// the log, in which each takes part from its own state on.
+// Indexes stored at several states, in both column families, catch up in one reading of the log.
+// Each takes part from its own state on.
 BOOST_AUTO_TEST_CASE(indexes_catch_up_together_from_different_states) {
   static const auto failing = std::make_shared<Failing>();
   RequireOk(RegisterExtractor("indexed_db_reopen_failing", failing));
@@ -250,7 +250,7 @@ BOOST_AUTO_TEST_CASE(indexes_catch_up_together_from_different_states) {
   }
 }
 
-// One that is of another database is built; the others are not.
+// An index of another database is rebuilt; the others are not.
 BOOST_AUTO_TEST_CASE(an_index_that_cannot_catch_up_does_no_harm_to_the_others) {
   IndexedDatabase other, db;
   other.Put("a", "of another");

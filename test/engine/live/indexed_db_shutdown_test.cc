@@ -19,7 +19,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(indexed_db_shutdown_test)
 namespace {
 
-// What the process that exits is told.
+// The directory for the process that exits.
 constexpr char kExitDirectory[] = "CAIRN_TEST_EXIT_DIRECTORY";
 constexpr char kExitRound[] = "CAIRN_TEST_EXIT_ROUND";
 constexpr int kExitCode = 42;
@@ -42,7 +42,7 @@ std::vector<rocksdb::ColumnFamilyDescriptor> Families() {
   return {{"default", Options()}, {"users", Options()}};
 }
 
-// A database that somebody else opened.
+// Opens a database outside of the IndexedDB.
 std::shared_ptr<rocksdb::DB> OpenPlain(const std::string& path, Handles* handles) {
   std::unique_ptr<rocksdb::DB> opened;
   RequireOk(rocksdb::DB::Open(Options(), path, Families(), handles, Into(&opened)));
@@ -69,7 +69,7 @@ void Destroy(rocksdb::DB* db, Handles* handles) {
   handles->clear();
 }
 
-// That nothing was lost, nor built anew.
+// Checks that nothing was lost or rebuilt.
 void CheckReopened(const std::string& path) {
   Handles handles;
   const auto db = Require(IndexedDB::Open(Options(), path, Families(), &handles, Quick()));
@@ -90,7 +90,7 @@ BOOST_AUTO_TEST_CASE(an_attached_database_stays_open_when_its_indexes_are_closed
   RequireOk(db->Close());
   std::string value;
   RequireOk(base->Get({}, handles[1], "u", &value));
-  Destroy(base.get(), &handles);  // which closing the database would not have allowed
+  Destroy(base.get(), &handles);  // which closing the database would have prevented
   RequireOk(base->Close());
   base = nullptr;
   db = nullptr;
@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(the_last_owner_of_an_attached_database_may_be_the_object) {
   auto db = Require(IndexedDB::Attach(std::move(opened), {}, Quick()));
   RequireOk(db->CreateIndex(SpecOf("all = value:text")));
   RequireOk(db->WaitUntilReady("all"));
-  RequireOk(db->Close());  // its files' removal is let happen by then: the log is not archived
+  RequireOk(db->Close());  // file deletions are enabled by then: the log is not archived
   db = nullptr;
 }
 
@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(an_opened_database_closes_with_its_last_handle) {
     RequireOk(db->Close());
     Destroy(db.get(), &handles);
     if (!handles_first) RequireOk(db->DestroyColumnFamilyHandle(added));
-    // While the object is there still.
+    // While the object still exists.
     CheckReopened(directory / "db");
   }
 }
@@ -221,7 +221,7 @@ BOOST_AUTO_TEST_CASE(queries_may_race_the_end) {
   }
 }
 
-// Threads of an index in the background would use RocksDB's static objects, which exit() destroys.
+// Background threads of an index would use RocksDB's static objects, which exit() destroys.
 BOOST_AUTO_TEST_CASE(a_process_may_exit_while_its_indexes_are_at_work) {
   for (int round = 0; round < 30; ++round) {
     TemporaryDirectory directory;
@@ -235,10 +235,10 @@ BOOST_AUTO_TEST_CASE(a_process_may_exit_while_its_indexes_are_at_work) {
 
 BOOST_AUTO_TEST_CASE(exits_while_indexes_are_built) {
   const char* const directory = std::getenv(kExitDirectory);
-  if (directory == nullptr) return;  // it is the other process of the test above
+  if (directory == nullptr) return;  // only in the other process of the test above
   const int round = std::atoi(std::getenv(kExitRound));
   Handles handles;
-  // Neither is ever destroyed, as those of a program that gives up.
+  // Neither is ever destroyed, as in a program that aborts.
   auto* const db = Require(IndexedDB::Open(Options(), std::string(directory) + "/db", Families(),
                                            &handles, Quick()))
                        .release();

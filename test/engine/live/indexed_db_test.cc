@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(a_log_that_is_not_archived_is_kept_until_it_was_read) {
   std::unique_ptr<rocksdb::DB> opened;
   RequireOk(rocksdb::DB::Open(options, directory / "db", Into(&opened)));
   IndexedDBOptions indexed;
-  indexed.follow_interval = absl::ZeroDuration();  // so that reading is late
+  indexed.follow_interval = absl::ZeroDuration();  // so that the log is read late
   const auto db = RequireOk(IndexedDB::Attach(std::move(opened), {}, indexed));
   RequireOk(db->CreateIndex(SpecOf(kByColour)));
   RequireOk(db->WaitUntilReady("by_colour"));
@@ -192,7 +192,7 @@ BOOST_AUTO_TEST_CASE(a_unique_index_refuses_writes_before_they_commit) {
   std::string value;
   BOOST_TEST(db->Get({}, "b", &value).IsNotFound());
   db.Put("a", "red,again");
-  // A batch may move a key from one row to another, but not give it to two.
+  // A batch may move a key from one row to another, but may not give it to two rows.
   rocksdb::WriteBatch moves;
   RequireOk(moves.Put("b", "red"));
   RequireOk(moves.Put("a", "blue"));
@@ -210,7 +210,7 @@ BOOST_AUTO_TEST_CASE(a_unique_index_refuses_writes_before_they_commit) {
   db.Put("c", "red");
   BOOST_TEST(RowsOf(db.get(), "u", "red") == "c");
 
-  // Past the wrapper nothing is refused, and the index says so.
+  // Past the wrapper nothing is rejected, and the index reports that.
   RequireOk(db->GetBaseDB()->Put({}, "d", "red"));
   const auto pinned = db->Pin("u");
   CheckFails(pinned.status(), absl::StatusCode::kFailedPrecondition, "red");

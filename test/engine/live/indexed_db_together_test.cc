@@ -1,5 +1,5 @@
 // IndexedDB::PinGroup: several indexes at one state, with every write that had returned, also
-// while others write and indexes are merged.
+// during other writes and compactions.
 #include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
@@ -31,7 +31,7 @@ std::vector<std::string> Found(const IndexGroup& group, const Predicate& where) 
   return {keys.begin(), keys.end()};
 }
 
-// Values are "city|age", the city missing in some.
+// Values are "city|age"; some lack the city.
 std::unique_ptr<IndexedDB> OpenPeople(const std::string& path) {
   rocksdb::Options options;
   options.create_if_missing = true;
@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(predicates_see_what_was_written) {
   }
 }
 
-// Each write has the same number in both indexes: no group may see one without the other.
+// Each write has the same number in both indexes: no group may see it in only one of them.
 BOOST_AUTO_TEST_CASE(indexes_are_of_one_state_while_others_write) {
   TemporaryDirectory directory;
   auto db = OpenPeople(directory / "db");

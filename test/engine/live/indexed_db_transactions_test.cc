@@ -42,7 +42,7 @@ BOOST_AUTO_TEST_CASE(transactions_underneath_are_seen_once_they_commit) {
   RequireOk(transaction->Prepare());
   RequireOk(db->Put({}, "e", "red"));
   BOOST_TEST(RowsOf(db, "by_colour", "red") == "a c e");
-  RequireOk(db->Flush({}));  // so that the commit is in another file of the log
+  RequireOk(db->Flush({}));  // so that the commit is in another log file
   RequireOk(db->Put({}, "f", "red"));
   BOOST_TEST(RowsOf(db, "by_colour", "red") == "a c e f");
   RequireOk(transaction->Commit());

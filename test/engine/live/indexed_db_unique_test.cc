@@ -38,8 +38,8 @@ BOOST_AUTO_TEST_CASE(what_a_unique_index_has_in_between_does_not_count) {
     offline = *std::move(built);
   }
   db.Create("live = value:text, unique=true");
-  // Past the object, which would refuse what it cannot tell the end of. X is looked up as it is at
-  // the end, and has what Y has until it changes.
+  // Past the object, which would reject a write with an unknown result. X is looked up in its final
+  // state, and has the key of Y until it changes.
   rocksdb::DB* const base = db->GetBaseDB();
   RequireOk(base->Delete({}, "X"));
   RequireOk(base->Merge({}, "X", "x1"));
@@ -56,7 +56,7 @@ BOOST_AUTO_TEST_CASE(what_a_unique_index_has_in_between_does_not_count) {
   RequireOk(offline->CatchUp(**source, options).status());
   BOOST_TEST(RowsOf(*offline, "k") == "X");
   BOOST_TEST(RowsOf(db.get(), "live", "k") == "X");
-  // What it has in the end does count.
+  // Its final key counts.
   RequireOk(base->Merge({}, "Z", "y1"));
   BOOST_TEST(absl::IsFailedPrecondition(db->Pin("live").status()));
   const auto last = SnapshotSource::FromDb(base);
@@ -64,7 +64,7 @@ BOOST_AUTO_TEST_CASE(what_a_unique_index_has_in_between_does_not_count) {
   BOOST_TEST(absl::IsAlreadyExists(offline->CatchUp(**last).status()));
 }
 
-// Extracts a row's value, and waits while the test says so.
+// Extracts a row's value, and waits while the test requires it.
 class WaitingExtractor final : public KeyExtractor {
  public:
   absl::Status Extract(const RowView& row, KeySink* keys) const override {
@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(an_index_that_has_been_ready_refuses_rows_that_it_cannot_ch
   RequireOk(db->DropIndex("email"));
   WaitingExtractor::waits = true;
   RequireOk(db->CreateIndex("email = custom('waiting_key'):text, unique=true"));
-  // The first build: nothing is checked.
+  // During the first build, nothing is checked.
   std::thread writer([&] { RequireOk(db->GetBaseDB()->Put({}, "u8", "mail8")); });
   writer.join();
   WaitingExtractor::waits = false;
@@ -100,7 +100,7 @@ BOOST_AUTO_TEST_CASE(an_index_that_has_been_ready_refuses_rows_that_it_cannot_ch
     RequireOk(db->Delete({}, "y"));
     RequireOk(db->Put({}, db.family(1), "y", "mail9"));
   };
-  // Stale, and so it stays after a reopening, and while it is built again.
+  // Stale, also after reopening, and while it is rebuilt.
   rocksdb::WriteOptions past_log;
   past_log.disableWAL = true;
   RequireOk(db->Delete(past_log, "u8"));
@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(an_index_that_has_been_ready_refuses_rows_that_it_cannot_ch
   RequireOk(db->RebuildIndex("email"));
   RequireOk(db->WaitUntilReady("email"));
   db.Put("x", "mail8");
-  // A build that was asked for, and whose process ends.
+  // A requested build, whose process ends.
   rocksdb::WriteBatch twice;
   RequireOk(twice.Put("z1", "mail10"));
   RequireOk(twice.Put("z2", "mail10"));
@@ -188,13 +188,13 @@ BOOST_AUTO_TEST_CASE(a_lock_of_a_transaction_delays_writes_of_the_same_key_only)
   const std::unique_ptr<rocksdb::Transaction> transaction(opened->BeginTransaction({}));
   RequireOk(transaction->Put("locked", "m1"));
   std::thread waiting([&] { RequireOk(db->Put({}, "locked", "m2")); });
-  // Until that has reserved its key.
+  // Waits until that write has reserved its key.
   rocksdb::WriteOptions at_once;
   at_once.no_slowdown = true;
   rocksdb::Status same;
   const absl::Time end = absl::Now() + absl::Seconds(20);
   while (!same.IsIncomplete() && absl::Now() < end) {
-    rocksdb::WriteBatch probe;  // which is refused if it need not wait
+    rocksdb::WriteBatch probe;  // rejected if it need not wait
     RequireOk(probe.Put("other", "m2"));
     RequireOk(probe.Put("another", "taken"));
     same = db->Write(at_once, &probe);
@@ -213,7 +213,7 @@ BOOST_AUTO_TEST_CASE(a_lock_of_a_transaction_delays_writes_of_the_same_key_only)
   db->Close().PermitUncheckedError();
 }
 
-// Each key is put by several writers at once, by rows that come and go.
+// Several writers put each key at the same time, in rows that are inserted and deleted.
 BOOST_AUTO_TEST_CASE(writers_of_few_keys_never_give_one_to_two_rows) {
   IndexedDatabase db;
   db.Create("u = value:text, unique=true");
@@ -235,7 +235,7 @@ BOOST_AUTO_TEST_CASE(writers_of_few_keys_never_give_one_to_two_rows) {
   CheckAgainstDatabase(db.get(), "u", db.family(0));
 }
 
-// Duplicates that writers make while the index is built fail the build; afterwards there are none.
+// Duplicates that writers create during the build make it fail; afterwards there are none.
 BOOST_AUTO_TEST_CASE(an_index_that_becomes_ready_beside_writers_has_no_duplicates) {
   IndexedDatabase db;
   for (int round = 0; round < 5; ++round) {

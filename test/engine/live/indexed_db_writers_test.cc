@@ -1,4 +1,4 @@
-// Writers and readers of an IndexedDB beside one another, for CAIRN_TEST_SECONDS.
+// Concurrent writers and readers of an IndexedDB, for CAIRN_TEST_SECONDS.
 #include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <cstdlib>
@@ -22,8 +22,8 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(indexed_db_writers_test)
 namespace {
 
-// Each writer has rows of its own, of which it knows what they must be; others drop, merge, flush
-// and store meanwhile.
+// Each writer has separate rows and knows their contents; concurrently, other threads drop,
+// compact, flush and store.
 BOOST_AUTO_TEST_CASE(writers_and_readers_agree_while_indexes_come_and_go) {
   IndexedDatabase db;
   const ModelIndex& field = kModelIndexes.at("field");

@@ -21,7 +21,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(log_retention_test)
 namespace {
 
-// A database whose log is in many files soon.
+// A database whose log soon has many files.
 class Database {
  public:
   explicit Database(uint64_t archived_megabytes = 0) {
@@ -70,7 +70,7 @@ uint64_t BytesIn(const std::string& directory) {
   return sum;
 }
 
-// Fails where the database at `path` does not soon come down to what is live in it.
+// Checks that the database at `path` soon has only live files.
 void CheckObsoleteFilesGo(rocksdb::DB* db, const std::string& path, absl::Duration within) {
   uint64_t live = 0;
   BOOST_REQUIRE(db->GetIntProperty("rocksdb.live-sst-files-size", &live));
@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(the_log_is_kept_until_it_was_read) {
   WaitForRelease();
   retention.Release(/*log_number=*/1000);
   BOOST_TEST(db.LogBytes() < kMegabyte);
-  db.Write(kMuch);  // and on
+  db.Write(kMuch);  // and continues
   BOOST_TEST(db.LogBytes() >= kMuch);
   retention.Close();
   BOOST_TEST(db.LogBytes() < kMegabyte);
@@ -145,7 +145,7 @@ BOOST_AUTO_TEST_CASE(a_database_that_archives_its_log_is_left_alone_until_someth
   BOOST_TEST(hold.exceeded());
 }
 
-// Sequence numbers of all records of files that can be read, from the file `from` on.
+// Sequence numbers of all records of readable files, from the file `from` on.
 std::vector<SequenceNumber> ReadRecords(rocksdb::DB* db, uint64_t from) {
   std::vector<SequenceNumber> numbers;
   for (const WalFile& file : RequireOk(ListWalFiles(db))) {
@@ -162,7 +162,7 @@ BOOST_AUTO_TEST_CASE(what_was_not_read_yet_stays_readable_though_it_is_let_go) {
   db.Write(kMuch);
   WaitForRelease();
   const uint64_t first = RequireOk(ListWalFiles(db.get())).back().number;
-  db.Write(kMuch);  // obsolete in the moment of the release, and not read
+  db.Write(kMuch);  // obsolete as soon as it is released, and not read
   const std::vector<SequenceNumber> before = ReadRecords(db.get(), first);
   BOOST_TEST(before.size() > 1000u);
   retention.Release(first);
@@ -176,7 +176,7 @@ BOOST_AUTO_TEST_CASE(what_was_not_read_yet_stays_readable_though_it_is_let_go) {
   WaitForRelease();
   retention.Release(0);
   for (const auto& file : std::filesystem::directory_iterator(db.path())) {
-    BOOST_TEST(!file.is_directory(), file.path());  // no links are left
+    BOOST_TEST(!file.is_directory(), file.path());  // no links remain
   }
 }
 
@@ -215,7 +215,7 @@ BOOST_AUTO_TEST_CASE(obsolete_files_go_though_nobody_follows) {
   CheckAgainstDatabase(db->get(), "all", nullptr);
 }
 
-// With no index nothing is read: what is obsolete goes after half a minute.
+// Without an index nothing is read: obsolete files are deleted after half a minute.
 BOOST_AUTO_TEST_CASE(obsolete_files_go_though_there_is_no_index) {
   TemporaryDirectory directory;
   const std::string path = directory / "db";
@@ -231,7 +231,7 @@ BOOST_AUTO_TEST_CASE(obsolete_files_go_though_there_is_no_index) {
     Fill(db.get(), 50000, absl::StrCat("v", round));
     RequireOk(db->CompactRange({}, nullptr, nullptr));
   }
-  BOOST_TEST(BytesIn(path) > 10 << 20);  // or this shows nothing
+  BOOST_TEST(BytesIn(path) > 10 << 20);  // otherwise the test shows nothing
   CheckObsoleteFilesGo(db->GetRootDB(), path, absl::Seconds(45));
 }
 

@@ -15,7 +15,7 @@ inline absl::Duration TestTime() {
   return seconds != nullptr ? absl::Seconds(std::atof(seconds)) : absl::Seconds(3);
 }
 
-// One index of the model: which column family's rows, and the key of a row.
+// One index of the model: the column family of its rows, and the key of a row.
 struct ModelIndex {
   const char* spec;
   size_t family;

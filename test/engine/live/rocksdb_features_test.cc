@@ -1,5 +1,5 @@
-// Whatever a version of RocksDB can change rows by, no index misses it: live, past the object, and
-// caught up from the log. docs/platforms.md has the versions that this was run with.
+// Indexes miss no change of rows that a version of RocksDB supports: live, past the object, and
+// caught up from the log. docs/platforms.md lists the versions that were tested.
 
 #include "test/engine/rocksdb_features.h"
 
@@ -27,7 +27,7 @@ namespace {
 constexpr char kAll[] = "all = value:text, on_error=skip";
 constexpr char kOfA[] = "of_a = value:text, cf=a, on_error=skip";
 
-// A database that changes are made to by `db`: the object, or what is under it.
+// A database that is changed through `db`: the IndexedDB, or the database below it.
 struct Changed {
   IndexedDatabase* database;
   rocksdb::DB* db;
@@ -46,13 +46,14 @@ std::string WriteSst(const Changed& changed, const std::string& key) {
   return file;
 }
 
-// The table files of another database, with rows of several sequence numbers where these may be.
+// The table files of another database, with rows of several sequence numbers if the version allows
+// that.
 std::vector<std::string> OtherDatabasesTables(const Changed& changed, const std::string& path) {
   rocksdb::Options options;
   options.create_if_missing = true;
   std::unique_ptr<rocksdb::DB> other;
   RequireOk(rocksdb::DB::Open(options, path, Into(&other)));
-  for (const char* what : {"a", "b", "c"}) {  // between none of the database's own
+  for (const char* what : {"a", "b", "c"}) {  // not between any of the database's own
     RequireOk(other->Put({}, changed.Key("table") + what, absl::StrCat("of a table ", what)));
   }
   rocksdb::CompactRangeOptions compaction;
@@ -126,7 +127,7 @@ BOOST_AUTO_TEST_CASE(a_live_index_misses_no_change) {
     for (int i = 0; i < 50; ++i) database.Put(absl::StrCat("row", i), "start", i % 2);
     Changed changed{&database, past_the_object ? database->GetBaseDB() : database.get()};
     for (const auto& [name, make] : Changes()) {
-      // Clipping is no ingestion, of which RocksDB tells: it is seen by the object alone.
+      // RocksDB reports ingestions, but not clipping: only the object itself can notice it.
       if (past_the_object && name == std::string_view("clipping")) continue;
       BOOST_TEST_CONTEXT(name << (past_the_object ? ", past the object" : "")) {
         for (const bool flushed : {false, true}) {
@@ -148,7 +149,7 @@ BOOST_AUTO_TEST_CASE(a_live_index_misses_no_change) {
   }
 }
 
-// What is ingested past the object leaves no index that answers as if nothing had been.
+// After an ingestion past the object, no index returns results without it.
 BOOST_AUTO_TEST_CASE(an_ingestion_past_the_object_makes_indexes_stale_before_it_returns) {
   IndexedDBOptions options;
   options.on_stale = OnStale::kKeepStale;
@@ -165,7 +166,7 @@ BOOST_AUTO_TEST_CASE(an_ingestion_past_the_object_makes_indexes_stale_before_it_
   Check(&database);
 }
 
-// The numbers that rows past the log take are in no record, also not in one that recovery cut.
+// The numbers of rows past the log are in no record, also not in one that recovery truncated.
 BOOST_AUTO_TEST_CASE(rows_past_the_log_are_not_hidden_by_numbers_that_are_given_again) {
   const Change without_log = [](const Changed& c) {
     rocksdb::WriteOptions options;
@@ -181,7 +182,7 @@ BOOST_AUTO_TEST_CASE(rows_past_the_log_are_not_hidden_by_numbers_that_are_given_
     RequireOk(database->FlushIndexes());
     database.Put("b", "put");
     RequireOk(database->DeleteRange({}, database.family(0), "q", "q"));
-    // As it is on the disk when its process dies now.
+    // The files that remain if the process is killed now.
     const std::string path = database.Beside("copy");
     std::filesystem::copy(database.path(), path, std::filesystem::copy_options::recursive);
     std::filesystem::copy(database.path() + ".indexes", path + ".indexes",
@@ -195,7 +196,8 @@ BOOST_AUTO_TEST_CASE(rows_past_the_log_are_not_hidden_by_numbers_that_are_given_
     const rocksdb::Status written = make({&database, copy->GetBaseDB()});
     if (!written.IsNotSupported()) {
       RequireOk(written);
-      copy->Pin("all").status().IgnoreError();  // finds the gap, if the follower has not yet
+      // finds the gap, if the follower has not found it yet
+      copy->Pin("all").status().IgnoreError();
       RequireOk(copy->WaitUntilReady("all"));
       CheckAgainstDatabase(copy.get(), "all", nullptr);
     }
@@ -203,7 +205,7 @@ BOOST_AUTO_TEST_CASE(rows_past_the_log_are_not_hidden_by_numbers_that_are_given_
   }
 }
 
-// Random transactions, of which some become memtables of their own: none makes an index stale.
+// Random transactions; some become separate memtables. None makes an index stale.
 BOOST_AUTO_TEST_CASE(commits_past_the_memtable_are_followed) {
   TemporaryDirectory directory;
   auto random = TestRandom(1);
@@ -260,7 +262,7 @@ BOOST_AUTO_TEST_CASE(commits_past_the_memtable_are_followed) {
   prepared.reset();
 }
 
-// An index is either caught up to what a scan finds, or refused.
+// An index either catches up to the results of a scan, or is rejected.
 BOOST_AUTO_TEST_CASE(an_index_that_is_caught_up_misses_no_change) {
   int refused = 0, followed = 0;
   for (const auto& [name, make] : Changes()) {
@@ -289,8 +291,8 @@ BOOST_AUTO_TEST_CASE(an_index_that_is_caught_up_misses_no_change) {
           ++refused;
           continue;
         }
-        // What clipping leaves in no log, and what is compacted before the next catch-up, are
-        // limits.
+        // Two limits: changes by clipping that are in no log, and files that are compacted before
+        // the next catch-up.
         if (of_a || compacted) continue;
         ++followed;
         std::vector<std::string> differences;

@@ -16,7 +16,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(anchor_model_test)
 namespace {
 
-// The histories that follow were found by a model of the protocol (test/model/log_following.pml).
+// Writes past the log.
 rocksdb::WriteOptions PastTheLog() {
   rocksdb::WriteOptions options;
   options.disableWAL = true;
@@ -50,8 +50,8 @@ BOOST_AUTO_TEST_CASE(rows_written_past_the_log_that_a_copy_lacks_are_not_in_the_
     DatabaseHistory h;
     h.Put("a", 0, 5, "past", PastTheLog());
     h.Put("b", 0, 5, "logged");
-    h.CopyTo("copy");  // without what is in memory
-    h.Build();         // has that flushed
+    h.CopyTo("copy");  // without data in memory
+    h.Build();         // flushes it
     if (more) {
       h.Put("c", 0, 5, "caught up");
       h.CheckCurrent();
@@ -64,7 +64,7 @@ BOOST_AUTO_TEST_CASE(rows_written_past_the_log_that_a_copy_lacks_are_not_in_the_
 }
 
 BOOST_AUTO_TEST_CASE(rows_of_an_ingestion_that_a_copy_lacks_are_not_in_the_index) {
-  for (const bool first : {false, true}) {  // whether there is nothing else at all
+  for (const bool first : {false, true}) {  // whether there are no other rows
     DatabaseHistory h;
     if (!first) h.Put("a", 0, 5, "old");
     h.CopyTo("copy");
@@ -94,9 +94,9 @@ BOOST_AUTO_TEST_CASE(files_prove_a_state_only_if_they_reach_it) {
   h.Reopen();
   h.Build();
   h.Reopen();
-  h.CheckCurrentOrRefused();  // as the files may have been compacted since
+  h.CheckCurrentOrRefused();  // the files may have been compacted since
   h.Restore("copy");
-  h.Put("b", 0, 1, "new");  // with the number that the other had
+  h.Put("b", 0, 1, "new");  // with the number of the other write
   h.CheckRefused("its log has older changes");
 }
 
@@ -129,7 +129,7 @@ BOOST_AUTO_TEST_CASE(logs_that_are_kept_prove_what_is_in_files_alone_whatever_be
   h.CheckCurrent();
 }
 
-// Beside what it writes, one process after the other builds and catches up.
+// Concurrently with its writes, one process after the other builds and catches up.
 BOOST_AUTO_TEST_CASE(an_index_is_built_and_kept_from_outside) {
   for (const bool flushed : {false, true}) {
     DatabaseHistory h;
@@ -162,7 +162,7 @@ BOOST_AUTO_TEST_CASE(where_nothing_proves_it_the_caller_may_vouch_for_it) {
   DatabaseHistory h(/*keeps_logs=*/false);
   h.Put("a", 0, 50, "old");
   h.Build();
-  h.Reopen();  // the log is gone, its rows are in a file
+  h.Reopen();  // the log is gone; its rows are in a file
   RequireOk(h.db()->CompactRange({}, nullptr, nullptr));
   h.Put("b", 0, 10, "new");
   h.CheckRefused("nothing proves");

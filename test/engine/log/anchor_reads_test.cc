@@ -1,4 +1,4 @@
-// How much of the log is read where an index is built: an application waits for it.
+// The amount of log that a build reads, since an application waits for it.
 #include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
@@ -15,7 +15,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(anchor_reads_test)
 namespace {
 
-// RocksDB's local file system, which counts what is read of logs that are not archived.
+// RocksDB's local file system, which counts the bytes read from logs that are not archived.
 class CountingFileSystem final : public rocksdb::FileSystemWrapper {
  public:
   CountingFileSystem() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
@@ -68,7 +68,7 @@ BOOST_AUTO_TEST_CASE(the_live_log_is_read_once) {
     if (before != Before::kNothing) {
       for (int i = 0; i < 10; ++i) database.Put("older" + std::to_string(i), "value");
       database.Flush();
-      if (before == Before::kInArchive) {  // and no file says any more up to where it reached
+      if (before == Before::kInArchive) {  // and no file has the position any more
         rocksdb::CompactRangeOptions compact;
         compact.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
         RequireOk(database.db()->CompactRange(compact, nullptr, nullptr));
@@ -85,7 +85,7 @@ BOOST_AUTO_TEST_CASE(the_live_log_is_read_once) {
     const uint64_t bytes = files->TakeBytes();
     BOOST_TEST_MESSAGE(anchor.ToString() << ", " << bytes << " bytes read");
     BOOST_TEST(bytes >= kLogBytes);
-    // Buffers of the looks at where files begin besides.
+    // In addition, there are buffers for reading where files begin.
     BOOST_TEST(bytes < kLogBytes + kLogBytes / 2);
   }
 }

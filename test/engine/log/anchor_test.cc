@@ -1,5 +1,6 @@
-// Histories in which a database stops being the one that an index was built of: by sequence numbers
-// alone they look right. Each must be refused by name, or give the database's own rows.
+// Histories in which a database is no longer the one of the index, although sequence numbers look
+// right. Each must be rejected with a specific error, or the index must get the database's own
+// rows.
 #include "engine/log/anchor.h"
 
 #include <boost/test/unit_test.hpp>
@@ -69,7 +70,7 @@ BOOST_AUTO_TEST_CASE(a_database_that_goes_on_is_followed_whatever_it_does) {
     if (keeps_logs) {
       h.Reopen();
       h.CheckCurrent();
-      h.Reopen();  // nothing was written meanwhile
+      h.Reopen();  // nothing was written in between
       h.CheckCurrent();
       h.Put("b", 5, 15, "again");
       RequireOk(h.db()->CompactRange({}, nullptr, nullptr));
@@ -91,7 +92,7 @@ BOOST_AUTO_TEST_CASE(where_all_was_in_table_files_they_prove_it) {
     h.Put("b", 0, 10, "new");
     h.CheckCurrent();
   }
-  // A restored copy has other files by these numbers.
+  // A restored copy has other files with these numbers.
   DatabaseHistory h(/*keeps_logs=*/false);
   h.Put("a", 0, 50, "old");
   RequireOk(h.db()->Flush({}));
@@ -123,7 +124,7 @@ BOOST_AUTO_TEST_CASE(the_index_of_a_checkpoint_catches_up_with_its_database) {
   h.CheckCurrent();
 }
 
-// R2 and its kin.
+// R2 and similar histories.
 BOOST_AUTO_TEST_CASE(a_restored_copy_that_was_written_on_is_refused) {
   for (const bool keeps_logs : {true, false}) {
     for (const int reopened : {0, 2}) {
@@ -138,7 +139,7 @@ BOOST_AUTO_TEST_CASE(a_restored_copy_that_was_written_on_is_refused) {
         h.Put("a", 50, 100, "lost");
         h.CheckCurrent();
         h.Restore("copy");
-        h.Put("b", 50, 50 + more, "newr");  // as long as the ones that are lost
+        h.Put("b", 50, 50 + more, "newr");  // as long as the lost ones
         h.CheckRefused("state 100");
         RequireOk(h.db()->Flush({}));
         h.Put("c", 0, 5, "more");
@@ -201,7 +202,7 @@ BOOST_AUTO_TEST_CASE(a_live_index_is_built_anew_after_its_database_lost_the_end_
   for (int i = 50; i < 100; ++i) db.Put(absl::StrFormat("a%02d", i), "lost");
   db.Create("ix = value:text");
   db.Close();
-  db.rocksdb_options().WAL_size_limit_MB = 100;  // of what is written then, all is kept
+  db.rocksdb_options().WAL_size_limit_MB = 100;  // everything written then is kept
   fs::remove_all(db.path());
   fs::rename(db.Beside("disk"), db.path());
   {
@@ -242,7 +243,7 @@ BOOST_AUTO_TEST_CASE(a_live_index_is_built_anew_after_its_column_family_was_made
   for (int i = 0; i < 50; ++i) db.Put(absl::StrFormat("a%02d", i), "old", 1);
   db.Create("ix = value:text, cf=a", 1);
   db.Close();
-  db.rocksdb_options().WAL_size_limit_MB = 100;  // so that the log is there still, and agrees
+  db.rocksdb_options().WAL_size_limit_MB = 100;  // so that the log still exists and agrees
   {
     std::vector<rocksdb::ColumnFamilyHandle*> handles;
     std::unique_ptr<rocksdb::DB> plain;
@@ -280,7 +281,7 @@ BOOST_AUTO_TEST_CASE(ingested_files_of_either_kind_are_refused) {
     h.CheckRefused("ingested");
     h.Reopen();
     h.CheckRefused("ingested");
-    h.Build();  // which has them
+    h.Build();  // which includes them
     h.Put("b", 1, 2, "more");
     h.CheckCurrent();
   }
@@ -307,7 +308,7 @@ BOOST_AUTO_TEST_CASE(a_layer_that_changes_values_is_refused) {
   const absl::Status through = (*index)->CatchUp(*source(db.get())).status();
   BOOST_TEST(absl::IsFailedPrecondition(through), through);
   BOOST_TEST(absl::StrContains(through.message(), "DBWithTTL"), through);
-  // Nor by what is below, whose values are others.
+  // Nor by the database below, whose values differ.
   const absl::Status below = (*index)->CatchUp(*source(db->GetRootDB())).status();
   BOOST_TEST(absl::IsFailedPrecondition(below), below);
 }
@@ -336,7 +337,7 @@ BOOST_AUTO_TEST_CASE(rows_written_past_the_log_are_flushed_by_a_build_or_refused
   }
 }
 
-// What was before the live log is told by an archived one, whose last write was of many rows.
+// An archived log, whose last write had many rows, shows the records before the live log.
 BOOST_AUTO_TEST_CASE(where_logs_are_kept_an_index_follows_though_all_files_were_compacted) {
   DatabaseHistory h;
   rocksdb::WriteBatch batch;

@@ -21,7 +21,7 @@ namespace cairn {
 
 namespace fs = std::filesystem;
 
-// A database that is opened, copied, restored and followed by one index, "value:text".
+// A database that is opened, copied and restored, and that one index, "value:text", follows.
 class DatabaseHistory {
  public:
   explicit DatabaseHistory(bool keeps_logs = true) {
@@ -50,10 +50,10 @@ class DatabaseHistory {
     Close();
     OpenDatabase();
   }
-  // What would be there after the process is killed now.
+  // Copies the files that would remain if the process were killed now.
   void CopyTo(const std::string& name) {
     fs::remove_all(directory_ / name);
-    // No file may come or go meanwhile.
+    // No file may be created or deleted during the copy.
     RequireOk(db_->PauseBackgroundWork());
     RequireOk(db_->DisableFileDeletions());
     fs::copy(path(), directory_ / name, fs::copy_options::recursive);
@@ -85,7 +85,7 @@ class DatabaseHistory {
                          absl::StrFormat("%s%03d", value, i)));
     }
   }
-  // The column family that is written to and indexed from now on.
+  // Switches to the column family "users" for writes and the index.
   void UseUsers() { in_users_ = true; }
   rocksdb::ColumnFamilyHandle* family() { return in_users_ ? users_ : db_->DefaultColumnFamily(); }
 
@@ -123,7 +123,7 @@ class DatabaseHistory {
     RequireOk(index_->VerifyAgainst(*Source(), 5, &differences));
     for (const std::string& difference : differences) BOOST_ERROR(difference);
   }
-  // Whatever became of it: refused, or the rows that the database has.
+  // In any case: the index is rejected, or has the rows of the database.
   void CheckCurrentOrRefused() {
     const absl::Status status = CatchUp();
     BOOST_TEST_MESSAGE(status);
@@ -133,7 +133,7 @@ class DatabaseHistory {
       BOOST_TEST(absl::IsFailedPrecondition(status), status);
     }
   }
-  // That it is refused for a reason which has these words in it.
+  // Checks that it is rejected for a reason that contains these words.
   void CheckRefused(std::string_view words) {
     const absl::Status status = CatchUp();
     BOOST_TEST(absl::IsFailedPrecondition(status), status);

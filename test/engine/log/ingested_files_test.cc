@@ -31,7 +31,7 @@ class Ingesting : public TestDatabase {
 BOOST_AUTO_TEST_CASE(files_that_the_database_wrote_are_none) {
   Ingesting database;
   BOOST_TEST(database.Newest(0) == 0u);
-  database.Put("a", "1");  // a file of one row has one sequence number, too
+  database.Put("a", "1");  // a file of one row also has one sequence number
   RequireOk(database.db()->Flush({}));
   BOOST_TEST(database.Newest(database.sequence()) == 0u);
   for (int i = 0; i < 10; ++i) database.Put(std::to_string(i), "value");

@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(settled_changes_have_the_effect_of_all_of_them_in_order) {
   RowChanges changes;
   SettledChanges settled;
   for (int round = 0; round < 400; ++round) {
-    // Few keys that share prefixes and hold zeros, many keys, and keys of equal length.
+    // Few keys with common prefixes and zeros, many keys, and keys of equal length.
     const int form = round % 3;
     const auto key = [&] {
       if (form == 0) return std::string(random() % 4, '\0') + std::string(random() % 3, 'a');
@@ -154,7 +154,7 @@ BOOST_AUTO_TEST_CASE(settled_changes_have_the_effect_of_all_of_them_in_order) {
     settled.Settle(changes);
     CheckForm(settled);
     Rows expected = InOrder(rows, changes);
-    // A row that is looked up counts as looked up only where that was its last change.
+    // A looked-up row counts as looked up only if that was its last change.
     if (Settled(rows, settled) != expected) BOOST_ERROR("round " << round << " differs");
   }
 }

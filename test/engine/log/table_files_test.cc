@@ -1,4 +1,4 @@
-// What becomes of table files between two openings of a database, with nothing in the log about it.
+// Changes of table files between two openings of a database that the log does not show.
 #include "engine/log/table_files.h"
 
 #include <algorithm>
@@ -51,12 +51,12 @@ BOOST_AUTO_TEST_CASE(a_file_went_on_into_newer_ones_that_are_as_old_and_have_its
   const TableFiles then = {false, "", {File(5, "b", "d", 100), File(7, "f", "h", 200)}};
   BOOST_TEST(Ranges(then, then).empty());
   BOOST_TEST(Ranges(then, {}) == "b-d f-h ");
-  // Both in one; a file that is newer than one of them only; with other keys.
+  // Both in one file; a file that is newer than only one of them; one with other keys.
   BOOST_TEST(Ranges(then, {false, "", {File(8, "d", "f", 100)}}).empty());
   BOOST_TEST(Ranges(then, {false, "", {File(8, "a", "z", 150)}}) == "b-d ");
   BOOST_TEST(Ranges(then, {false, "", {File(6, "a", "z", 100)}}) == "f-h ");
   BOOST_TEST(Ranges(then, {false, "", {File(8, "da", "ez", 1)}}) == "b-d f-h ");
-  // Of the same second: one that was flushed then went on only into what has its numbers.
+  // From the same second: a file flushed then continued only in a file with its numbers.
   TableFile brief = File(7, "f", "h", 200), newer = File(8, "a", "z", 200);
   brief.created = 201;
   newer.smallest_sequence = 8;
@@ -66,13 +66,13 @@ BOOST_AUTO_TEST_CASE(a_file_went_on_into_newer_ones_that_are_as_old_and_have_its
   brief.created = 260;
   newer.smallest_sequence = 8;
   BOOST_TEST(Ranges({false, "", {brief}}, {false, "", {newer}}).empty());
-  // Of unknown age.
+  // With an unknown age.
   BOOST_TEST(Ranges(then, {false, "", {File(8, "a", "z")}}).empty());
-  // One that was there then is none.
+  // An existing file is not new.
   BOOST_TEST(Ranges(then, {false, "", {File(7, "f", "h", 200)}}) == "b-d ");
   const TableFiles with_all = {false, "", {File(5, "b", "d", 100), File(7, "a", "z", 1)}};
   BOOST_TEST(Ranges(with_all, {false, "", {File(7, "a", "z", 1)}}) == "b-d ");
-  // All that are gone, and all that are others.
+  // All missing files, and all new ones.
   const TableFiles now = {false, "", {File(7, "f", "h", 200), File(9, "c", "e", 100)}};
   BOOST_TEST(Ranges(then, now).empty());
   BOOST_TEST(Ranges(then, now, ChangedFiles::kGone) == "b-d ");
@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(a_file_went_on_into_newer_ones_that_are_as_old_and_have_its
   BOOST_TEST(absl::IsFailedPrecondition(ranges.status()), ranges.status());
 }
 
-// Many of each, against a look at all pairs.
+// Many of each, compared with an examination of all pairs.
 BOOST_AUTO_TEST_CASE(successors_are_found_among_many_files) {
   std::mt19937_64 random = TestRandom();
   const auto key = [&] { return std::string(1, static_cast<char>('a' + random() % 26)); };
@@ -146,7 +146,7 @@ BOOST_AUTO_TEST_CASE(files_are_recorded_as_they_come_and_go) {
   BOOST_TEST(record()->complete);
   BOOST_TEST(tables->files.size() == 1u);
   const auto first = tables;
-  BOOST_TEST(record() == first);  // nothing is made again
+  BOOST_TEST(record() == first);  // nothing is computed again
   h.Put("a", 2, 7, "value");
   BOOST_TEST(!record()->complete);
   BOOST_TEST(tables->newest.empty());
@@ -158,8 +158,8 @@ BOOST_AUTO_TEST_CASE(files_are_recorded_as_they_come_and_go) {
   BOOST_TEST(record()->files.size() == 1u);
 }
 
-// The newest file, or one that older ones have gone on into, is lost, and the database is opened
-// without it.
+// The newest file, or one in which older ones continue, is lost, and the database is opened without
+// it.
 BOOST_AUTO_TEST_CASE(rows_of_a_lost_file_are_not_in_the_index) {
   for (const bool keeps_logs : {true, false}) {
     for (const size_t lost : {0, 1}) {
@@ -213,7 +213,7 @@ BOOST_AUTO_TEST_CASE(too_many_rows_of_a_lost_file_are_an_error_that_names_it) {
   h.CheckRefused(absl::StrFormat("%06d.sst", newest));
 }
 
-// A clean end, the log of which is not kept, or not for long.
+// A clean end; its log is not kept, or only briefly.
 BOOST_AUTO_TEST_CASE(files_prove_a_state_whose_log_is_gone) {
   for (const bool compacted : {false, true}) {
     DatabaseHistory h(/*keeps_logs=*/false);
@@ -245,7 +245,7 @@ BOOST_AUTO_TEST_CASE(files_prove_nothing_beside_an_older_log) {
   RequireOk(h.db()->Flush({}));
   h.CheckCurrent();
   h.Restore("copy");
-  h.Put("a", 50, 60, "newx");  // with the numbers of the ones that are lost
+  h.Put("a", 50, 60, "newx");  // with the numbers of the lost ones
   h.CheckCurrentOrRefused();
   RequireOk(h.db()->Flush({}));
   h.CheckCurrentOrRefused();
@@ -253,7 +253,7 @@ BOOST_AUTO_TEST_CASE(files_prove_nothing_beside_an_older_log) {
   h.CheckCurrentOrRefused();
 }
 
-// Any number of sessions without the index, which write, flush and compact as they like.
+// Any number of sessions without the index that write, flush and compact.
 BOOST_AUTO_TEST_CASE(ordinary_sessions_between_two_openings_are_no_reason_to_refuse) {
   std::mt19937_64 random = TestRandom();
   uint64_t read_again = 0, changes = 0;
@@ -306,7 +306,7 @@ BOOST_AUTO_TEST_CASE(ordinary_sessions_between_two_openings_are_no_reason_to_ref
           work();
           if (random() % 2 == 0) RequireOk(h.db()->CompactRange({}, h.family(), nullptr, nullptr));
         }
-      } else {  // The log of what is written is read; then all is in files.
+      } else {  // The log of these writes is read; then everything is in files.
         h.Put("m", 100 * round, 100 * round + 50, "new");
         h.CheckCurrent();
         RequireOk(h.db()->Flush({}, h.family()));

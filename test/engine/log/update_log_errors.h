@@ -14,7 +14,7 @@ namespace cairn {
 using Kind = LoggedDatabase::Kind;
 using Point = LoggedDatabase::Point;
 
-// Whether an error advises to rebuild, and names all of these.
+// Whether an error advises to rebuild the index, and contains all of these names.
 inline bool IsMissing(const absl::Status& s, const std::vector<std::string>& names = {}) {
   BOOST_TEST_MESSAGE(s.ToString());
   bool all = absl::IsFailedPrecondition(s) && s.ToString().find("rebuild") != std::string::npos;

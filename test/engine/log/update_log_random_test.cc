@@ -1,5 +1,5 @@
-// What an UpdateLog gives, applied to a state of a database, is a later state: for random writes of
-// every kind to databases of every kind, between any two of their states.
+// The output of an UpdateLog, applied to a state of a database, results in a later state: for
+// random writes of every kind to databases of every kind, between any two of their states.
 #include <boost/test/unit_test.hpp>
 #include <memory>
 #include <random>
@@ -20,7 +20,7 @@ namespace {
 using Kind = LoggedDatabase::Kind;
 using Point = LoggedDatabase::Point;
 
-constexpr size_t kEntities = 2;  // the column family of wide columns, and without merges
+constexpr size_t kEntities = 2;  // the column family with wide columns and without merges
 
 class RandomWriter {
  public:
@@ -86,7 +86,7 @@ class RandomWriter {
     RequireOk(s);
   }
 
-  // Begins a transaction in a free slot, or goes on with the one that is there.
+  // Begins a transaction in a free slot, or continues the existing one.
   void StepTransaction() {
     const size_t slot = random_() % kSlots;
     std::unique_ptr<rocksdb::Transaction>& transaction = slots_[slot];
@@ -118,7 +118,7 @@ class RandomWriter {
   void FlushOne() { RequireOk(database_.db()->Flush({}, database_.families()[random_() % 3])); }
 
   void Reopen() {
-    for (auto& slot : slots_) slot.reset();  // prepared: they come back
+    for (auto& slot : slots_) slot.reset();  // prepared ones are recovered
     database_.Reopen();
     if (!transactions_) return;
     for (size_t slot = 0; slot < kSlots; ++slot) {
@@ -184,7 +184,7 @@ BOOST_AUTO_TEST_CASE(logs_whose_files_are_linked) {
 BOOST_AUTO_TEST_CASE(databases_that_write_blobs_directly) {
   for (uint64_t salt = 12; salt < 14; ++salt) {
     rocksdb::Options options = LoggedDatabase::DefaultOptions();
-    // The database cannot be opened while its log refers to blobs that no table file does.
+    // The database cannot be opened while its log refers to blobs of no table file.
     options.avoid_flush_during_shutdown = false;
     options.write_buffer_size = salt == 12 ? 100000 : 64 << 20;
     if (WriteBlobsDirectly(/*bytes=*/salt == 12 ? 1000 : 3, &options)) {

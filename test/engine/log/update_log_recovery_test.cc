@@ -16,7 +16,7 @@ BOOST_AUTO_TEST_SUITE(update_log_recovery_test)
 namespace {
 
 BOOST_AUTO_TEST_CASE(follows_a_log_in_recycled_files_and_in_another_directory) {
-  // With one column family: RocksDB 7.8 crashes where others are flushed and files recycled.
+  // With one column family: RocksDB 7.8 crashes if others are flushed and files recycled.
   rocksdb::Options options = WithoutArchive();
   options.recycle_log_file_num = 2;
   options.wal_recovery_mode = rocksdb::WALRecoveryMode::kSkipAnyCorruptedRecords;
@@ -85,7 +85,7 @@ BOOST_AUTO_TEST_CASE(goes_on_behind_what_rocksdb_left_behind) {
   LoggedDatabase database(options);
   for (int i = 0; i < 20; ++i) database.Put(std::to_string(i), "value");
   const auto files = RequireOk(ListWalFiles(database.db()));
-  // As after a crash: the last write is cut off, and its sequence number is given again.
+  // As after a crash: the last write is truncated, and its sequence number is assigned again.
   const std::string path = files.back().path;
   const std::string bytes = ReadFile(path);
   database.Close();
@@ -96,7 +96,7 @@ BOOST_AUTO_TEST_CASE(goes_on_behind_what_rocksdb_left_behind) {
   const Point now = database.Now();
   database.Follow({0, std::vector<TextRows>(3)}, now);
   BOOST_TEST(now.rows[0].count("19") == 0u);
-  // And as after a write that was logged, failed, and was made again in a new file: the first one
+  // And as after a write that was logged, failed, and was repeated in a new file: the first one
   // never happened.
   const auto archived = RequireOk(ListWalFiles(database.db()));
   BOOST_REQUIRE_EQUAL(archived.size(), 2u);
@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(goes_on_behind_what_rocksdb_left_behind) {
   database.Follow({0, std::vector<TextRows>(3)}, now);
 }
 
-// One that is opened read-only has recovered the log of one that goes on.
+// A database opened read-only has recovered the log of a running one.
 BOOST_AUTO_TEST_CASE(a_batch_with_an_empty_range_is_read_whole_beside_its_writer) {
   LoggedDatabase db;
   db.Put("a", "1");
@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(numbers_that_were_given_twice_are_an_error_for_who_has_read
   const LogPosition position = db.Follow(before, live);
   db.Reopen();
   db.Put("d", "3");
-  // As if nothing were new.
+  // As if there were no new writes.
   BOOST_REQUIRE_EQUAL(db.Now().sequence, live.sequence);
   const auto refuses = [&](SequenceNumber until) {
     const absl::Status s = db.Error(live.sequence, until, position);
@@ -172,18 +172,18 @@ BOOST_AUTO_TEST_CASE(a_batch_with_an_empty_range_is_read_whole_after_a_recovery)
     db.Follow(before, after);
     db.Follow(recovered, after);
     db.Follow(recovered, after, position);
-    // Nothing but an empty range, with no recovery behind it.
+    // Only an empty range, without a later recovery.
     RequireOk(db.db()->DeleteRange({}, db.families()[0], "x", "x"));
     const LoggedDatabase::Point last = db.Now();
     BOOST_REQUIRE_EQUAL(last.sequence, after.sequence + 1);
     db.Follow(after, last);
     db.Follow(before, last);
-    // An index that was ahead has seen what was never recovered as such.
+    // An index that was ahead has seen a number that was never recovered as that write.
     BOOST_TEST(absl::IsFailedPrecondition(db.Error(live.sequence, recovered.sequence)));
   }
 }
 
-// One that is passed over, as its column family has been flushed, takes a number as ever.
+// A range that is skipped because its column family has been flushed also takes a number.
 BOOST_AUTO_TEST_CASE(a_batch_is_read_whole_though_some_of_its_empty_ranges_were_recovered) {
   LoggedDatabase db;
   db.Put("a", "1");
@@ -205,8 +205,8 @@ BOOST_AUTO_TEST_CASE(a_batch_is_read_whole_though_some_of_its_empty_ranges_were_
   db.Follow(recovered, after, position);
 }
 
-// What a flush leaves out, as it was written and deleted meanwhile, has no number in its files. A
-// database that is opened from them then is in a state within the write.
+// Writes that a flush omits, because they were deleted before, have no number in its files. A
+// database that is opened from these files is then in a state within the write.
 BOOST_AUTO_TEST_CASE(a_batch_whose_end_left_no_trace_is_read_whole_beside_its_writer) {
   LoggedDatabase db;
   db.Put("a", "1");
@@ -236,8 +236,8 @@ rocksdb::WriteOptions PastLog() {
   return options;
 }
 
-// Recovery gives the number of an empty range again. A write past the log that gets it is not told
-// by the log, which seems to have all numbers.
+// Recovery assigns the number of an empty range again. If a write past the log gets it, the log
+// does not show that: it seems to have all numbers.
 BOOST_AUTO_TEST_CASE(the_number_of_a_recovered_empty_range_does_not_hide_a_write_past_the_log) {
   for (const bool in_one_batch : {true, false}) {
     rocksdb::Options options = LoggedDatabase::DefaultOptions();
@@ -257,7 +257,7 @@ BOOST_AUTO_TEST_CASE(the_number_of_a_recovered_empty_range_does_not_hide_a_write
     const LoggedDatabase::Point recovered = db.Now();
     BOOST_REQUIRE_EQUAL(recovered.sequence, before.sequence + 1);
     const LogPosition position = db.Follow(before, recovered);
-    // Of a process that has the database open: what it writes is not in older files.
+    // For a process that has the database open, its writes are not in older files.
     const LiveLog live = LiveLog::Of(db.db());
     BOOST_TEST(live.sequence == recovered.sequence);
     RequireOk(db.db()->Put(PastLog(), "bulk", "load"));
@@ -273,10 +273,10 @@ BOOST_AUTO_TEST_CASE(the_number_of_a_recovered_empty_range_does_not_hide_a_write
     BOOST_TEST(IsMissing(error(recovered.sequence, position, live)));
     BOOST_TEST(IsMissing(error(recovered.sequence, {}, live)));
     BOOST_TEST(IsMissing(error(before.sequence, {}, live)));
-    // The index was at a state that is none but a recovered one.
+    // The index was at a state that exists only after a recovery.
     if (in_one_batch) BOOST_TEST(IsMissing(error(recovered.sequence, position, {})));
     if (in_one_batch) BOOST_TEST(IsMissing(error(recovered.sequence, {}, {})));
-    // Once the row is in a file, that has the number.
+    // When the row is in a file, the file has the number.
     RequireOk(db.db()->Flush({}));
     db.Reopen();
     BOOST_TEST(IsMissing(db.Error(before.sequence, now.sequence)));
@@ -312,7 +312,7 @@ BOOST_AUTO_TEST_CASE(an_empty_range_at_the_end_of_a_file_that_was_not_recovered_
   }
 }
 
-// RocksDB without paranoid_checks goes on in the same file after a write whose sync failed, with
+// After a write whose sync failed, RocksDB without paranoid_checks continues in the same file with
 // the same number.
 BOOST_AUTO_TEST_CASE(two_writes_with_one_number_in_one_file_are_an_error) {
   rocksdb::Options options = LoggedDatabase::DefaultOptions();
@@ -323,7 +323,7 @@ BOOST_AUTO_TEST_CASE(two_writes_with_one_number_in_one_file_are_an_error) {
   db.Put("x", "Ghost");
   const LoggedDatabase::Point failed = db.Now();
   const LogPosition position = db.Follow(before, failed);
-  // The record again, as the good one's.
+  // Repeats the record, as the one of the successful write.
   const auto files = RequireOk(ListWalFiles(db.db()));
   const std::string path = files.back().path;
   const std::string bytes = ReadFile(path);

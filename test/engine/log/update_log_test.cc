@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(goes_on_from_where_it_stopped_without_reading_again) {
   LogPosition position;
   for (int round = 0; round < 20; ++round) {
     for (int i = 0; i < 100; ++i) database.Put(std::to_string(i), std::to_string(round));
-    if (round % 3 == 2) database.Flush();  // and begin a file
+    if (round % 3 == 2) database.Flush();  // and begins a file
     if (round % 7 == 6) database.Reopen();
     const Point now = database.Now();
     database.Follow(last, now);
@@ -144,17 +144,17 @@ BOOST_AUTO_TEST_CASE(slices_are_bounded_and_say_how_far_they_go) {
     BOOST_TEST(log->sequence() == read);
   }
   BOOST_TEST(read == 1000u);
-  BOOST_TEST(log->Read(1, absl::MakeSpan(changes)).ok());  // nothing more
+  BOOST_TEST(log->Read(1, absl::MakeSpan(changes)).ok());  // there are no more changes
   BOOST_TEST(log->sequence() == 1000u);
 }
 
-// Threads that write until they are told to stop, each now and then at rest, and not without end:
-// else a reader that is slower than they, as under a sanitizer, would never come to theirs.
+// Threads that write until they are stopped, each with some pauses, and a limited number of writes.
+// Otherwise a reader that is slower, for example under a sanitizer, would never reach the end.
 class Writers {
  public:
-  static constexpr int kMaxWrites = 5000;  // of a thread
+  static constexpr int kMaxWrites = 5000;  // per thread
 
-  // write(thread, i) says whether it went well.
+  // write(thread, i) returns whether it succeeded.
   template <typename Write>
   Writers(int threads, const Write& write) {
     for (int t = 0; t < threads; ++t) {
@@ -207,7 +207,7 @@ BOOST_AUTO_TEST_CASE(follows_databases_whose_snapshots_part_writes_that_were_log
   LogPosition position;
   Writers writers(6, [&database](int t, int i) {
     const std::string key = std::to_string(i % 100);
-    // Merges are not put into memory together with others.
+    // Merges are not written to memory together with others.
     return (t % 2 == 0 ? database.db()->Merge({}, database.families()[0], key, "m")
                        : database.db()->Put({}, database.families()[0], key, "p"))
         .ok();
@@ -228,7 +228,7 @@ BOOST_AUTO_TEST_CASE(an_older_database_is_found_out) {
 BOOST_AUTO_TEST_CASE(an_expired_log_is_not_nothing_new) {
   LoggedDatabase database(WithoutArchive());
   for (int i = 0; i < 10; ++i) database.Put(std::to_string(i), "value");
-  database.Flush();  // and with it the log is gone
+  database.Flush();  // which deletes the log
   BOOST_TEST(IsMissing(database.Error(5, 10), {"number 6 ", "up to 10", "expired"}));
   BOOST_TEST(IsMissing(database.Error(0, 10), {"number 1 ", "which is empty"}));
   BOOST_TEST(database.Error(10, 10).ok());
@@ -253,13 +253,13 @@ BOOST_AUTO_TEST_CASE(an_archived_log_can_be_read_until_it_is_removed) {
   auto files = RequireOk(ListWalFiles(database.db()));
   BOOST_REQUIRE(files.size() >= 5);
   RequireOk(FindWalFile(database.db(), 1, &files));
-  // The log is open: it can be read though its files go away.
+  // The log is open: it can be read after its files are deleted.
   auto log = RequireOk(UpdateLog::Open(database.db(), database.families(), 0, after.sequence));
   std::filesystem::remove(files[2].path);
   std::vector<TextRows> rows = before.rows;
   BOOST_TEST(database.Apply(log.get(), 100, true, &rows).ok());
   BOOST_TEST((rows == after.rows));
-  // What is left has a gap.
+  // The remaining log has a gap.
   BOOST_TEST(IsMissing(database.Error(0, after.sequence),
                        {"number " + std::to_string(files[2].start),
                         "where " + std::to_string(files[3].start) + " follows"}));
@@ -274,7 +274,7 @@ BOOST_AUTO_TEST_CASE(writes_that_went_past_the_log_are_found_out) {
     database.Put("a", "1");
     RequireOk(database.db()->Put(unlogged, "b", "2"));
     if (flush) database.Flush();
-    // At the end: no record tells, only the database's sequence number.
+    // At the end, no record shows it, only the database's sequence number.
     BOOST_TEST(IsMissing(database.Error(0, 2), {"number 2 ", "ends there", "bypassed it"}));
     BOOST_TEST(IsMissing(database.Error(1, 2), {"number 2 "}));
     BOOST_TEST(database.Error(2, 2).ok());
@@ -371,8 +371,8 @@ BOOST_AUTO_TEST_CASE(a_log_that_is_written_out_by_hand_is_written_out) {
   database.Follow(before, database.Now());
 }
 
-// RocksDB strips such timestamps when it flushes or recovers, so that rows have other keys than the
-// log has.
+// RocksDB strips such timestamps when it flushes or recovers, so that rows have other keys than in
+// the log.
 BOOST_AUTO_TEST_CASE(keys_that_had_timestamps_in_the_log_are_refused) {
   LoggedDatabase database;
   database.Put("a", "1");

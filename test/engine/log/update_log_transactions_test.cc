@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(follows_two_phase_commit) {
 }
 
 BOOST_AUTO_TEST_CASE(finds_what_was_prepared_in_an_older_log_file) {
-  // In an archive, files come to lie that are newer than the one that is kept for the transaction.
+  // An archive then has files that are newer than the one that is kept for the transaction.
   for (const rocksdb::Options& options : {WithoutArchive(), LoggedDatabase::DefaultOptions()}) {
     LoggedDatabase database(options, Kind::kTransactions);
     auto transaction = Begin(&database, "old");
@@ -128,7 +128,7 @@ BOOST_AUTO_TEST_CASE(finds_what_was_prepared_in_an_older_log_file) {
     database.Follow(before, after, position);
     BOOST_TEST(after.rows[0].at("a") == "prepared");
 
-    // Without that file, the commit is not lost silently.
+    // Without that file, the loss of the commit is detected.
     const auto files = RequireOk(ListWalFiles(database.db()));
     std::filesystem::remove(files.front().path);
     BOOST_TEST(IsMissing(database.Error(before.sequence, after.sequence), {"'old'", "commits at"}));

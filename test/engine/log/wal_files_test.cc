@@ -16,7 +16,7 @@ std::vector<WalFile> List(LoggedDatabase* database) {
   return RequireOk(ListWalFiles(database->db()));
 }
 
-// The start of the file that a sequence number is to be looked for in; 0 for none.
+// The start of the file in which a sequence number must be searched; 0 for none.
 SequenceNumber StartFor(LoggedDatabase* database, SequenceNumber sequence) {
   std::vector<WalFile> files = List(database);
   const auto found = RequireOk(FindWalFile(database->db(), sequence, &files));
@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(knows_where_later_files_begin) {
   std::vector<WalFile> files = List(&database);
   RequireOk(FindWalFile(database.db(), 1, &files));
   for (const WalFile& file : files) {
-    if (file.start == 0) continue;  // none of its own yet
+    if (file.start == 0) continue;  // it has no record yet
     BOOST_TEST(file.limit == (file.start == 21 ? UINT64_MAX : file.start + 10));
   }
 }

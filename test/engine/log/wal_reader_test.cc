@@ -27,7 +27,7 @@ rocksdb::FileSystem* LocalFiles() {
   return rocksdb::Env::Default()->GetFileSystem().get();
 }
 
-// The records of a file, and where each ends.
+// The records of a file, and the end of each.
 struct Contents {
   std::vector<std::string> records;
   std::vector<uint64_t> ends;
@@ -45,8 +45,8 @@ Contents ReadAll(const std::string& path, uint64_t number, uint64_t offset = 0) 
   return contents;
 }
 
-// A log that RocksDB wrote, of batches of all sizes: some fill blocks to the byte or nearly so,
-// some are larger than several blocks.
+// A log by RocksDB with batches of all sizes: some fill blocks exactly or nearly, and some are
+// larger than several blocks.
 class WrittenLog {
  public:
   explicit WrittenLog(size_t recycled_files = 0, rocksdb::CompressionType compression = {}) {
@@ -60,7 +60,7 @@ class WrittenLog {
 
   void Write(size_t value_bytes) {
     rocksdb::WriteBatch batch;
-    std::string value(value_bytes, 'v');  // of which a part does not compress
+    std::string value(value_bytes, 'v');  // part of it does not compress
     for (size_t i = 0; i < value_bytes / 2; ++i) value[i] = static_cast<char>(random_());
     RequireOk(batch.Put("key", value));
     RequireOk(db_->Write({}, &batch));
@@ -77,7 +77,7 @@ class WrittenLog {
     batches_.clear();
   }
 
-  // What was written since the last flush.
+  // The writes since the last flush.
   const std::vector<std::string>& batches() const { return batches_; }
   WalFile file() {
     auto files = RequireOk(ListWalFiles(db_.get()));
@@ -97,14 +97,14 @@ class WrittenLog {
   std::mt19937_64 random_ = TestRandom();
 };
 
-// Whether `part` is where `all` starts.
+// Whether `part` is a prefix of `all`.
 bool IsStart(const std::vector<std::string>& part, const std::vector<std::string>& all) {
   return part.size() <= all.size() && std::equal(part.begin(), part.end(), all.begin());
 }
 
 constexpr rocksdb::CompressionType kCompressions[] = {rocksdb::kNoCompression, rocksdb::kZSTD};
 
-// A record of the log, of any type, with the checksum that it should have.
+// A record of the log, of any type, with a correct checksum.
 std::string Record(uint8_t type, const std::string& bytes, std::optional<uint32_t> log = {}) {
   std::string checked(1, static_cast<char>(type));
   if (log.has_value()) checked.append(reinterpret_cast<const char*>(&*log), sizeof *log);
@@ -154,7 +154,7 @@ BOOST_AUTO_TEST_CASE(stops_in_a_recycled_file_where_the_old_log_follows) {
   }
   for (int i = 0; i < 10; ++i) log.Write(500);
   const WalFile file = log.file();
-  BOOST_TEST(std::filesystem::file_size(file.path) > 50000u);  // the old log is still in it
+  BOOST_TEST(std::filesystem::file_size(file.path) > 50000u);  // it still contains the old log
   const Contents contents = ReadAll(file.path, file.number);
   BOOST_TEST(contents.status.ok(), contents.status.ToString());
   BOOST_TEST((contents.records == log.batches()));
@@ -240,7 +240,7 @@ BOOST_AUTO_TEST_CASE(a_compression_that_is_not_known_is_refused_by_name) {
   BOOST_TEST(plain.records.size() == 1u);
 }
 
-// Records whose checksums are right and which are no frames, or not whole ones.
+// Records with correct checksums that are not frames, or not whole ones.
 BOOST_AUTO_TEST_CASE(what_does_not_uncompress_ends_the_log) {
   WrittenLog log(0, rocksdb::kZSTD);
   for (int i = 0; i < 5; ++i) log.Write(100);
@@ -257,14 +257,15 @@ BOOST_AUTO_TEST_CASE(what_does_not_uncompress_ends_the_log) {
     BOOST_TEST(contents.records.size() == 4u);
     BOOST_TEST(absl::IsDataLoss(contents.status), contents.status.ToString());
   }
-  // The log's first record is read again by who goes on behind its first block.
+  // A reader that continues after the first block reads the log's first record again.
   std::string damaged = bytes + std::string(70000, '\0');
   damaged[8] ^= 1;
   const Contents later = ReadAll(log.Copy(damaged), file.number, 40000);
   BOOST_TEST(absl::IsDataLoss(later.status), later.status.ToString());
 }
 
-// Newer versions write a record about the log before (track_and_verify_wals), which is no batch.
+// Newer versions write a record about the previous log (track_and_verify_wals), which is not a
+// batch.
 BOOST_AUTO_TEST_CASE(records_about_the_log_before_are_passed_over) {
   WrittenLog log;
   const std::string batch(20, 'x');

@@ -11,8 +11,8 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(write_batch_reader_test)
 namespace {
 
-// The bytes of a write batch, record by record, as RocksDB's db/write_batch.cc describes them: for
-// those, too, that only its internals write.
+// Builds the bytes of a write batch record by record, as described in RocksDB's db/write_batch.cc,
+// including records that only its internals write.
 class BatchBytes {
  public:
   BatchBytes& Put(uint32_t family, const std::string& key, const std::string& value) {
@@ -101,7 +101,7 @@ struct Reading {
   explicit Reading(std::vector<uint32_t> families, WriteBatchReader::FindPrepared find = nullptr)
       : changes(families.size()), reader(families, std::move(find)) {}
 
-  // How many sequence numbers the batch took.
+  // Returns the number of sequence numbers that the batch takes.
   uint64_t Read(const BatchBytes& bytes) {
     return RequireOk(reader.Read(bytes.batch(), absl::MakeSpan(changes)));
   }

@@ -230,13 +230,13 @@ BOOST_AUTO_TEST_CASE(a_directory_that_cannot_be_written_is_an_error_and_no_more)
   const TemporaryDirectory directory;
   const CalibrationRecord record = Record("a", 1, 3);
   BOOST_TEST(!StoreCalibration(directory / "missing", record).ok());
-  // Also for the superuser, whom permissions do not stop: a directory has the file's name.
+  // Also for the superuser, for whom permissions have no effect: a directory has the file's name.
   std::filesystem::create_directory(directory / "CALIBRATION");
   WriteFile(directory / "CALIBRATION/file", "");
   BOOST_TEST(!StoreCalibration(directory.path(), record).ok());
   BOOST_TEST(!LoadCalibration(directory.path(), record.key).ok());
   const std::filesystem::directory_iterator entries(directory.path());
-  BOOST_TEST(std::distance(begin(entries), end(entries)) == 1);  // nothing temporary stays
+  BOOST_TEST(std::distance(begin(entries), end(entries)) == 1);  // no temporary file remains
 }
 
 BOOST_AUTO_TEST_CASE(an_index_keeps_its_calibration_and_a_rebuilt_one_does_not_use_it) {
@@ -245,7 +245,7 @@ BOOST_AUTO_TEST_CASE(an_index_keeps_its_calibration_and_a_rebuilt_one_does_not_u
   PublishVersion(path);
   CalibrationRecord record = Record("a", ReadManifest(path)->version, 3);
   RequireOk(StoreCalibration(path, record));
-  // A process that died while it stored another leaves this.
+  // Remains of a process that died while it stored another file.
   WriteFile(path + "/CALIBRATION.1.0.tmp", "cairn");
   PublishVersion(path);
   BOOST_TEST(std::filesystem::exists(path + "/CALIBRATION"));
@@ -257,7 +257,7 @@ BOOST_AUTO_TEST_CASE(an_index_keeps_its_calibration_and_a_rebuilt_one_does_not_u
   BOOST_TEST(absl::IsNotFound(LoadCalibration(path, rebuilt.key).status()));
   RequireOk(StoreCalibration(path, rebuilt));
   BOOST_TEST(Holds(path, rebuilt));
-  BOOST_TEST(!Holds(path, record));  // of no use to anyone
+  BOOST_TEST(!Holds(path, record));  // it is invalid
 }
 
 BOOST_AUTO_TEST_CASE(a_calibration_whose_index_is_gone_does_not_bar_the_directory) {

@@ -40,16 +40,16 @@ SortedRun FakeRun(size_t entries, size_t duplicates = 1) {
   return *SortedRun::FromSorted(absl::MakeConstSpan(keys), rows);
 }
 
-// An index whose answers take the time that a function returns, on the test's clock.
+// An index whose operations take the time that a function returns, by the test's clock.
 class FakeIndex final : public OrderedIndex {
  public:
   FakeIndex(SortedRun run, FakeClock* clock, Cost cost)
       : OrderedIndex(std::move(run)), clock_(clock), cost_(std::move(cost)) {}
 
   double ns_per_row = 0;     // of Find and Scan
-  double noise = 0;          // the most that a time is off by, as a share
+  double noise = 0;          // the maximum error of a time, as a share
   double interrupted = 0;    // the share of batches that take another 4 ms
-  bool slow_phases = false;  // twice as slow for half a millisecond in three
+  bool slow_phases = false;  // twice as slow for half a millisecond in every three
   absl::Status count_status = absl::OkStatus();
 
   std::string description() const override { return "fake"; }
@@ -128,7 +128,7 @@ struct Errors {
   double median, most;
 };
 
-// How far predicted times are off, as shares of the true ones.
+// The errors of predicted times, as shares of the true ones.
 Errors ErrorsOf(const CostCurves& curves, Operation operation, const Cost& truth) {
   std::vector<double> errors;
   for (const size_t queries : HeldOutSizes()) {
@@ -150,11 +150,11 @@ void CheckDocumentedError(const char* name, const CostCurves& curves, const Cost
   }
 }
 
-// A fixed cost and queries that cost more once a batch and its answers leave a cache.
+// A fixed cost, and queries that cost more when a batch and its results exceed a cache.
 double CpuCost(double q) {
   return 60 + q * (14 + 11 * q / (q + 8192));
 }
-// A single query waits for memory; many wait together.
+// A single query waits for memory; many queries wait together.
 double PipelinedCost(double q) {
   return 50 + 350 * std::min(q, 8.0) / 8 + 24 * q;
 }
@@ -165,8 +165,8 @@ double GpuCost(double q) {
 double SortCost(double q) {
   return 300 + q * (9 + 1.4 * std::log2(q + 1));
 }
-// Host batches, 2^24 32-bit keys, one H200, in microseconds as Response/gpu:auto/u32/n:24/batch:…
-// measured them. Linear between the points.
+// Host batches, 2^24 32-bit keys, one H200, in microseconds, measured by
+// Response/gpu:auto/u32/n:24/batch:…; linear between the points.
 double MeasuredGpuCost(double q, bool pageable) {
   static constexpr std::pair<double, double> kPinned[] = {
       {0x1p0, 9.53},  {0x1p4, 9.85},  {0x1p8, 11.1}, {0x1p10, 11.8}, {0x1p12, 15.9}, {0x1p14, 24.1},
@@ -211,7 +211,7 @@ BOOST_AUTO_TEST_CASE(so_are_batches_on_a_gpu) {
 
 BOOST_AUTO_TEST_CASE(so_are_batches_that_are_spread_over_threads) {
   for (const int threads : {2, 16, 64}) {
-    // To wake threads may be cheap, or take longer than the smallest batches that are spread.
+    // Waking threads may be cheap, or take longer than the smallest batches that are spread.
     for (const double wake_ns : {5e3, 150e3}) {
       for (const double ns_per_part : {0.0, 20e3}) {
         const Cost cost = [&](double q) {

@@ -15,7 +15,7 @@ namespace {
 using Curve = CostCurves::Curve;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// A route whose points cost 200 ns and 20 ns a query.
+// A route whose points cost 200 ns, plus 20 ns per query.
 CostCurves PointCurves() {
   CostCurves curves;
   for (size_t k = 0; k < CostCurves::kKnots; ++k) {
@@ -90,7 +90,7 @@ BOOST_AUTO_TEST_CASE(predictions_follow_what_is_observed) {
 
 BOOST_AUTO_TEST_CASE(batches_of_few_queries_are_believed_after_some_milliseconds) {
   CostModel model(PointCurves());
-  ObserveOften(&model, 1, 1.4, 1000);  // a sixteenth of these is used
+  ObserveOften(&model, 1, 1.4, 1000);  // one in sixteen of these is used
   BOOST_TEST(model.drift(1) > 1);
   BOOST_TEST(model.drift(1) < 1.1);
   ObserveOften(&model, 1, 1.4, 200'000);
@@ -138,7 +138,7 @@ BOOST_AUTO_TEST_CASE(routes_that_are_both_in_use_drift_apart_as_they_do) {
   }
   BOOST_TEST(right.drift(100'000) == 1.0, boost::test_tools::tolerance(0.03));
   BOOST_TEST(wrong.drift(100'000) == 1.4, boost::test_tools::tolerance(0.03));
-  // And stay so when only one of them is used on.
+  // And they stay so when only one of them continues to be used.
   ObserveOften(&right, 100'000, 1.2, 500);
   BOOST_TEST(right.drift(100'000) == 1.2, boost::test_tools::tolerance(0.03));
   BOOST_TEST(wrong.drift(100'000) > 1.4);
@@ -166,7 +166,7 @@ BOOST_AUTO_TEST_CASE(a_drift_beyond_one_and_a_half_that_lasts_calls_for_trials) 
   ObserveOften(&model, 100'000, 2, 4 * 64);
   BOOST_TEST(model.CallsForTrials(1));
   BOOST_TEST(!model.CallsForTrials(100));
-  // No more once it is over.
+  // Not after it is over.
   ObserveOften(&model, 100'000, 1, 100);
   BOOST_TEST(!model.CallsForTrials(0));
 
@@ -180,7 +180,7 @@ BOOST_AUTO_TEST_CASE(a_drift_beyond_one_and_a_half_that_lasts_calls_for_trials) 
 
 BOOST_AUTO_TEST_CASE(a_drift_calls_for_trials_only_after_ten_milliseconds_of_batches) {
   CostModel model(PointCurves());
-  // 80 batches of 20 us, believed to be 80 in the end.
+  // 80 batches of 20 us, which are believed in the end.
   ObserveOften(&model, 1000, 4, 80);
   BOOST_TEST(model.drift(1000) > 1.5);
   BOOST_TEST(!model.CallsForTrials(0));

@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(what_spreading_a_batch_takes_is_told_from_trials) {
   const auto near = boost::test_tools::tolerance(1e-9);
   for (const size_t threads : {2, 8, 12}) {
     const Parallelism all{static_cast<int>(threads), 1 << 14};
-    // 10 ns a query, 300 ns and 50 for each part; eight parts at a time are half as fast again.
+    // 10 ns per query, 300 ns, and 50 ns per part; eight parts at a time are half as fast again.
     const auto cost = [&](size_t queries) {
       const auto parts = static_cast<double>(SliceCount(queries, all));
       if (parts == 1) return 10.0 * static_cast<double>(queries);
@@ -123,19 +123,19 @@ BOOST_AUTO_TEST_CASE(what_spreading_a_batch_takes_is_told_from_trials) {
 BOOST_AUTO_TEST_CASE(disturbed_trials_of_threads_promise_no_more_than_there_can_be) {
   const Parallelism two{2, 1 << 14};
   const double part_ns = 1000;
-  // The first took too long: then waking is free, and two are as fast as one.
+  // If the first took too long, waking is free, and two threads are as fast as one.
   const FanOut free = FitFanOut({{{1 << 14, part_ns}, {1 << 15, 900}, {1 << 16, 950}}}, two);
   BOOST_TEST(free.Time(1 << 15, part_ns, two) == part_ns);
   BOOST_TEST(free.Time(1 << 20, 64 * part_ns, two) == 64 * part_ns);
-  // The last did: two threads are never slower than one after the other.
+  // If the last did: two threads are never slower than one after the other.
   const FanOut slow = FitFanOut({{{1 << 14, part_ns}, {1 << 15, 1000}, {1 << 16, 90'000}}}, two);
   BOOST_TEST(slow.Time(1 << 20, 64 * part_ns, two) == 2 * 64 * part_ns);
-  // Without trials a part is all there is.
+  // Without trials there is only one part.
   BOOST_TEST(FitFanOut({}, two).Time(1 << 20, part_ns, two) == part_ns);
 }
 
-// A run of 2^20 entries, 10 per line: a sorted query reads the part of a line that is between it
-// and the next query.
+// A run of 2^20 entries, 10 per line: a sorted query reads the part of a line between it and the
+// next query.
 double SortedSearch(double batch) {
   return 6 + 20 * std::min(1.0, (1 << 20) / batch / 10);
 }

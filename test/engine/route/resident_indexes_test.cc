@@ -12,7 +12,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(resident_indexes_test)
 namespace {
 
-// Requests for both processors: the CPU answers if a GPU cannot, and reports the reason.
+// Requests for both processors: the CPU is used if a GPU cannot be, and the reason is reported.
 BOOST_AUTO_TEST_CASE(an_index_is_served_by_the_cpu_where_a_gpu_cannot) {
   TestDatabase db;
   db.Put("a", "blue");
@@ -39,7 +39,7 @@ BOOST_AUTO_TEST_CASE(an_index_is_served_by_the_cpu_where_a_gpu_cannot) {
       }
       BOOST_TEST(index->Verify().ok());
     }
-    // Names are still checked, and a structure of the CPU is unchanged.
+    // Names are still checked, and a CPU structure is unchanged.
     options.ordered_indexes = {"gpu:nothing,"};
     BOOST_TEST(absl::IsInvalidArgument(SecondaryIndex::Open(db.Beside("index"), options).status()));
     options.ordered_indexes = {"cpu:sorted_array"};

@@ -33,7 +33,7 @@ class FakeIndex : public SortedArray {
     ++calls;
     clock_->now += static_cast<int64_t>(slowness * Time(batch.size()));
     if (!failure.ok()) {
-      // Answers that must not be seen.
+      // Results that must not be used.
       std::fill(batch.values.begin(), batch.values.end(), 12345);
       return failure;
     }
@@ -65,7 +65,8 @@ SortedRun TenKeys() {
   return *SortedRun::FromSorted(keys, rows);
 }
 
-// Two ways: the CPU at once and slowly, a GPU late and fast. They cross at a thousand queries.
+// Two routes: the CPU starts at once and is slow, a GPU starts late and is fast. They cross at a
+// thousand queries.
 struct Fixture {
   FakeClock clock;
   FakeIndex cpu{TenKeys(), &clock, 100, 20};
@@ -87,7 +88,7 @@ struct Fixture {
     router->SetCosts(std::move(costs));
   }
 
-  // Asks for `size` keys, checks the answers, and gives the route that was taken.
+  // Queries `size` keys, checks the results, and returns the route that was used.
   std::string Ask(size_t size, const QueryOptions& options = {}, Explain* explain = nullptr) {
     std::vector<uint32_t> keys(size);
     for (size_t i = 0; i < size; ++i) keys[i] = static_cast<uint32_t>(i % 100);
@@ -130,7 +131,7 @@ BOOST_AUTO_TEST_CASE(a_route_can_be_forced_by_name_and_a_wrong_name_lists_the_ri
   BOOST_TEST(absl::StrContains(message, "'cpu:false'"));
   BOOST_TEST(absl::StrContains(message, "cpu:fake, gpu:fake"));
   options = {};
-  options.result_order = ResultOrder::kKey;  // which no unbuffered route gives
+  options.result_order = ResultOrder::kKey;  // which no unbuffered route supports
   BOOST_TEST(absl::StrContains(f.Ask(1, options), "caller's order"));
 }
 
@@ -166,7 +167,7 @@ BOOST_AUTO_TEST_CASE(what_fails_on_the_gpu_is_answered_by_the_cpu_and_counted) {
   // Both tries count: 60.1 us on the GPU, 100.1 on the CPU.
   BOOST_TEST(absl::ToDoubleNanoseconds(explain.measured) == 60'100 + 100'100);
 
-  // A lost device is never used again, also if the query names it.
+  // A lost device is never used again, even if the query names it.
   const int calls = f.gpu.calls;
   f.gpu.failure = absl::OkStatus();
   f.clock.now += int64_t{1} << 60;

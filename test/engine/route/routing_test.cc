@@ -1,4 +1,4 @@
-// A SecondaryIndex and its routes: whichever answers, answers are the same.
+// A SecondaryIndex and its routes: the results do not depend on the route.
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
 #include <memory>
@@ -42,7 +42,7 @@ void Fill(TestDatabase& db) {
   for (int i = 0; i < kRows; ++i) db.Put("row" + std::to_string(i), Value(random() % kValues));
 }
 
-// `count` keys, including keys of no row.
+// `count` keys, including absent ones.
 EncodedKeys SomeKeys(const SecondaryIndex& index, size_t count) {
   std::mt19937_64 random = TestRandom(count);
   EncodedKeys keys(index.codec().kind());
@@ -93,7 +93,7 @@ Answers Ask(const SecondaryIndex& index, KeyBatch keys, const QueryOptions& opti
   return answers;
 }
 
-// Puts answers in key order back into the caller's.
+// Reorders results in key order to the caller's order.
 Answers InCallersOrder(const Answers& answers, absl::Span<const uint32_t> query_of) {
   const size_t size = query_of.size();
   Answers back = answers;
@@ -118,7 +118,7 @@ void CheckEqual(const Answers& a, const Answers& b) {
   BOOST_TEST((a.found == b.found));
   BOOST_TEST((a.all.offsets == b.all.offsets));
   BOOST_TEST((a.all.row_ids == b.all.row_ids));
-  if (!a.counts.empty()) {  // else they were not asked for
+  if (!a.counts.empty()) {  // otherwise they were not requested
     BOOST_TEST((a.counts == b.counts));
     BOOST_TEST((a.scanned.row_ids == b.scanned.row_ids));
   }
@@ -138,7 +138,7 @@ BOOST_AUTO_TEST_CASE(every_route_gives_the_answers_of_every_other) {
       const auto reference = RequireOk(SecondaryIndex::Open(db.Beside("index"), options));
       std::vector<std::string> routes = {""};
       for (const RouteStats& stats : RoutesOf(*index)) routes.push_back(stats.route);
-      BOOST_TEST(routes.size() >= 4u);  // as they come, buffered and sorted at least
+      BOOST_TEST(routes.size() >= 4u);  // at least unbuffered, buffered and sorted
 
       for (const size_t size : {0, 1, 2, 63, 700, 40000}) {
         EncodedKeys column = SomeKeys(*index, size);
@@ -255,7 +255,7 @@ BOOST_AUTO_TEST_CASE(several_ordered_indexes_are_resident_and_budgets_leave_the_
   options.host_memory_budget = 1;
   const auto small = RequireOk(SecondaryIndex::Open(db.Beside("index"), options));
   BOOST_TEST(StatsOf(*small).ordered_indexes[0].bytes == 0u);
-  options.host_memory_budget = 30000;  // one or two bytes an entry
+  options.host_memory_budget = 30000;  // one or two bytes per entry
   const auto middle = RequireOk(SecondaryIndex::Open(db.Beside("index"), options));
   BOOST_TEST(RoutesOf(*middle)[0].route == "cpu:fast");
 }
@@ -314,7 +314,7 @@ BOOST_AUTO_TEST_CASE(an_index_is_opened_and_queried_without_writing_a_file) {
   }
   BOOST_TEST(files->failed() == 0u);
   BOOST_TEST(!std::filesystem::exists(db.Beside("index") + "/CALIBRATION"));
-  // What cannot be stored is no error.
+  // Failing to store is not an error.
   OpenOptions options;
   options.file_system = files;
   options.calibration = Calibration::kStore;
@@ -343,8 +343,9 @@ BOOST_AUTO_TEST_CASE(cost_models_are_stored_beside_the_index_and_damage_there_do
   options.calibration = Calibration::kStore;
   std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
   BOOST_TEST((predicted() > absl::ZeroDuration()));
-  BOOST_TEST((predicted() == predicted()));                                       // written anew
-  BOOST_REQUIRE(BuildAndOpen(db, "value.field('|',0):u32", options) != nullptr);  // the next
+  BOOST_TEST((predicted() == predicted()));  // rewritten
+  // uses the next one
+  BOOST_REQUIRE(BuildAndOpen(db, "value.field('|',0):u32", options) != nullptr);
 }
 
 }  // namespace

@@ -26,7 +26,7 @@
 
 namespace cairn {
 
-// Computes aggregates by going through all entries, which a scan gives.
+// Computes aggregates from all entries of a scan.
 class AggregateOracle {
  public:
   AggregateOracle(const SecondaryIndex& index, std::vector<std::string> columns)
@@ -121,7 +121,7 @@ class AggregateOracle {
     }
     return x < y;
   }
-  // < 0, 0 or > 0, as a key is less than another.
+  // Returns < 0, 0 or > 0 in the order of the keys.
   static int Compare(const EncodedKeys& a, size_t i, KeyBatch b, size_t j) {
     const auto compare = [](const auto& x, const auto& y) { return x < y ? -1 : x == y ? 0 : 1; };
     if (a.kind() == PhysicalType::kU32) return compare(a.u32(i), b.as<uint32_t>()[j]);

@@ -20,7 +20,7 @@
 namespace cairn {
 
 inline constexpr bool kSmaller = kUnderAsan || kUnderTsan;
-// Rows are "a|b|c|d|signed|float|single|text|tiny|wide|big": keys are of the first four fields.
+// Rows are "a|b|c|d|signed|float|single|text|tiny|wide|big"; keys are from the first four fields.
 inline constexpr std::string_view kInclude =
     ",include(signed=value.field('|',4):i64,float=value.field('|',5):f64,"
     "single=value.field('|',6):f32,text=value.field('|',7):text,tiny=value.field('|',8):u8,"
@@ -61,7 +61,8 @@ struct Rows {
         absl::StrFormat("%d", random() % 256),
         absl::StrFormat("%d", wide),
         absl::StrFormat("%d", random() % 5 == 0 ? UINT64_MAX : random())};
-    // The last fields may be missing: they are null. So are, in their place, the last two parts.
+    // The last fields may be missing, and are then null. With `nulls`, the last two key parts may
+    // be null instead.
     const size_t there = !nulls && random() % 4 == 0 ? random() % 8 : 7;
     std::string text;
     for (size_t i = 0; i < there; ++i) text += "|" + fields[i];
@@ -78,10 +79,10 @@ struct Rows {
   std::string Any() { return Keys() + Values(); }
 
   std::mt19937_64& random;
-  uint64_t first = 0;  // of field 0, which has `keys` values from here on
+  uint64_t first = 0;  // of field 0, which has `keys` values from this one on
   uint64_t keys = 40;
   uint64_t odds = 10;  // one in `odds` floats is NaN, infinite or -0
-  bool nulls = false;  // of fields 11 and 12, and not of included ones
+  bool nulls = false;  // in fields 11 and 12, but not in included ones
 };
 
 // Ranges of an index: everything, present and absent keys, prefixes, crossed ranges.
@@ -220,8 +221,8 @@ inline std::string Key(uint64_t i) {
 
 // Changes some rows: only values, only keys, both; deletes some and adds some.
 inline void Change(TestDatabase& db, Rows& rows, uint64_t universe, size_t changes) {
-  // Sometimes with few keys, mostly absent from the base: a part of the delta has several entries
-  // of a key, and the next parts remove some of them.
+  // Sometimes with few keys, which are mostly absent from the base: a part of the delta has several
+  // entries of a key, and the next parts remove some of them.
   const uint64_t keys = rows.keys;
   if (rows.random() % 2 == 0) {
     rows.first = keys / 2 + rows.random() % 20;

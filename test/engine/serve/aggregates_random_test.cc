@@ -28,7 +28,7 @@ BOOST_AUTO_TEST_CASE(every_kind_of_key_under_every_kind_of_change) {
       const auto index = Build(db, std::string(keys) + std::string(kInclude));
       CheckAll(*index, random);
       for (int round = 0; round < 5; ++round) {
-        // Small ones after large ones: these keep their parts of the delta.
+        // Small versions after large ones, which keep their parts of the delta.
         const bool is_small = random() % 2 == 0;
         Change(db, rows, universe, is_small ? 1 + random() % 4 : 1 + random() % universe);
         RequireOk(index->CatchUp(*db.Source()).status());
@@ -39,7 +39,7 @@ BOOST_AUTO_TEST_CASE(every_kind_of_key_under_every_kind_of_change) {
   }
 }
 
-// Enough entries for many pages of what is removed, and for ranges that are not short.
+// Enough entries for many pages of removed ones, and for long ranges.
 BOOST_AUTO_TEST_CASE(long_ranges_with_much_removed) {
   auto random = TestRandom();
   TestDatabase db;
@@ -50,7 +50,7 @@ BOOST_AUTO_TEST_CASE(long_ranges_with_much_removed) {
   for (uint64_t i = 0; i < universe; ++i) db.Put(Key(i), rows.Any());
   const auto index = Build(db, std::string(kKeys[0]) + std::string(kInclude));
   for (int round = 0; round < 6; ++round) {
-    if (round == 4) {  // a stretch of them all
+    if (round == 4) {  // a contiguous stretch
       for (uint64_t i = 0; i < universe; ++i) {
         std::string value;
         if (db.db()->Get({}, Key(i), &value).ok() && std::stoi(value) < 900) db.Delete(Key(i));

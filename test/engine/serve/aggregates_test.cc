@@ -108,7 +108,7 @@ BOOST_AUTO_TEST_CASE(sums_that_do_not_fit_are_errors_that_say_which) {
   BOOST_CHECK(values[0].value(0) == DataValue(INT64_MAX));
   RequireOk(sum(1, "wide"));
   BOOST_CHECK(values[0].value(0) == DataValue(INT64_MAX - 5));
-  RequireOk(sum(2, "wide"));  // what it is on the way does not matter
+  RequireOk(sum(2, "wide"));  // intermediate results may overflow
   BOOST_CHECK(values[0].value(0) == DataValue(int64_t{0}));
   BOOST_TEST(absl::IsOutOfRange(sum(3, "wide")));
   RequireOk(sum(1, "big"));

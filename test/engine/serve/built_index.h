@@ -32,7 +32,7 @@ inline Strings PrimaryKeys(const SecondaryIndex& index, absl::Span<const RowId> 
   return keys;
 }
 
-// Everything, as "key=primary key", in the index's order.
+// All entries as "key=primary key", in index order.
 inline Strings All(const SecondaryIndex& index) {
   FindResult matches;
   QueryOptions options;

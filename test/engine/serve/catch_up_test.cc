@@ -58,7 +58,7 @@ Strings AllEntries(const SecondaryIndex& index) {
   return Entries(index, matches);
 }
 
-// Everything, read in pages.
+// All entries, read in pages.
 Strings AllInPages(const SecondaryIndex& index, Order order, uint64_t page) {
   Strings entries;
   std::string cursor;
@@ -160,14 +160,14 @@ BOOST_AUTO_TEST_CASE(what_was_caught_up_is_there_again_and_merges_change_nothing
   };
   write(200);
   auto index = Build(db, spec, "index");
-  for (int round = 0; round < 14; ++round) {  // more than there may be delta files
+  for (int round = 0; round < 14; ++round) {  // more than the maximum number of delta files
     write(30);
     CatchUp(db, index.get());
     const auto again = RequireOk(SecondaryIndex::Open(db.Beside("index")));
     CheckCurrent(db, *again, spec);
     BOOST_TEST(again->Verify().ok());
     if (round % 5 != 3) continue;
-    // Changes that are not stored come along.
+    // Changes that are not stored are also merged.
     write(10);
     CatchUpOptions options;
     options.durable = round % 2 == 0;
@@ -175,7 +175,7 @@ BOOST_AUTO_TEST_CASE(what_was_caught_up_is_there_again_and_merges_change_nothing
     RequireOk(index->Compact());
     BOOST_TEST(index->Stats()->delta.added_entries == 0u);
     CheckCurrent(db, *index, spec);
-    // The one that was open before goes on with its version, and may not publish another.
+    // The index that was open before continues with its version, and may not publish another.
     CheckCurrent(db, *index, spec);
     write(1);
     BOOST_TEST(absl::IsFailedPrecondition(again->CatchUp(*db.Source()).status()));
@@ -188,7 +188,7 @@ BOOST_AUTO_TEST_CASE(queries_catching_up_and_merges_at_one_time) {
   const auto index = Build(db, "value.field('|',0):u32", "index");
   std::atomic<bool> done = false;
   std::mutex mutex;
-  std::string wrong;  // the first thing that was; guarded by mutex
+  std::string wrong;  // the first error; guarded by mutex
   const auto check = [&](std::string_view what, const absl::Status& status) {
     const std::lock_guard<std::mutex> lock(mutex);
     if (!status.ok() && wrong.empty()) wrong = std::string(what) + ": " + status.ToString();
@@ -271,7 +271,7 @@ BOOST_AUTO_TEST_CASE(a_unique_index_refuses_a_second_row_and_lets_keys_move) {
   db.Put("a", "1");
   db.Put("b", "2");
   const auto index = Build(db, "value:text,unique=true", "index");
-  db.Put("a", "2");  // they change places
+  db.Put("a", "2");  // they swap values
   db.Put("b", "1");
   CatchUp(db, index.get());
   CheckCurrent(db, *index, "value:text,unique=true");
@@ -287,7 +287,7 @@ BOOST_AUTO_TEST_CASE(a_unique_index_refuses_a_second_row_and_lets_keys_move) {
   CheckCurrent(db, *index, "value:text,unique=true");
 }
 
-// As in SQL, nulls differ.
+// As in SQL, nulls are not equal.
 BOOST_AUTO_TEST_CASE(a_unique_index_lets_many_rows_have_a_null) {
   for (const char* const nulls : {"first", "last"}) {
     for (const char* const parts :

@@ -1,6 +1,6 @@
-// Indexes over databases that RocksDB's own db_bench wrote: every answer equals a full scan's, and
-// Verify finds nothing. db_bench is Debian's package rocksdb-tools, or the program CAIRN_DB_BENCH,
-// of another version of RocksDB, say.
+// Indexes over databases written by RocksDB's own db_bench: every result equals that of a full
+// scan, and Verify finds nothing. db_bench is from Debian's package rocksdb-tools, or the program
+// CAIRN_DB_BENCH, for example of another version of RocksDB.
 #include <algorithm>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
@@ -85,7 +85,7 @@ struct Entry {
   }
 };
 
-// The answers by a full scan with a plain iterator. The key is big-endian bytes, whatever its kind.
+// The results of a full scan with a plain iterator. The key is big-endian bytes, whatever its kind.
 std::vector<Entry> FullScan(const std::string& directory, const std::string& column_family,
                             size_t offset, size_t length) {
   std::vector<rocksdb::ColumnFamilyDescriptor> families;
@@ -114,7 +114,7 @@ std::vector<Entry> FullScan(const std::string& directory, const std::string& col
   return entries;
 }
 
-// One index and the entries that it must hold.
+// One index and its expected entries.
 struct Indexed {
   std::unique_ptr<SecondaryIndex> index;
   std::vector<Entry> entries;

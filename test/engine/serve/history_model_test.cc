@@ -1,8 +1,9 @@
 // Random histories of a database and an index of it: writes, also past the log, ingestions,
-// flushes, compactions, killed processes, lost ends of logs, restored copies, column families that
-// are made again. After each the index has what a scan has, or refuses to say that it has.
+// flushes, compactions, killed processes, lost ends of logs, restored copies, recreated column
+// families. After each step the index has the results of a scan, or rejects the database.
 //
-// CAIRN_TEST_SECONDS=3600 cairn_engine_test --run_test=history_model_test, say, runs for longer.
+// For example, CAIRN_TEST_SECONDS=3600 cairn_engine_test --run_test=history_model_test runs for an
+// hour.
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
@@ -130,7 +131,8 @@ class World {
     rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), options_);
     const std::string file = directory_ / "ingested.sst";
     RequireOk(writer.Open(file));
-    const uint64_t first = Chance(2) ? 0 : 300 + 10 * Below(50);  // over rows, or next to them
+    // over existing rows, or next to them
+    const uint64_t first = Chance(2) ? 0 : 300 + 10 * Below(50);
     for (uint64_t i = 0; i < 10; ++i) {
       RequireOk(
           writer.Put(absl::StrFormat("k%03d", first + i), absl::StrFormat("i%02d", Below(50))));
@@ -142,7 +144,7 @@ class World {
     RequireOk(to->IngestExternalFile(handles_[1], {file}, {}));
   }
 
-  // The files as a killed process leaves them, perhaps with less at the log's end.
+  // The files that a killed process leaves, possibly with a truncated log.
   void Kill(bool loses_end) {
     CopyDatabase(directory_ / "killed");
     if (live_) CopyFiles(directory_ / "indexes", directory_ / "killed.indexes");
@@ -178,7 +180,7 @@ class World {
     RequireOk(root->PauseBackgroundWork());
     RequireOk(root->DisableFileDeletions());
     rocksdb::VectorLogPtr logs;
-    RequireOk(root->GetSortedWalFiles(logs));  // waits for files that are going
+    RequireOk(root->GetSortedWalFiles(logs));  // waits for files that are being deleted
     CopyFiles(path(), to);
     RequireOk(EndDisabledFileDeletions(root));
     RequireOk(root->ContinueBackgroundWork());
@@ -236,7 +238,7 @@ class World {
       RequireOk(db()->DropColumnFamily(handles_[1]));
       RequireOk(db()->DestroyColumnFamilyHandle(handles_[1]));
       RequireOk(db()->CreateColumnFamily(options_, "users", &handles_[1]));
-      if (live_) {  // its index has failed for good
+      if (live_) {  // its index has failed permanently
         Close();
         Open();
       }
@@ -266,7 +268,7 @@ class World {
   }
 
   void CheckLive() {
-    if (past_) {  // files ingested past the object are seen at the next opening
+    if (past_) {  // files ingested past the object are detected at the next opening
       Close();
       Open();
       past_ = false;
@@ -301,7 +303,7 @@ class World {
     options.durable = !Chance(3);
     if (index_ != nullptr) {
       caught_up = index_->CatchUp(**source, options).status();
-      // Files prove changes that no log has, until they are compacted.
+      // Files prove changes that are in no log, until they are compacted.
       const bool must_follow = kept_ && !disturbed_ && !has_gaps_;
       if (must_follow && !caught_up.ok()) {
         BOOST_FAIL("history " << salt_ << ": " << story_ << "\n" << caught_up);
@@ -309,7 +311,7 @@ class World {
     }
     if (caught_up.ok()) {
       ++followed_;
-      // Until then only table files may prove the state of a build.
+      // Until then, possibly only table files prove the state of a build.
       if (options.durable) disturbed_ = false;
     } else {
       Tell(absl::StrCat("build (", caught_up.message(), ")"));
@@ -336,7 +338,7 @@ class World {
   std::mt19937_64 random_;
   const bool live_;
   bool kept_ = false;
-  bool has_gaps_ = false;   // rows came past the log
+  bool has_gaps_ = false;   // rows were written past the log
   bool disturbed_ = false;  // in a way that may make the index unable to follow
   bool past_ = false;       // files were ingested past the IndexedDB
   rocksdb::Options options_;

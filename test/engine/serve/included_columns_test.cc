@@ -1,4 +1,4 @@
-// Columns that an index includes (IndexSpec::include): built, caught up, merged, verified.
+// Columns that an index includes (IndexSpec::include): built, caught up, compacted, verified.
 #include <boost/test/unit_test.hpp>
 #include <map>
 #include <memory>
@@ -29,14 +29,14 @@ constexpr std::string_view kSpec =
     "float=value.field('|',2):f64,text=value.field('|',3):text,tiny=value.field('|',4):u8)";
 const std::vector<std::string> kColumns = {"signed", "float", "text", "tiny"};
 
-// The values of a row, and of all columns, as text.
+// The values of a row in all columns, as text.
 std::string Text(const std::vector<ColumnValues>& columns, size_t i) {
   std::string text;
   for (const ColumnValues& column : columns) text += Described(column.value(i)) + ";";
   return text;
 }
 
-// "key=primary key: values" of the rows of a scan.
+// "key=primary key: values" for the rows of a scan.
 Strings Entries(const SecondaryIndex& index, const QueryOptions& options) {
   FindResult matches;
   RequireOk(index.Scan(RangeBatch::Everything(index.kind()), &matches, options));

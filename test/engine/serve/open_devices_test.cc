@@ -1,5 +1,5 @@
-// Indexes that are opened on a list of GPUs, as far as no GPU is needed: what is refused, what
-// becomes of devices that are not there, and what each shard is given.
+// Indexes opened on a list of GPUs, as far as that needs no GPU: rejected options, missing devices,
+// and the options of each shard.
 #include <boost/test/unit_test.hpp>
 #include <string>
 #include <utility>
@@ -23,7 +23,7 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(open_devices_test)
 namespace {
 
-// Beyond any that a machine has.
+// Higher than the number of any device.
 constexpr int kNoDevice = 1000;
 
 OpenOptions On(SearchDevice device, std::vector<int> devices, Strings ordered_indexes = {}) {
@@ -36,7 +36,7 @@ OpenOptions On(SearchDevice device, std::vector<int> devices, Strings ordered_in
   return options;
 }
 
-// An index in shards, and one that is not, of the same rows.
+// A sharded and an unsharded index of the same rows.
 struct Indexes {
   TestDatabase db;
 

@@ -1,5 +1,5 @@
-// BuildOptions::prebuild_search_structure: which indexes have leaves, that they answer like others,
-// and what opening them leaves unread.
+// BuildOptions::prebuild_search_structure: which indexes have leaves, that they have the same
+// results as others, and that opening them does not read everything.
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
@@ -22,9 +22,9 @@ namespace {
 
 constexpr char kU32[] = "value.field('|',0):u32";
 constexpr char kU64[] = "value.field('|',0):u64";
-constexpr int kRows = 20000;  // enough for cpu:auto to take packed leaves
+constexpr int kRows = 20000;  // enough for cpu:auto to use packed leaves
 
-// Values of up to nine digits, some of them often, or spread evenly.
+// Values of up to nine digits; some are frequent, or they are spread evenly.
 void Fill(TestDatabase* db, int rows = kRows, bool even = false) {
   std::mt19937_64 random = TestRandom();
   for (int i = 0; i < rows; ++i) {
@@ -185,7 +185,8 @@ BOOST_AUTO_TEST_CASE(shards_have_leaves_and_segments_have_none) {
   BOOST_TEST(!HasLeaves(db.Beside("segment")));
 }
 
-// Changes bytes of a section of a file, whose checksums stay as they are. False if there is none.
+// Changes bytes of a section of a file without its checksums. Returns false if there is no such
+// section.
 bool Damage(const std::string& path, const FileFormat& format, RunSection id,
             std::mt19937_64& random) {
   const auto file = RequireOk(SectionFile::Open(path, format, VerifyLevel::kMetadata));
@@ -252,7 +253,7 @@ void CheckDamaged(bool even, const char* spec, std::mt19937_64& random) {
        {RunSection::kKeys, RunSection::kRowIds, RunSection::kLeaves, RunSection::kCells,
         RunSection::kCellGroups, RunSection::kLeafSeparators, RunSection::kLeafTree,
         RunSection::kProperties}) {
-    // The row table in the place of properties.
+    // Damages the row table instead of the properties.
     const bool rows = section == RunSection::kProperties;
     for (size_t round = 0; round < rounds; ++round) {
       Build(db, spec, WithLeaves());
@@ -267,7 +268,7 @@ void CheckDamaged(bool even, const char* spec, std::mt19937_64& random) {
       }
       AskAll(db, **index, random);
       BOOST_TEST(absl::IsDataLoss((*index)->Verify()));
-      // Before a delta relies on it, all is read.
+      // Everything is read before a delta relies on it.
       db.Put("more", std::to_string(round));
       std::vector<std::string> differences;
       const absl::Status s = (*index)->CatchUp(*db.Source()).status();

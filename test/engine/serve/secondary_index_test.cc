@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(a_unique_index_names_a_duplicate_and_both_rows) {
       SecondaryIndex::Build(*db.Source(), Spec("value:text,unique=true"), db.Beside("index"));
   BOOST_CHECK(absl::IsAlreadyExists(failed.status()));
   for (const char* part : {"693", "row99", "twin"}) BOOST_CHECK(Mentions(failed.status(), part));
-  // The index that was there is still there.
+  // The existing index is unchanged.
   const auto index = RequireOk(SecondaryIndex::Open(db.Beside("index")));
   BOOST_TEST(All(*index).size() == 1000u);
 }

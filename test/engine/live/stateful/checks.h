@@ -10,16 +10,16 @@
 #include "test/engine/indexed_database.h"
 #include "test/engine/live/stateful/interpreter.h"
 
-// The commands of indexes, and what is checked after each command.
+// The commands for indexes, and the checks after each command.
 
 namespace cairn::stateful {
 
-// However slow the machine is.
+// Long enough for slow machines.
 inline constexpr absl::Duration kLongestWait = absl::Seconds(60);
-// A reason that cannot pass is told at once.
+// A permanent reason is reported at once.
 inline constexpr absl::Duration kLongestRefusal = absl::Seconds(8);
-// Builds in a row, of which none ends in an index that is ready, by which one is known to be built
-// for ever.
+// The number of consecutive builds without a ready index after which the index counts as being
+// rebuilt forever.
 inline constexpr uint64_t kMaxBuilds = 4;
 
 inline std::optional<IndexInfo> Interpreter::Info(size_t index) {
@@ -45,8 +45,8 @@ inline const Rows& Interpreter::ScanRows(size_t family) {
   return scanned_[family];
 }
 
-// Asks all indexes as they are. One that was dropped with its column family has no rows to be right
-// about but those of the family that was made in its place.
+// Queries all indexes in their current state. If an index was dropped with its column family, its
+// only correct rows are those of the family that was created in its place.
 inline void Interpreter::AskIndexes(uint64_t salt) {
   if (!database_.is_open()) return;
   for (size_t family = 0; family < kFamilies; ++family) ScanRows(family);
@@ -69,7 +69,7 @@ inline void Interpreter::AskIndexes(uint64_t salt) {
   }
 }
 
-// Waits for an index, but not while it is built again and again.
+// Waits for an index, unless it is rebuilt repeatedly.
 inline absl::Status Interpreter::AwaitReady(size_t index) {
   const absl::Time begin = absl::Now();
   const auto before = Info(index);
@@ -90,7 +90,7 @@ inline absl::Status Interpreter::AwaitReady(size_t index) {
   }
 }
 
-// Every index must become ready, or be refused for a reason that there is.
+// Every index must become ready, or be rejected for a valid reason.
 inline void Interpreter::Check(uint64_t salt) {
   if (!database_.is_open()) return;
   database_.disk().is_slow = database_.disk().log_is_slow = database_.disk().is_full = false;
@@ -109,7 +109,7 @@ inline void Interpreter::Check(uint64_t salt) {
       throw Failure(absl::StrCat(kind.name, ": refused options: ", status.ToString()));
     }
     if (kind.unique && (HasDuplicates(kind, ScanRows(kind.family)) || had_duplicates_)) {
-      // Rows go until there are no two with one key.
+      // Deletes rows until no two have the same key.
       std::set<Key> keys;
       for (const auto& [row, value] : Rows(scanned_[kind.family])) {
         for (const Key& key : kind.keys(row, value, 0)) {
@@ -138,7 +138,7 @@ inline void Interpreter::Check(uint64_t salt) {
                           database_.world()[kExtractor], salt + index, LossesOf(index))
                     .AskAll();
       if (refusal.ok()) break;
-      // Asking may be what showed that its log has expired.
+      // The query may have shown that its log has expired.
       if (!AwaitReady(index).ok()) Require(database_->RebuildIndex(kind.name), "rebuilding");
     }
     if (!refusal.ok()) {
@@ -147,7 +147,7 @@ inline void Interpreter::Check(uint64_t salt) {
   }
 }
 
-// The indexes are there that were; after a stop or a restored copy, some of them.
+// The earlier indexes exist; after a stop or a restored copy, some of them.
 inline void Interpreter::ReconcileIndexes(bool may_be_older) {
   std::set<std::string> names;
   ignores_dropped_.clear();
@@ -168,7 +168,7 @@ inline void Interpreter::ReconcileIndexes(bool may_be_older) {
     throw Failure("after opening there are other indexes");
   created_ = there;
   if (may_be_older) {
-    // Perhaps of a column family that was dropped since.
+    // Possibly of a column family that was dropped later.
     for (const size_t index : created_) {
       if (!database_.has(IndexKinds()[index].family)) lost_family_.insert(index);
     }
@@ -180,7 +180,7 @@ inline void Interpreter::ReconcileIndexes(bool may_be_older) {
 inline void Interpreter::CreateIndex(size_t index) {
   const IndexKind& kind = IndexKinds()[index];
   if (created_.count(index) > 0 || !database_.has(kind.family)) return;
-  // If compactions drop rows, half of the indexes ignore that, and the others are refused.
+  // If compactions drop rows, half of the indexes ignore that, and the others are rejected.
   ignores_dropped_.erase(index);
   if (DropsRows(database_.world()) && index % 2 == 0) ignores_dropped_.insert(index);
   IndexSpec spec = SpecOf(kind.spec);
@@ -212,7 +212,7 @@ inline void Interpreter::Rebuild(size_t index) {
   if (!Refuses(index) || !IsRefusal(status)) Require(status, "rebuilding");
 }
 
-// A row that has one of two keys at each moment is found whenever both are asked for.
+// A row that has one of two keys at each moment is found whenever both are queried.
 inline void Interpreter::RaceRows(size_t family, const std::string& key) {
   if (!database_.has(family)) return;
   for (const size_t index : created_) {
@@ -222,7 +222,7 @@ inline void Interpreter::RaceRows(size_t family, const std::string& key) {
       continue;
     if (Refuses(index) || !AwaitReady(index).ok()) return;
     std::atomic<bool> stop = false;
-    // Under cities that no other row has.
+    // With cities that no other row has.
     const std::string values[] = {"x1|1|m1000|t1", "x2|1|m1001|t1"};
     Require(database_->Put({}, database_.family(family), key, values[0]), "writing");
     std::thread writer([&] {
@@ -231,7 +231,7 @@ inline void Interpreter::RaceRows(size_t family, const std::string& key) {
       }
     });
     std::string wrong;
-    // Many others as well, so that the call takes a while.
+    // And many other keys, so that the call takes a while.
     std::vector<std::string> asked = {"x1", "x2"};
     for (int i = 0; i < 1000; ++i) asked.push_back(absl::StrCat("y", i));
     const absl::Time end = absl::Now() + absl::Milliseconds(300);
@@ -255,7 +255,7 @@ inline void Interpreter::RaceRows(size_t family, const std::string& key) {
   }
 }
 
-// A build that takes a while, rows that come meanwhile, and answers that are right or refused.
+// A build that takes a while, with concurrent writes; results must be correct or refused.
 inline void Interpreter::BuildBesideWrites(size_t index, uint32_t key) {
   if (created_.count(index) == 0 || lost_family_.count(index) > 0) return;
   Check(key);
@@ -283,7 +283,7 @@ inline void Interpreter::Execute(const Command& command) {
       if (group_left_ > 0 && --group_left_ > 0) return;
       return WriteGroup();
     case kWrite:
-      // The world may be another one by now.
+      // The world may have changed by now.
       how_ = Allows(database_.world(), command) ? static_cast<How>(args[0]) : kPlainly;
       group_left_ = 1 + args[1];
       return;
@@ -366,7 +366,7 @@ inline void Interpreter::Execute(const Command& command) {
       was_full_ |= database_.disk().is_full;
       return;
     case kIdle:
-      // Until the log has expired.
+      // Waits until the log has expired.
       if (database_.world()[kArchive] == kShortArchive) absl::SleepFor(absl::Milliseconds(1200));
       return;
     case kRaceRows:

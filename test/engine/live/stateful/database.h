@@ -33,7 +33,8 @@ namespace cairn::stateful {
 inline constexpr size_t kFamilies = 3;
 inline constexpr const char* kFamilyNames[kFamilies] = {"default", "a", "b"};
 
-// A database of the stateful test with its indexes, opened, closed and stopped as its world says.
+// A database of the stateful test with its indexes; opened, closed and stopped as its world
+// defines.
 class Database {
  public:
   using Handle = rocksdb::ColumnFamilyHandle;
@@ -53,12 +54,12 @@ class Database {
   IndexedDB* operator->() { return indexed_.get(); }
   IndexedDB* get() { return indexed_.get(); }
   bool is_open() const { return indexed_ != nullptr; }
-  // What the application had before there were indexes.
+  // The application's database below the indexes.
   rocksdb::DB* base() { return indexed_->GetBaseDB(); }
   rocksdb::TransactionDB* transactions() { return transactions_; }
   rocksdb::OptimisticTransactionDB* optimistic() { return optimistic_; }
   std::vector<rocksdb::Transaction*>& prepared() { return prepared_; }
-  // Whether it is open with an option that lets the log and the rows differ.
+  // Whether it is open with an option with which the log and the rows may differ.
   bool is_special() const { return is_special_; }
   Handle* family(size_t i) { return families_[i]; }
   bool has(size_t i) const { return families_[i] != nullptr; }
@@ -96,14 +97,14 @@ class Database {
     if (world_[kFilter] != kNoFilter) {
       static const CityFilter removes(kRemovingFilter), changes(kChangingFilter);
       options.compaction_filter = world_[kFilter] == kRemovingFilter ? &removes : &changes;
-      options.disable_auto_compactions = true;  // so that rows stay while they are looked at
+      options.disable_auto_compactions = true;  // so that rows stay during the checks
     }
     if (world_[kArchive] == kShortArchive) options.WAL_ttl_seconds = 1;
     if (world_[kArchive] == kKeepsLog) options.WAL_size_limit_MB = 100;
     return options;
   }
 
-  // Options that one opening has and the next one has not.
+  // Options of a single opening.
   struct Special {
     rocksdb::WalFilter* wal_filter = nullptr;
     bool best_efforts_recovery = false;
@@ -162,7 +163,7 @@ class Database {
     CloseBase();
   }
 
-  // Stops the machine `operations` from now, while it is being closed.
+  // Stops the machine after `operations` more operations, during closing.
   void Stop(uint32_t operations, bool loses_power, uint64_t salt) {
     disk_->files().StopAfter(operations + 1);
     Close();
@@ -171,7 +172,7 @@ class Database {
         loses_power ? CrashFileSystem::End::kPowerLost : CrashFileSystem::End::kKilled, &random);
   }
 
-  // Opens the database without indexes, while it is closed, for what `use(db, families)` does.
+  // While it is closed, opens the database without indexes and calls `use(db, families)`.
   template <typename Use>
   absl::Status PlainSession(const Special& special, const Use& use) {
     rocksdb::Options options = Options();
@@ -194,7 +195,7 @@ class Database {
     return absl::OkStatus();
   }
 
-  // While it is closed.
+  // Called while it is closed.
   rocksdb::Status Repair() {
     const rocksdb::Options options = Options();
     return rocksdb::RepairDB(kPath, options, {{"default", options}, {"a", options}}, options);
@@ -224,7 +225,7 @@ class Database {
   class NoLogger final : public rocksdb::Logger {
    public:
     using Logger::Logv;
-    // What indexes report, if CAIRN_TEST_VERBOSE is set.
+    // Prints the reports of indexes, if CAIRN_TEST_VERBOSE is set.
     void Logv(const char* format, va_list arguments) override {
       static const bool is_verbose = std::getenv("CAIRN_TEST_VERBOSE") != nullptr;
       char line[1000];
@@ -275,12 +276,12 @@ class Database {
   World world_;
   const std::shared_ptr<Disk> disk_;
   const std::unique_ptr<rocksdb::Env> env_;
-  std::shared_ptr<rocksdb::DB> owned_;  // null where IndexedDB opened it
+  std::shared_ptr<rocksdb::DB> owned_;  // null if IndexedDB opened it
   std::unique_ptr<IndexedDB> indexed_;
   rocksdb::TransactionDB* transactions_ = nullptr;
   rocksdb::OptimisticTransactionDB* optimistic_ = nullptr;
   std::array<Handle*, kFamilies> families_ = {};
-  std::vector<Handle*> dropped_;  // of families that were dropped
+  std::vector<Handle*> dropped_;  // of dropped families
   std::vector<rocksdb::Transaction*> prepared_;
   const rocksdb::Snapshot* snapshot_ = nullptr;
   bool is_special_ = false;

@@ -18,8 +18,8 @@ namespace cairn::stateful {
 
 inline constexpr char kPath[] = "/db", kIndexPath[] = "/db.indexes";
 
-// A file system in memory, which stops as a CrashFileSystem does, whose write-ahead logs may find
-// the disk full for a while, and which may be slow to create files of indexes.
+// A file system in memory that stops like a CrashFileSystem. Its write-ahead logs may find the disk
+// full for a while, and it may be slow to create files of indexes.
 class Disk final : public rocksdb::FileSystemWrapper {
  public:
   using IOStatus = rocksdb::IOStatus;
@@ -32,7 +32,8 @@ class Disk final : public rocksdb::FileSystemWrapper {
 
   CrashFileSystem& files() { return *files_; }
   std::atomic<bool> append_fails{false}, sync_fails{false};
-  std::atomic<bool> is_slow{false}, log_is_slow{false}, is_full{false};  // the former for indexes
+  // the first one is for indexes
+  std::atomic<bool> is_slow{false}, log_is_slow{false}, is_full{false};
 
   IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
                            std::unique_ptr<rocksdb::FSWritableFile>* file, Debug* d) override {
@@ -129,7 +130,7 @@ class Disk final : public rocksdb::FileSystemWrapper {
   const std::shared_ptr<CrashFileSystem> files_;
 };
 
-// Removes a file or directory with all that is in it.
+// Removes a file, or a directory with its contents.
 inline void RemoveAll(rocksdb::Env* env, const std::string& path) {
   std::vector<std::string> names;
   if (env->GetChildren(path, &names).ok()) {
@@ -140,7 +141,7 @@ inline void RemoveAll(rocksdb::Env* env, const std::string& path) {
   }
 }
 
-// Copies a file or directory; what is not there makes nothing.
+// Copies a file or directory, if it exists.
 inline void CopyAll(rocksdb::Env* env, const std::string& from, const std::string& to) {
   std::vector<std::string> names;
   if (env->GetChildren(from, &names).ok()) {

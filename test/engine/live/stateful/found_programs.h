@@ -1,6 +1,6 @@
 #pragma once
 
-// Programs that found defects, which have been corrected.
+// Programs that found defects, which are fixed.
 
 namespace cairn::stateful {
 

@@ -15,19 +15,19 @@
 
 namespace cairn::stateful {
 
-// Runs one program. What each command must do is in steps.h (sessions, files, families) and here
-// (rows, indexes, checks).
+// Runs one program. steps.h (sessions, files, families) and this header (rows, indexes, checks)
+// define what each command must do.
 //
-// The rule: after each command every index answers every question as the rows of the database have
-// it, or refuses with Unavailable or FailedPrecondition. At a check it must be ready again, at the
-// latest after RebuildIndex. A write that is valid succeeds, one that makes a duplicate does not.
+// The rule: after each command, every index either has the results that follow from the database's
+// rows, or refuses with Unavailable or FailedPrecondition. At a check it must be ready again, at
+// the latest after RebuildIndex. A valid write succeeds, and one that creates a duplicate fails.
 class Interpreter {
  public:
   explicit Interpreter(const Program& program) : program_(program), database_(program.world) {}
 
-  // What is wrong, if anything is.
+  // Returns the error, if there is one.
   std::optional<std::string> Run();
-  // How often something of these names happened.
+  // The number of events by name.
   const std::map<std::string, uint64_t>& events() const { return events_; }
 
  private:
@@ -81,10 +81,10 @@ class Interpreter {
   void ReconcileIndexes(bool may_be_older);
   std::optional<IndexInfo> Info(size_t index);
 
-  // The rows as they are, which must be those of the model where that is sure of them.
+  // The current rows, which must be those of the model if it is sure of them.
   const Rows& ScanRows(size_t family);
   void Forget() { sure_.fill(false); }
-  // Whether the index is not ready, as the database is open.
+  // Whether the index is not ready with the database's current options.
   bool Refuses(size_t index) const {
     return database_.is_special() || RefusesIndexes(database_.world()) ||
            (DropsRows(database_.world()) && ignores_dropped_.count(index) == 0);
@@ -92,7 +92,7 @@ class Interpreter {
   static bool IsRefusal(const absl::Status& status) {
     return absl::IsFailedPrecondition(status) || absl::IsInvalidArgument(status);
   }
-  // Which rows the index is asked for, if compactions have dropped or changed rows.
+  // The rows for which the index is queried, if compactions have dropped or changed rows.
   Losses LossesOf(size_t index) const {
     if (ignores_dropped_.count(index) == 0) return Losses::kNone;
     return values_changed_ ? Losses::kChanged : Losses::kRemoved;
@@ -105,23 +105,23 @@ class Interpreter {
   std::map<std::string, uint64_t> events_;
 
   std::array<Rows, kFamilies> model_;
-  std::array<bool, kFamilies> sure_ = {};  // that the model has the rows
+  std::array<bool, kFamilies> sure_ = {};  // whether the model knows the rows
   std::array<Rows, kFamilies> scanned_;
 
   How how_ = kPlainly;
   uint32_t group_left_ = 0;
   std::vector<RowOp> group_;
 
-  std::set<size_t> created_;          // indexes that there are
-  std::set<size_t> lost_family_;      // of these, those whose column family was dropped
-  std::set<size_t> ignores_dropped_;  // of these, those with dropped_rows=ignore
-  bool values_changed_ = false;       // perhaps, by a compaction filter
-  bool had_duplicates_ = false;       // perhaps, since the unique index was last ready
+  std::set<size_t> created_;          // existing indexes
+  std::set<size_t> lost_family_;      // those whose column family was dropped
+  std::set<size_t> ignores_dropped_;  // those with dropped_rows=ignore
+  bool values_changed_ = false;       // possibly, by a compaction filter
+  bool had_duplicates_ = false;       // possibly, since the unique index was last ready
   bool failed_write_ = false;         // since the database was opened
-  bool deleted_file_ = false;         // since then: RocksDB may show that a while later
-  bool was_full_ = false;             // an index that cannot be marked is perhaps given up
-  bool imported_ = false;             // RocksDB 7.8 does not sync what it imports
-  std::array<std::vector<std::string>, kFamilies> singles_;  // rows of kSingle
+  bool deleted_file_ = false;         // since then: RocksDB may report that later
+  bool was_full_ = false;             // an index that cannot be marked may be given up
+  bool imported_ = false;             // RocksDB 7.8 does not sync imported files
+  std::array<std::vector<std::string>, kFamilies> singles_;  // rows for kSingle
   uint32_t single_rows_ = 0;
   uint32_t tables_ = 0;
   uint32_t resumed_ = 0;

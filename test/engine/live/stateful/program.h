@@ -14,12 +14,12 @@
 #include "absl/strings/str_split.h"
 #include "test/engine/live/stateful/switches.h"
 
-// A program of the stateful test: a world, and commands that run in it. All of it is numbers, which
-// are printed as text that can be read again, and which the shrinker removes and lowers.
+// A program of the stateful test: a world, and commands that run in it. It consists of numbers,
+// which can be printed as text and parsed again, and which the shrinker removes and lowers.
 
 namespace cairn::stateful {
 
-// One choice of the world. Value 0 is the plainest one.
+// One choice of the world. Value 0 is the simplest one.
 enum Field : uint8_t {
   kWrapper,
   kArchive,
@@ -70,7 +70,7 @@ inline const std::array<FieldInfo, kFields>& FieldInfos() {
 using World = std::array<uint32_t, kFields>;
 
 enum Op : uint8_t {
-  // Rows: one of these is a write of its own, or part of the group that a kWrite before it began.
+  // Rows: each of these is a separate write, or part of a group that an earlier kWrite began.
   kPut,
   kDelete,
   kDeleteRange,
@@ -110,7 +110,7 @@ enum Op : uint8_t {
   kManyFiles,
   kOps
 };
-enum How : uint32_t {  // of kWrite
+enum How : uint32_t {  // for kWrite
   kPlainly,
   kSynced,
   kUnlogged,
@@ -123,7 +123,8 @@ enum How : uint32_t {  // of kWrite
   kLeftPrepared,
   kHows
 };
-enum DiskState : uint32_t { kGoodDisk, kSlowForIndexes, kSlowForLog, kFullForIndexes };  // of kDisk
+// for kDisk
+enum DiskState : uint32_t { kGoodDisk, kSlowForIndexes, kSlowForLog, kFullForIndexes };
 
 struct ArgInfo {
   const char* name;
@@ -190,7 +191,7 @@ struct Command {
 
 struct Program {
   World world = {};
-  uint32_t indexes = 0xff;  // that are created first, a bit for each
+  uint32_t indexes = 0xff;  // created first; a bit for each
   std::vector<Command> commands;
 };
 
@@ -203,7 +204,7 @@ inline std::string ToText(const Command& command) {
   return text;
 }
 
-// Plain values of the world are left out.
+// Default values of the world are omitted.
 inline std::string ToText(const Program& program) {
   std::string text = absl::StrCat("world indexes=", program.indexes);
   for (size_t i = 0; i < kFields; ++i) {
@@ -217,7 +218,7 @@ inline std::string ToText(const Program& program) {
   return text;
 }
 
-// Reads what ToText wrote; none for any other text.
+// Parses the output of ToText; nothing for any other text.
 inline std::optional<Program> ProgramOf(const std::string& text) {
   Program program;
   const std::vector<std::string> lines = absl::StrSplit(text, '\n', absl::SkipEmpty());
@@ -252,8 +253,8 @@ inline std::optional<Program> ProgramOf(const std::string& text) {
   return program;
 }
 
-// RocksDB 7.8 waits for itself with unordered_write and manual_wal_flush. Its transactions
-// need an order, and may end the process with two queues once it has lost numbers.
+// RocksDB 7.8 deadlocks with unordered_write and manual_wal_flush. Its transactions need an order,
+// and may end the process with two queues after it has lost numbers.
 inline void MakePossible(World* world) {
   uint32_t& path = (*world)[kWritePath];
   if (path == kUnordered) (*world)[kManualFlush] = 0;
@@ -261,7 +262,7 @@ inline void MakePossible(World* world) {
   if ((*world)[kWrapper] == kAttachTransactions && !in_order) path = kPlainPath;
 }
 
-// Whether indexes of a database with such options are refused (IndexedDB lists them).
+// Whether indexes of a database with these options are rejected (IndexedDB lists them).
 inline bool RefusesIndexes(const World& world) {
   const uint32_t path = world[kWritePath];
   return world[kParanoid] != 0 || path == kUnordered ||
@@ -339,7 +340,7 @@ inline bool Allows(const Program& program) {
   return Allows(program.world);
 }
 
-// The program of a seed.
+// The program for a seed.
 inline Program Generate(uint64_t seed) {
   std::mt19937_64 random(seed);
   Program program;
@@ -351,8 +352,8 @@ inline Program Generate(uint64_t seed) {
     MakePossible(&program.world);
   } while (!Allows(program.world));
   program.indexes = static_cast<uint32_t>(random() | random()) & 0xff;
-  // Each program has commands of its own that it likes, and some that it never takes: what needs
-  // several rare ones is found sooner.
+  // Each program prefers some commands, and never uses some others, so that defects that need
+  // several rare commands are found sooner.
   std::array<uint64_t, kOps> weights = {};
   uint64_t sum = 0;
   for (size_t op = 0; op < kOps; ++op) {

@@ -19,21 +19,21 @@
 #include "cairn/query.h"
 #include "test/engine/live/stateful/rows.h"
 
-// What an index is asked, and the answers that it must give.
+// The queries of an index, and their expected results.
 
 namespace cairn::stateful {
 
-// What a program ends with that has found a defect.
+// Ends a program that has found a defect.
 struct Failure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// What compactions have done to rows, for an index with dropped_rows=ignore: it has their entries
-// as they were.
+// The changes of rows by compactions, for an index with dropped_rows=ignore: it has their former
+// entries.
 enum class Losses : uint8_t { kNone, kRemoved, kChanged };
 
-// Asks one index of a database in which nobody writes. Each question is answered as the rows have
-// it, or refused: `refusal` is then that of the first question that was.
+// Queries one index of a database without concurrent writes. Each query must have the results that
+// follow from the rows, or be refused; `refusal` is that of the first refused query.
 class Questions {
  public:
   Questions(IndexedDB* db, const IndexKind& kind, const Rows& rows, uint32_t extractor,
@@ -57,7 +57,7 @@ class Questions {
   }
 
  private:
-  // Whether there is an answer. An index may refuse at any time, for one of two reasons.
+  // Whether there is a result. An index may refuse at any time, for one of two reasons.
   bool Answered(const absl::Status& status, const char* question) {
     if (status.ok()) return true;
     if (!absl::IsUnavailable(status) && !absl::IsFailedPrecondition(status)) {
@@ -101,7 +101,7 @@ class Questions {
     for (const std::string_view row : found.of(query)) rows.emplace_back(row);
     return rows;
   }
-  // The rows of [begin, end) of the entries, each where it comes first.
+  // The rows of [begin, end) of the entries, each at its first occurrence.
   std::vector<std::string> RowsOnce(size_t begin, size_t end, bool descending) {
     std::vector<std::string> rows;
     std::set<std::string> seen;
@@ -118,7 +118,7 @@ class Questions {
     }
     return keys;
   }
-  // One of the index's, or one that no row has.
+  // A key of the index, or one that no row has.
   Key AnyKey() {
     if (entries_.empty() || random_() % 8 == 0) {
       Key key = {std::string(random_() % 2 == 0 ? "c1z" : "m")};
@@ -128,7 +128,7 @@ class Questions {
     return entries_[random_() % entries_.size()].key;
   }
 
-  // Every key that there is, and some that are not.
+  // Queries every existing key, and some absent ones.
   void AskKeys() {
     std::vector<Key> keys = Keys();
     keys.push_back({std::string("Ghost")});
@@ -193,7 +193,7 @@ class Questions {
                                entries_.begin());
   }
 
-  // All of a range, a few rows at a time.
+  // Queries all of a range, a few rows at a time.
   void AskPages() {
     if (kind_.keys == AllTagsOf && !IsOn("pages_of_many_keys")) return;
     LookupOptions options;
@@ -229,7 +229,7 @@ class Questions {
     Expect<uint64_t>(expected.size(), at, "rows of all pages");
   }
 
-  // A prefix, and for keys of two parts the first of them.
+  // Queries a prefix and, for keys of two parts, the first part.
   void AskLeading() {
     const Key key = AnyKey();
     const std::string text = std::get<std::string>(key[0]);
@@ -275,8 +275,8 @@ class Questions {
       Expect(expected, rows, absl::StrCat("whole rows of ", Text(key)));
     }
   }
-  // Whether a compaction has perhaps given the row this key: by changing its value, or by removing
-  // the value to which operands were merged.
+  // Whether a compaction may have given the row this key: by changing its value, or by removing the
+  // value to which operands were merged.
   bool MayBeLost(const std::string& row) const {
     const std::string& value = rows_.at(row);
     return losses_ != Losses::kNone &&
@@ -289,7 +289,7 @@ class Questions {
                                      absl::StrCat("value of row ", std::string(row.primary_key)));
   }
 
-  // Counts, in all and of each group of equal first parts; and the structure.
+  // Counts, in total and per group of equal first parts; and verifies the structure.
   void AskPinned() {
     const auto pinned = db_.Pin(kind_.name);
     if (!Answered(pinned.status(), "pinning")) return;
@@ -332,8 +332,8 @@ class Questions {
   absl::Status refusal_;
 };
 
-// Asks two indexes of one column family together for the rows that have a key of each. OK also
-// where it is refused.
+// Queries two indexes of one column family together for the rows that have a key of each. Returns
+// OK also if they refuse.
 inline void AskTogether(IndexedDB* db, const IndexKind& a, const IndexKind& b, const Rows& rows,
                         uint32_t extractor, uint64_t seed) {
   const std::vector<Entry> of_a = EntriesOf(a, rows, extractor),

@@ -21,19 +21,19 @@
 #include "rocksdb/merge_operator.h"
 #include "test/engine/live/stateful/program.h"
 
-// The rows of the stateful test, what operands and filters make of them, and the indexes: each with
-// its entries by a rule of its own, which shares no code with the library.
+// The rows of the stateful test, the effects of operands and filters on them, and the indexes. Each
+// index has a separate rule for its entries, which shares no code with the library.
 
 namespace cairn::stateful {
 
 using Rows = std::map<std::string, std::string>;
 
-// Rows whose keys begin with 'x' may be entities, to which nothing is merged.
+// Rows whose keys begin with 'x' may be entities, which have no merge operands.
 inline constexpr uint32_t kPlainKeys = 12;
 inline std::string RowKey(uint32_t i) {
   return i < kPlainKeys ? absl::StrFormat("k%02u", i) : absl::StrFormat("x%02u", i - kPlainKeys);
 }
-// city|age|mail|tag,tag. No two values have one mail.
+// city|age|mail|tag,tag. Each value has a unique mail.
 inline std::string RowValue(uint32_t i) {
   return absl::StrFormat("c%u|%u|m%u|t%u,t%u", i % 5, i % 3, i, i % 3, i % 4 + 1);
 }
@@ -41,7 +41,7 @@ inline std::string Operand(uint32_t i) {
   return absl::StrCat("t", i % 6);
 }
 
-inline constexpr char kSeparators[] = {',', '|'};  // of the world's merge operators
+inline constexpr char kSeparators[] = {',', '|'};  // of the merge operators
 
 inline std::string Merged(const std::string* row, const std::string& operand, uint32_t version) {
   if (row == nullptr) return operand;
@@ -69,7 +69,7 @@ class AppendingOperator final : public rocksdb::MergeOperator {
   const uint32_t version_;
 };
 
-// Removes the rows of city c3, or moves them to c4.
+// Removes the rows of city c3, or changes their city to c4.
 class CityFilter final : public rocksdb::CompactionFilter {
  public:
   explicit CityFilter(uint32_t what) : removes_(what == kRemovingFilter) {}
@@ -118,7 +118,7 @@ struct IndexKind {
   bool unique;
   std::vector<Key> (*keys)(const std::string& row_key, const std::string& value,
                            uint32_t extractor);
-  // The included column, if any, and its text of a row.
+  // The included column, if any, and its text for a row.
   const char* column;
   std::string (*column_of)(const std::string& value);
 };
@@ -174,7 +174,7 @@ inline const std::vector<IndexKind>& IndexKinds() {
   return kinds;
 }
 
-// In the index's order. A row that has a key twice has one entry of it.
+// In index order. A row that has a key twice has one entry for it.
 inline std::vector<Entry> EntriesOf(const IndexKind& kind, const Rows& rows, uint32_t extractor) {
   std::set<Entry> entries;
   for (const auto& [row_key, value] : rows) {
@@ -182,7 +182,7 @@ inline std::vector<Entry> EntriesOf(const IndexKind& kind, const Rows& rows, uin
   }
   return {entries.begin(), entries.end()};
 }
-// Whether a key of the index has two rows.
+// Whether two rows have the same key of the index.
 inline bool HasDuplicates(const IndexKind& kind, const Rows& rows) {
   const std::vector<Entry> entries = EntriesOf(kind, rows, 0);
   for (size_t i = 1; i < entries.size(); ++i) {
@@ -191,8 +191,8 @@ inline bool HasDuplicates(const IndexKind& kind, const Rows& rows) {
   return false;
 }
 
-// The extractor of the tags, as this version of the application has it. One that gives other keys
-// under the same Version() is no part of the test: no index can notice that.
+// The extractor of the tags in this version of the application. An extractor with other keys under
+// the same Version() is not tested: no index can notice that.
 class TagExtractor final : public KeyExtractor {
  public:
   static std::atomic<uint32_t>& version_now() {

@@ -8,8 +8,8 @@
 
 namespace cairn::stateful {
 
-// The smallest program found that fails as `program` does: commands are removed, and numbers
-// lowered, as long as `fails` holds. `may_go_on` ends it early.
+// Returns the smallest program found that fails like `program`: removes commands and lowers numbers
+// while `fails` holds. `may_go_on` ends it early.
 inline Program Shrink(Program program, const std::function<bool(const Program&)>& fails,
                       const std::function<bool()>& may_go_on) {
   const auto take_if_fails = [&](const Program& smaller) {

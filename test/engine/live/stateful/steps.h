@@ -14,7 +14,7 @@
 
 namespace cairn::stateful {
 
-// Drops the log's records that have a row of city c1, or gives them rows of city c2.
+// Drops the log's records with a row of city c1, or replaces them by rows of city c2.
 class CityWalFilter final : public rocksdb::WalFilter {
  public:
   explicit CityWalFilter(uint32_t how) : how_(how) {}
@@ -27,7 +27,7 @@ class CityWalFilter final : public rocksdb::WalFilter {
     }
     if (how_ == 0) return WalProcessingOption::kIgnoreCurrentRecord;
     if (how_ == 1) return WalProcessingOption::kStopReplay;
-    // Of no more rows than the batch has.
+    // With at most as many rows as the batch has.
     if (!new_batch->Put(RowKey(0), RowValue(2)).ok()) return WalProcessingOption::kCorruptedRecord;
     *changed = true;
     return WalProcessingOption::kContinueProcessing;
@@ -37,12 +37,12 @@ class CityWalFilter final : public rocksdb::WalFilter {
   const uint32_t how_;
 };
 
-// False where the database is lost, as RocksDB itself finds.
+// Returns false if the database is lost, as RocksDB itself reports.
 inline bool Interpreter::Open(const Database::Special& special) {
   if (database_.world()[kFilter] == kChangingFilter) values_changed_ = true;
   deleted_file_ = false;
   const absl::Status opened = database_.Open(special);
-  // What was written past the log is perhaps not there.
+  // Writes past the log may be lost.
   if (std::exchange(failed_write_, false)) Forget();
   if (opened.ok()) return true;
   if (absl::IsDataLoss(opened)) {
@@ -60,7 +60,7 @@ inline void Interpreter::Reopen(const Command& command) {
   if (field < kFields) {
     world[field] = command.args[1] % static_cast<uint32_t>(FieldInfos()[field].values.size());
     if (!Allows(world)) world = before;
-    // Prepared transactions are for a TransactionDB to finish.
+    // A TransactionDB must finish prepared transactions.
     if (before[kWrapper] == kAttachTransactions) world[kWrapper] = before[kWrapper];
     // FIFO compaction has one level.
     if ((before[kStyle] == kFifo) != (world[kStyle] == kFifo)) world[kStyle] = before[kStyle];
@@ -71,19 +71,19 @@ inline void Interpreter::Reopen(const Command& command) {
   if (Open()) ReconcileIndexes(/*may_be_older=*/false);
 }
 
-// A killed process's log, which a filter then changes as it is read. A filter in a session without
-// indexes is no part of the test: no index can notice that, as the log keeps what was written.
+// The log of a killed process, which a filter then changes during recovery. A filter in a session
+// without indexes is not tested: no index can notice that, since the log keeps the original writes.
 inline void Interpreter::FilterLog(uint32_t how) {
   database_.Stop(0, /*loses_power=*/false, 0);
   Forget();
-  // RocksDB asks for its name for as long as the database is open.
+  // RocksDB calls Name() for as long as the database is open.
   static CityWalFilter filters[] = {CityWalFilter(0), CityWalFilter(1), CityWalFilter(2)};
   Database::Special special;
   special.wal_filter = &filters[how];
   if (Open(special)) ReconcileIndexes(/*may_be_older=*/true);
 }
 
-// The database is used without its indexes.
+// Uses the database without its indexes.
 inline void Interpreter::PlainSession(const Command& command) {
   database_.Close();
   Forget();
@@ -115,7 +115,7 @@ inline void Interpreter::Copy(uint32_t slot) {
   database_.disk().files().SyncAll();
   if (Open()) ReconcileIndexes(/*may_be_older=*/false);
 }
-// Brings back what was copied: both, only the database, or only the indexes.
+// Restores a copy: everything, only the database, or only the indexes.
 inline void Interpreter::Restore(uint32_t slot, uint32_t what) {
   const std::string copy = absl::StrCat("/copy", slot);
   if (!database_.env()->FileExists(copy).ok()) return;
@@ -131,8 +131,8 @@ inline void Interpreter::Restore(uint32_t slot, uint32_t what) {
   if (Open()) ReconcileIndexes(/*may_be_older=*/true);
 }
 
-// A table file is lost, and the database is made to open without it: by best efforts, with its
-// indexes or without them, or by a tool.
+// Loses a table file, and makes the database open without it: by best-effort recovery, with or
+// without its indexes, or by a tool.
 inline void Interpreter::LoseFile(uint32_t file, uint32_t how) {
   std::vector<rocksdb::LiveFileMetaData> files;
   database_.base()->GetLiveFilesMetaData(&files);
@@ -165,8 +165,8 @@ inline void Interpreter::LoseFile(uint32_t file, uint32_t how) {
   if (Open()) ReconcileIndexes(/*may_be_older=*/false);
 }
 
-// The database is repaired by RocksDB, which makes tables of its log, and a new MANIFEST of what it
-// finds.
+// Repairs the database with RocksDB, which makes tables of its log, and a new MANIFEST of the files
+// that it finds.
 inline void Interpreter::Repair() {
   if (!database_.prepared().empty()) return;
   database_.Close();
@@ -201,7 +201,7 @@ inline void Interpreter::Ingest(const Command& command) {
   ReopenAfterFailedWrite();
   const std::string key = RowKey(command.args[1]), value = RowValue(command.args[2]);
   const bool past = command.args[3] == 1;
-  if (past && database_.world()[kWrapper] != kOpen) return;  // documented not to be seen
+  if (past && database_.world()[kWrapper] != kOpen) return;  // documented as undetected
   if (command.args[3] == 2) database_.HoldSnapshot();
   const std::string table = WriteTable(key, value, 1);
   rocksdb::DB* const db = past ? database_.base() : database_.get();
@@ -246,7 +246,7 @@ inline void Interpreter::DeleteFile(uint32_t number) {
   Forget();
 }
 
-// Makes column family b: through the object, past it, or of a table file of another database.
+// Creates column family b: through the object, past it, or from a table file of another database.
 inline void Interpreter::MakeFamily(uint32_t how) {
   if (database_.has(2)) return;
   ReopenAfterFailedWrite();
@@ -260,7 +260,7 @@ inline void Interpreter::MakeFamily(uint32_t how) {
     rocksdb::LiveFileMetaData table;
     table.db_path = "";
     table.name = WriteTable(RowKey(1), RowValue(1), 5);
-    // As of a database that has had as many writes; this one's number is then as large.
+    // As from a database with this many writes; this one's number is then as large.
     table.largest_seqno = 1000;
     rocksdb::ExportImportFilesMetaData files;
     files.db_comparator_name = rocksdb::BytewiseComparator()->Name();
@@ -290,7 +290,7 @@ inline void Interpreter::RemakeFamily(size_t family, bool past) {
           "making a column family again");
   database_.SetFamily(family, handle);
   model_[family].clear();
-  // Nothing shows that a family was made again past the object until something is written to it.
+  // A family that was recreated past the object is undetected until something is written to it.
   if (past) {
     Require(database_.base()->Put({}, handle, "zz", RowValue(98)), "writing");
     model_[family]["zz"] = RowValue(98);
@@ -300,7 +300,7 @@ inline void Interpreter::RemakeFamily(size_t family, bool past) {
   }
 }
 
-// Table files of two rows, which all overlap.
+// Table files of two rows each, which all overlap.
 inline void Interpreter::ManyFiles(uint32_t hundreds) {
   for (uint32_t i = 0; i < 20 + 100 * hundreds; ++i) {
     Require(database_->Put({}, "k00", RowValue(i % kRowValues)), "writing");

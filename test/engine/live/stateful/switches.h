@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_split.h"
 
-// What the stateful test may do is switched on here, by name. A part that finds a defect
-// is off until the defect is fixed; CAIRN_TEST_SWITCHES=name,other or =all switches more on.
+// Parts of the stateful test that are switched on or off by name. A part that finds a defect is off
+// until the defect is fixed; CAIRN_TEST_SWITCHES=name,other or =all switches more on.
 
 namespace cairn::stateful {
 

@@ -23,19 +23,19 @@ inline void Interpreter::Require(const absl::Status& status, const std::string& 
 inline void Interpreter::AddRowOp(const Command& command) {
   RowOp op = {command.op, command.args[0], RowKey(command.args[1]), ""};
   if (!database_.has(op.family)) return;
-  if (database_.transactions() != nullptr) {  // which does not have all calls
+  if (database_.transactions() != nullptr) {  // which does not support all calls
     if (op.op == kPutEntity) op.op = kPut;
     if (op.op == kDeleteRange) return;
   }
   if (op.op == kDeleteRange && database_.optimistic() != nullptr) return;
   switch (command.op) {
     case kSingle: {
-      // Not of a city that filters know: they leave deletions, which RocksDB does not want there.
+      // Not of a city that filters use: they leave deletions, which RocksDB does not support there.
       std::vector<std::string>& rows = singles_[op.family];
       if (command.args[1] == 1 && !rows.empty()) {
         op.key = rows.front();
         rows.erase(rows.begin());
-        if (database_.transactions() != nullptr) op.op = kDelete;  // which does not have it
+        if (database_.transactions() != nullptr) op.op = kDelete;  // which does not support it
         break;
       }
       op.op = kPut;
@@ -95,7 +95,7 @@ inline void Interpreter::Apply(const std::vector<RowOp>& ops) {
   }
 }
 
-// Whether the unique index would have a key twice that a row of these writes has.
+// Whether the writes would make a key of the unique index occur twice.
 inline bool Interpreter::MakesDuplicate(const std::vector<RowOp>& ops) {
   const IndexKind& kind = IndexKinds()[kMailIndex];
   const Rows before = ScanRows(kind.family);
@@ -153,7 +153,7 @@ inline rocksdb::Status Interpreter::RunTransaction(How how, const std::vector<Ro
   return transaction->Commit();
 }
 
-// The prepared transactions are committed or rolled back.
+// Commits or rolls back the prepared transactions.
 inline void Interpreter::FinishPrepared(bool commit) {
   for (rocksdb::Transaction* transaction : database_.prepared()) {
     Require(commit ? transaction->Commit() : transaction->Rollback(), "finishing a transaction");
@@ -164,7 +164,7 @@ inline void Interpreter::FinishPrepared(bool commit) {
   had_duplicates_ |= commit;
 }
 
-// A write for which there is no space in the log; then there is, and writing goes on.
+// A write for which the log has no space; then there is space, and writing continues.
 inline rocksdb::Status Interpreter::FailWrite(How how, rocksdb::WriteBatch* batch) {
   rocksdb::WriteOptions options;
   options.sync = true;
@@ -183,12 +183,12 @@ inline rocksdb::Status Interpreter::FailWrite(How how, rocksdb::WriteBatch* batc
   ++events_[failed.ok() ? "writes that were to fail" : "failed writes"];
   Forget();
   if (how == kFailingAppend) {
-    // RocksDB 7.8 ends the process itself, later on, where the log's file has seen an error.
+    // RocksDB 7.8 ends the process itself, later on, if the log's file has had an error.
     database_.Stop(0, /*loses_power=*/false, 0);
     if (Open()) ReconcileIndexes(/*may_be_older=*/true);
     return failed;
   }
-  // RocksDB goes on by itself. DB::Resume beside that may wait for ever in RocksDB 7.8.
+  // RocksDB resumes automatically. A concurrent DB::Resume may wait forever in RocksDB 7.8.
   rocksdb::Status resumed;
   for (int i = 0; i < 200; ++i) {
     resumed = database_->Put(options, database_.family(0), "zz", RowValue(100 + resumed_));
@@ -206,7 +206,7 @@ inline rocksdb::Status Interpreter::FailWrite(How how, rocksdb::WriteBatch* batc
   return failed;
 }
 
-// Writes the rows that were gathered.
+// Writes the collected rows.
 inline void Interpreter::WriteGroup() {
   std::vector<RowOp> ops = std::exchange(group_, {});
   How how = std::exchange(how_, kPlainly);
@@ -226,7 +226,7 @@ inline void Interpreter::WriteGroup() {
     for (RowOp& op : made) op.op = op.op == kPutEntity ? kPut : op.op;
     const bool duplicates = MakesDuplicate(made);
     const rocksdb::Status s = RunTransaction(how, made);
-    // A row may be locked by a transaction that is left prepared.
+    // A row may be locked by a prepared transaction.
     if (!s.ok() && !s.IsTimedOut() && !s.IsBusy()) Require(s, "a transaction");
     if (s.ok() && how != kRolledBack && how != kLeftPrepared) {
       had_duplicates_ |= duplicates;
@@ -291,14 +291,14 @@ inline void Interpreter::WriteGroup() {
   }
   ++events_["refused writes"];
   if (inverted) {
-    // RocksDB has the write in its log, and accepts no other until the database is opened again.
+    // RocksDB has the write in its log, and accepts no other write until the database is reopened.
     database_.Close();
     Forget();
     if (Open()) ReconcileIndexes(/*may_be_older=*/true);
     return;
   }
   if (s.IsTimedOut() && !database_.prepared().empty()) return;
-  // Nor can indexes be marked.
+  // Indexes cannot be marked either.
   if (how == kUnlogged && database_.disk().is_full) return Forget();
   const bool may_refuse =
       created_.count(kMailIndex) > 0 && (duplicates || merges || !was_ready || had_duplicates_) &&
