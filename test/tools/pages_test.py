@@ -105,6 +105,17 @@ class Headers(unittest.TestCase):
         self.assertEqual(expected, included - indirectly)
 
 
+class Lists(unittest.TestCase):
+    def test_each_page_is_in_the_lists_for_readers_and_programs(self):
+        pages = {str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md")} - {"docs/README.md"}
+        self.assertEqual(pages, set(re.findall(r"\((docs/[\w-]+\.md)\)", (ROOT / "llms.txt").read_text())))
+        self.assertEqual({page.removeprefix("docs/") for page in pages},
+                         set(re.findall(r"\(([\w-]+\.md)\)", (ROOT / "docs" / "README.md").read_text())))
+
+    def test_agents_md_is_short(self):
+        self.assertLessEqual(len((ROOT / "AGENTS.md").read_text().splitlines()), 60)
+
+
 class Operations(unittest.TestCase):
     def setUp(self):
         self.page = (ROOT / "docs" / "operations.md").read_text()
