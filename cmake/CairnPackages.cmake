@@ -11,6 +11,10 @@ set(library libcairn${soversion})
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME cairn)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
+# 0.1.0-1~deb12: packages of several releases differ in version and name, and sort by them.
+cmake_host_system_information(RESULT distribution QUERY DISTRIB_INFO)
+string(REPLACE "debian" "deb" release "1~${distribution_ID}${distribution_VERSION_ID}")
+set(CPACK_DEBIAN_PACKAGE_RELEASE ${release})
 set(CPACK_PACKAGE_CONTACT ${CAIRN_PACKAGE_CONTACT})
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
@@ -20,7 +24,7 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 
 # The library and its dependents must have the same version: there is no stable ABI before 1.0.
-set(this_library "${library} (= ${PROJECT_VERSION})")
+set(this_library "${library} (= ${PROJECT_VERSION}-${release})")
 
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME ${library})
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
