@@ -75,6 +75,12 @@ absl::StatusOr<std::shared_ptr<const DeltaSegment>> DeltaSegment::Build(
       CopyRun(entries), std::move(slots), has_slots, std::move(places), end_tuple));
 }
 
+uint64_t DeltaSegment::memory_bytes() const {
+  const MutexLock lock(&by_row_mutex_);
+  return run().memory_bytes() + slots_.memory_bytes() + places_.memory_bytes() +
+         (by_row_ == nullptr ? 0 : size() * sizeof(uint64_t));
+}
+
 absl::Span<const uint64_t> DeltaSegment::ByRow() const {
   const MutexLock lock(&by_row_mutex_);
   if (by_row_ == nullptr) {

@@ -57,9 +57,7 @@ class DeltaSegment {
   // The end of the tuples when the segment was built. An entry exists only while its row has the
   // tuple of that time, so the values of a segment's entries never change.
   uint32_t end_tuple() const { return end_tuple_; }
-  uint64_t memory_bytes() const {
-    return run().memory_bytes() + slots_.memory_bytes() + places_.memory_bytes();
-  }
+  uint64_t memory_bytes() const;
 
   // The entries by row: row id in the high half, position in the low half, ascending. The first
   // call makes this array, and the segment keeps it: 8 bytes per entry. Throws std::bad_alloc.

@@ -37,8 +37,10 @@ absl::Status CheckUpdates(const RowUpdates& updates) {
   if (updates.rows() > kMaxEntries || updates.keys.size() > kMaxEntries ||
       updates.deleted_from.size() > kMaxEntries / 2) {
     return absl::InvalidArgumentError(absl::StrFormat(
-        "updates of %d rows with %d keys and %d deleted ranges: expected at most %d of each",
-        updates.rows(), updates.keys.size(), updates.deleted_from.size(), kMaxEntries / 2));
+        "updates of %d rows with %d keys and %d deleted ranges: expected at most %d rows, as many "
+        "keys and %d ranges",
+        updates.rows(), updates.keys.size(), updates.deleted_from.size(), kMaxEntries,
+        kMaxEntries / 2));
   }
   return absl::OkStatus();
 }

@@ -37,6 +37,7 @@ absl::StatusOr<uint64_t> WriteBatchReader::Read(const rocksdb::WriteBatch& batch
   until_ = until;
   changes_ = changes;
   empty_ranges_ = 0;
+  has_inverted_range_ = false;
   preparing_ = false;
   status_ = absl::OkStatus();
   try {
@@ -80,16 +81,23 @@ RowChanges* WriteBatchReader::NextRecord(uint32_t id) {
     last_index_ = IndexOf(id);
     newest_family_ = std::max(newest_family_, id);
   }
-  const bool followed = last_index_ < column_families_.size();
+  bool wanted = last_index_ < column_families_.size();
   if (preparing_) [[unlikely]] {
     ++transaction_.count;
     transaction_.last_kept_family = id;
-    return followed ? &transaction_.changes[last_index_] : nullptr;
+  } else {
+    last_kept_family_ = id;
+    const SequenceNumber sequence = next_++;
+    wanted &= sequence > after_ && sequence <= until_;
   }
-  last_kept_family_ = id;
-  const SequenceNumber sequence = next_++;
-  const bool wanted = followed && sequence > after_ && sequence <= until_;
-  return wanted ? &changes_[last_index_] : nullptr;
+  if (!wanted) return nullptr;
+  if (has_inverted_range_) [[unlikely]] {
+    status_ = absl::FailedPreconditionError(
+        "a write batch deletes a range whose end is before its begin: RocksDB logs such a batch, "
+        "but applies only the part before the range");
+    return nullptr;
+  }
+  return preparing_ ? &transaction_.changes[last_index_] : &changes_[last_index_];
 }
 
 rocksdb::Status WriteBatchReader::PutCF(uint32_t id, const rocksdb::Slice& key,
@@ -124,16 +132,12 @@ rocksdb::Status WriteBatchReader::DeleteRangeCF(uint32_t id, const rocksdb::Slic
     ForgetLast();
     return rocksdb::Status::OK();
   }
+  // The keys of a column family that is not followed may have another order, in which the range is
+  // right. So it is an error only if a followed row comes after it.
+  has_inverted_range_ |= lower.compare(upper) > 0;
   RowChanges* const changes = NextRecord(id);
   if (lower == upper) ForgetLast();
-  if (changes == nullptr) return rocksdb::Status::OK();
-  if (lower.compare(upper) > 0) [[unlikely]] {
-    status_ = absl::FailedPreconditionError(
-        "a write batch deletes a range whose end is before its begin: RocksDB logs such a batch, "
-        "but applies only the part before the range");
-    return rocksdb::Status::OK();
-  }
-  changes->DeleteRange(ToView(lower), ToView(upper));
+  if (changes != nullptr) changes->DeleteRange(ToView(lower), ToView(upper));
   return rocksdb::Status::OK();
 }
 

@@ -139,6 +139,7 @@ class WriteBatchReader final : private WriteBatchHandler {
   absl::Span<RowChanges> changes_;
   RowChanges::Owner owner_;
   uint64_t empty_ranges_ = 0;
+  bool has_inverted_range_ = false;
   bool preparing_ = false;
   PreparedTransaction transaction_;  // the transaction being prepared
   absl::Status status_;

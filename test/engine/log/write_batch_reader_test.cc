@@ -257,6 +257,49 @@ BOOST_AUTO_TEST_CASE(refuses_batches_that_are_damaged) {
   BOOST_TEST(reading.Read(BatchBytes().Put(0, "still", "works")) == 1u);
 }
 
+// RocksDB applies only the part of such a batch before the range, whichever family the range is of.
+BOOST_AUTO_TEST_CASE(rejects_followed_rows_after_an_inverted_range) {
+  for (const uint32_t family : {0u, 5u}) {
+    BOOST_TEST_CONTEXT("range of family " << family) {
+      WriteBatchReader reader({0});
+      std::vector<RowChanges> changes(1);
+      BatchBytes batch;
+      batch.Put(0, "a", "1").DeleteRange(family, "z", "p").Put(0, "b", "2");
+      BOOST_TEST(
+          absl::IsFailedPrecondition(reader.Read(batch.batch(), absl::MakeSpan(changes)).status()));
+      // Changes that are not read, and rows before the range, are right.
+      changes = std::vector<RowChanges>(1);
+      BOOST_TEST(RequireOk(reader.Read(batch.batch(), 10, 12, 20, absl::MakeSpan(changes))) == 3u);
+      BOOST_TEST(RequireOk(reader.Read(batch.batch(), 10, 9, 10, absl::MakeSpan(changes))) == 3u);
+    }
+  }
+  // The keys of another family may be in another order.
+  WriteBatchReader reader({0});
+  std::vector<RowChanges> changes(1);
+  BatchBytes batch;
+  batch.Put(0, "a", "1").DeleteRange(5, "z", "p").Put(5, "b", "2");
+  BOOST_TEST(RequireOk(reader.Read(batch.batch(), absl::MakeSpan(changes))) == 3u);
+}
+
+// RocksDB may assign the number of the last record again unless a flush keeps that record.
+BOOST_AUTO_TEST_CASE(tells_the_family_of_the_last_record_that_a_flush_keeps) {
+  const auto last_of = [](const BatchBytes& batch) {
+    WriteBatchReader reader({0});
+    std::vector<RowChanges> changes(1);
+    RequireOk(reader.Read(batch.batch(), absl::MakeSpan(changes)));
+    return reader.last_kept_family();
+  };
+  BOOST_TEST((last_of(BatchBytes()) == std::nullopt));
+  BOOST_TEST((last_of(BatchBytes().Put(0, "a", "1").Put(7, "b", "2")) == 7u));
+  BOOST_TEST((last_of(BatchBytes().Put(7, "b", "2").Delete(0, "a").LogData("x")) == 0u));
+  BOOST_TEST((last_of(BatchBytes().Put(7, "b", "2").SingleDelete(7, "b")) == std::nullopt));
+  BOOST_TEST((last_of(BatchBytes().Put(7, "b", "2").DeleteRange(7, "c", "c")) == std::nullopt));
+  BOOST_TEST((last_of(BatchBytes().SingleDelete(7, "b").DeleteRange(3, "c", "d")) == 3u));
+  BatchBytes transaction;
+  transaction.BeginPrepare().Put(7, "b", "2").EndPrepare("t").Put(0, "a", "1").Commit("t");
+  BOOST_TEST((last_of(transaction) == 7u));
+}
+
 BOOST_AUTO_TEST_CASE(needs_a_place_for_every_column_family) {
   Reading reading({0, 1});
   reading.changes.pop_back();
