@@ -69,7 +69,7 @@ inline void Interpreter::AskIndexes(uint64_t salt) {
   }
 }
 
-// Waits for an index, unless it is rebuilt repeatedly.
+// Waits for an index, unless it is rebuilt repeatedly or cannot be built.
 inline absl::Status Interpreter::AwaitReady(size_t index) {
   const absl::Time begin = absl::Now();
   const auto before = Info(index);
@@ -77,6 +77,8 @@ inline absl::Status Interpreter::AwaitReady(size_t index) {
     const absl::Status status =
         database_->WaitUntilReady(IndexKinds()[index].name, absl::Milliseconds(50));
     if (!absl::IsDeadlineExceeded(status)) return status;
+    // While the indexes' disk is full, nothing can be built.
+    if (database_.disk().is_full && absl::Now() - begin > absl::Milliseconds(200)) return status;
     const auto info = Info(index);
     if (info.has_value() && before.has_value() && info->builds >= before->builds + kMaxBuilds) {
       throw Failure(absl::StrCat(
