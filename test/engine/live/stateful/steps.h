@@ -42,8 +42,10 @@ inline bool Interpreter::Open(const Database::Special& special) {
   if (database_.world()[kFilter] == kChangingFilter) values_changed_ = true;
   deleted_file_ = false;
   const absl::Status opened = database_.Open(special);
-  // Writes past the log may be lost.
-  if (std::exchange(failed_write_, false)) Forget();
+  // Writes past the log may be lost. Without paranoid checks, RocksDB reads such a log in another
+  // way at each opening.
+  if (failed_write_) Forget();
+  failed_write_ &= database_.world()[kParanoid] != 0;
   if (opened.ok()) return true;
   if (absl::IsDataLoss(opened)) {
     ++events_["databases lost"];
