@@ -84,6 +84,17 @@ void AppendKeyOf(const EncodedKeys& keys, size_t i, EncodedKeys* to) {
   });
 }
 
+// Whether key i of a batch has a null in any part.
+absl::StatusOr<bool> HasNullIn(KeyBatch keys, size_t i, const KeyCodec& codec) {
+  if (codec.nulls() == NullPolicy::kSkip) return false;
+  EncodedKeys key(keys.kind());
+  WithPhysicalKey(keys.kind(), [&](auto type) {
+    using Key = typename decltype(type)::type;
+    AppendKey<Key>(keys.as<Key>()[i], &key);
+  });
+  return HasNull(codec, key, 0);
+}
+
 KeyGroups::KeyGroups(const SecondaryIndex& index, EncodedKeys from, bool with_rows)
     : index_(index),
       with_rows_(with_rows),
@@ -490,26 +501,34 @@ absl::Status JoinKeys(KeyBatch keys, const SecondaryIndex& index, const JoinOpti
   if (options.limit != JoinOptions().limit || !options.after.empty() || options.with_keys ||
       !options.left_columns.empty()) {
     return absl::InvalidArgumentError(
-        "JoinOptions: a join of keys with an index supports only right_columns");
+        "JoinOptions: a join of keys with an index supports only right_columns and cancelled");
   }
   return Guarded("joining keys with an index", [&]() -> absl::Status {
-    QueryOptions query;
-    query.columns = options.right_columns;
-    FindResult found;
-    RETURN_IF_ERROR(index.Find(keys, &found, query));
+    ASSIGN_OR_RETURN(const std::shared_ptr<const SecondaryIndex> pinned, index.Pin());
     rows->left.clear();
     rows->right.clear();
-    rows->keys.Clear(index.kind());
+    rows->keys.Clear(pinned->kind());
     rows->left_columns.clear();
-    rows->right_columns = std::move(found.columns);
     rows->cursor.clear();
-    for (size_t i = 0; i < found.size(); ++i) {
-      for (uint64_t j = found.offsets[i]; j < found.offsets[i + 1]; ++j) {
-        rows->left.push_back(i);
-        rows->right.push_back(found.global_row(j));
+    FindResult found;
+    size_t begin = 0;
+    do {  // also for an empty batch, to check its type
+      RETURN_IF_ERROR(CheckNotCancelled(options.cancelled));
+      const KeyBatch slice =
+          keys.Slice(begin, std::min<size_t>(keys.size() - begin, kEntriesOfPage));
+      RETURN_IF_ERROR(pinned->Find(slice, &found));
+      for (size_t i = 0; i < found.size(); ++i) {
+        if (found[i].empty()) continue;
+        ASSIGN_OR_RETURN(const bool has_null, HasNullIn(slice, i, pinned->codec()));
+        if (has_null) continue;
+        for (uint64_t j = found.offsets[i]; j < found.offsets[i + 1]; ++j) {
+          rows->left.push_back(begin + i);
+          rows->right.push_back(found.global_row(j));
+        }
       }
-    }
-    return absl::OkStatus();
+      begin += slice.size();
+    } while (begin < keys.size());
+    return pinned->ColumnsOf(rows->right, options.right_columns, &rows->right_columns);
   });
 }
 

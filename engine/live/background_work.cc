@@ -24,9 +24,8 @@ void BackgroundWork::Start() {
   following_ = std::make_unique<Periodically>(options_.follow_interval, [this] { Follow(); });
   keeping_ = std::make_unique<Periodically>(kLogInterval, [this] { KeepLogShort(); });
   // If a check fails, the next one catches up.
-  watching_ = std::make_unique<Periodically>(
-      follower_->watches_families() ? kFamiliesInterval : absl::ZeroDuration(),
-      [this] { follower_->CheckFamilies().IgnoreError(); });
+  watching_ = std::make_unique<Periodically>(kFamiliesInterval,
+                                             [this] { follower_->CheckFamilies().IgnoreError(); });
   storing_ =
       std::make_unique<Periodically>(options_.flush_interval, [this] { StoreAll().IgnoreError(); });
   merging_ = std::make_unique<Periodically>(options_.compact_interval, [this] { MergeWhatPays(); });

@@ -41,7 +41,8 @@ FollowedIndex::FollowedIndex(IndexSpec spec, KeyCodec codec, const IndexCatalog*
       log_(log),
       directory_(catalog->DirectoryOf(name_)),
       mark_(std::move(mark)) {
-  Define(std::move(spec), std::move(codec), column_family);
+  const uint32_t id = column_family == nullptr ? UINT32_MAX : column_family->GetID();
+  Define(std::move(spec), std::move(codec), column_family, id);
 }
 
 FollowedIndex::FollowedIndex(const std::string& name, const IndexCatalog* catalog, IndexMark mark,
@@ -62,10 +63,9 @@ FollowedIndex::FollowedIndex(const std::string& name, const IndexCatalog* catalo
 }
 
 void FollowedIndex::Define(IndexSpec spec, KeyCodec codec,
-                           rocksdb::ColumnFamilyHandle* column_family) {
-  const uint32_t id = column_family == nullptr ? UINT32_MAX : column_family->GetID();
-  read_ = std::make_unique<const Definition>(
-      Definition{std::move(spec), std::move(codec), column_family, id, /*is_read=*/true});
+                           rocksdb::ColumnFamilyHandle* column_family, uint32_t column_family_id) {
+  read_ = std::make_unique<const Definition>(Definition{
+      std::move(spec), std::move(codec), column_family, column_family_id, /*is_read=*/true});
   defined_ = read_.get();
 }
 
@@ -280,7 +280,11 @@ std::shared_ptr<SecondaryIndex> FollowedIndex::index() const {
 absl::Status FollowedIndex::NotReady() const {
   switch (state_) {
     case IndexState::kReady:
-      return absl::OkStatus();
+      if (suspensions_ == 0) return absl::OkStatus();
+      return absl::UnavailableError(
+          absl::StrFormat("index %s: rows of its column family are being changed in a way that the "
+                          "log does not contain; retry after that call has returned",
+                          Quoted(name())));
     case IndexState::kBuilding:
     case IndexState::kCatchingUp:
       return absl::UnavailableError(
@@ -303,6 +307,16 @@ absl::StatusOr<std::shared_ptr<SecondaryIndex>> FollowedIndex::Ready() const {
   const MutexLock lock(&mutex_);
   RETURN_IF_ERROR(NotReady());
   return index_;
+}
+
+void FollowedIndex::Suspend() {
+  const MutexLock lock(&mutex_);
+  ++suspensions_;
+}
+
+void FollowedIndex::Resume() {
+  const MutexLock lock(&mutex_);
+  --suspensions_;
 }
 
 absl::Status FollowedIndex::OpenWriter(rocksdb::DB* db, const OpenOptions& options) {

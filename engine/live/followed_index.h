@@ -35,8 +35,10 @@ class FollowedIndex {
   // Creates an index whose spec has not been read yet. It has only a name.
   FollowedIndex(const std::string& name, const IndexCatalog* catalog, IndexMark mark,
                 EventLog* log);
-  // Sets the spec of such an index. Must be called at most once.
-  void Define(IndexSpec spec, KeyCodec codec, rocksdb::ColumnFamilyHandle* column_family);
+  // Sets the spec of such an index. Must be called at most once. `column_family_id` is also set if
+  // there is no handle. UINT32_MAX: the database has no such column family.
+  void Define(IndexSpec spec, KeyCodec codec, rocksdb::ColumnFamilyHandle* column_family,
+              uint32_t column_family_id);
   bool is_defined() const { return definition().is_read; }
 
   const IndexSpec& spec() const { return definition().spec; }
@@ -119,6 +121,11 @@ class FollowedIndex {
   std::shared_ptr<SecondaryIndex> index() const;
   // Returns the index if it is ready. Errors: Unavailable or FailedPrecondition, with the reason.
   absl::StatusOr<std::shared_ptr<SecondaryIndex>> Ready() const;
+  // Between these two calls, Ready returns Unavailable: rows may change in a way that the log does
+  // not contain, and other readers may see the change before the index is stale. The state does not
+  // change.
+  void Suspend();
+  void Resume();
   // Opens the index in the directory, and keeps others from writing there. `db` must live as long
   // as the index is stored. Errors: Unavailable if another process writes there.
   absl::Status OpenWriter(rocksdb::DB* db, const OpenOptions& options);
@@ -205,7 +212,8 @@ class FollowedIndex {
   mutable CondVar changed_;
   IndexState state_ ABSL_GUARDED_BY(mutex_) = IndexState::kBuilding;
   absl::Status why_ ABSL_GUARDED_BY(mutex_);
-  int repairs_ ABSL_GUARDED_BY(mutex_) = 0;  // begun and not ended
+  int repairs_ ABSL_GUARDED_BY(mutex_) = 0;      // begun and not ended
+  int suspensions_ ABSL_GUARDED_BY(mutex_) = 0;  // begun and not ended
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t builds_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t merges_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -124,8 +124,6 @@ absl::Status IndexSet::Start(absl::Span<rocksdb::ColumnFamilyHandle* const> hand
                              bool reports_failed_writes) {
   failed_writes_show_ = !FailedWritesKeepNumbers(db_->GetDBOptions());
   refused_ = CheckDatabaseOptions(db_, reports_failed_writes);
-  // Only an attached database has other objects that the application uses.
-  if (!reports_failed_writes) follower_->WatchFamilies();
   ASSIGN_OR_RETURN(const std::vector<IndexCatalog::Entry> entries, catalog_.List());
   {
     const MutexLock lock(&handles_mutex_);
@@ -155,19 +153,19 @@ absl::Status IndexSet::Define(FollowedIndex* index) {
   ASSIGN_OR_RETURN(IndexSpec spec, ReadSpec(catalog_, *index));
   ASSIGN_OR_RETURN(KeyCodec codec, spec.Codec());
   const std::string family = spec.column_family;
+  ASSIGN_OR_RETURN(const uint32_t id, follower_->FamilyId(family));
   rocksdb::ColumnFamilyHandle* handle = nullptr;
   {
     const MutexLock lock(&handles_mutex_);
     const auto found = handles_.find(family);
     if (found != handles_.end()) handle = found->second;
-    index->Define(std::move(spec), std::move(codec), handle);
+    index->Define(std::move(spec), std::move(codec), handle,
+                  handle == nullptr ? id : handle->GetID());
   }
-  if (handle == nullptr) {
-    return absl::FailedPreconditionError(
-        absl::StrFormat("there is no handle of its column family %s", Quoted(family)));
-  }
-  WatchUnique();
-  return absl::OkStatus();
+  WatchUnique();  // also without a handle: rows that cannot be checked are refused
+  if (handle != nullptr) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrFormat("there is no handle of its column family %s", Quoted(family)));
 }
 
 void IndexSet::Close() {

@@ -78,7 +78,8 @@ class IndexSet {
 
   // Calls `change`, which changes rows of the scope in a way that the log does not contain. Then
   // their indexes are stale, with the reason `why`; on disk they are marked before the call. They
-  // remain unchanged if `is_atomic` and the change fails before it changes anything.
+  // are suspended during the call. They remain unchanged if `is_atomic` and the change fails before
+  // it changes anything.
   rocksdb::Status ChangePastLog(const PastLogChanges::Scope& scope, const std::string& why,
                                 bool is_atomic, absl::FunctionRef<rocksdb::Status()> change);
   // Records that a file was ingested, through any object of the database, and has taken this
@@ -122,9 +123,6 @@ class IndexSet {
   absl::Status CheckMayBuild() const;
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin(const FollowedIndex& index) const;
   IndexList::Indexes In(const PastLogChanges::Scope& scope) const;
-  // Appends to `*marked`, if given, the indexes that this call has marked.
-  absl::Status MarkStale(const PastLogChanges::Scope& scope, const std::string& why,
-                         IndexList::Indexes* marked = nullptr) const;
   // Makes an empty write that does not wait. It fails after an error from which the database has
   // not recovered, and is Incomplete if writes must wait.
   rocksdb::Status WriteNothing();

@@ -21,18 +21,6 @@ IndexList::Indexes IndexSet::In(const PastLogChanges::Scope& scope) const {
   return found;
 }
 
-absl::Status IndexSet::MarkStale(const PastLogChanges::Scope& scope, const std::string& why,
-                                 IndexList::Indexes* marked) const {
-  const IndexList::Indexes indexes = In(scope);
-  if (marked != nullptr) marked->reserve(indexes.size());
-  for (const auto& index : indexes) {
-    bool is_new = false;
-    RETURN_IF_ERROR(index->MarkStale(why, &is_new));
-    if (is_new && marked != nullptr) marked->push_back(index);
-  }
-  return absl::OkStatus();
-}
-
 bool IndexSet::HasChangedNothing(const rocksdb::Status& error) {
   // RocksDB checks arguments, and reads and links the files that it ingests, before it writes to
   // its MANIFEST. After an I/O error of the MANIFEST, parts of the change may be on disk.
@@ -54,7 +42,6 @@ rocksdb::Status IndexSet::ChangePastLog(const PastLogChanges::Scope& scope, cons
   if (absl::Status s = CheckOpen(); !s.ok()) return ToRocksDb(s);
   const absl::Status stale = absl::FailedPreconditionError(why);
   const auto is_in_scope = [&](const FollowedIndex& index) { return index.MayBeIn(scope); };
-  IndexList::Indexes marked;
   std::vector<uint64_t> counts;  // of `scope.families`, after the end of this change
   counts.reserve(scope.families.size());
   for (const std::string& family : scope.families) counts.push_back(past_log_.Count(family) + 2);
@@ -69,8 +56,21 @@ rocksdb::Status IndexSet::ChangePastLog(const PastLogChanges::Scope& scope, cons
     if (is_atomic) follower_->EndIngestion();
   };
   const absl::Cleanup end_in_any_case = end;
+  // No index that this misses can become ready before the end.
+  const IndexList::Indexes affected = In(scope);
+  IndexList::Indexes marked;
+  marked.reserve(affected.size());
+  for (const auto& index : affected) index->Suspend();
+  const absl::Cleanup resume = [&] {
+    for (const auto& index : affected) index->Resume();
+  };
   // The mark comes first, so that no index seems current after a crash.
-  absl::Status ready = MarkStale(scope, why, &marked);
+  absl::Status ready;
+  for (size_t i = 0; i < affected.size() && ready.ok(); ++i) {
+    bool is_new = false;
+    ready = affected[i]->MarkStale(why, &is_new);
+    if (is_new) marked.push_back(affected[i]);
+  }
   const rocksdb::Status changed = ready.ok() ? change() : ToRocksDb(ready);
   end();
   if (!changed.ok() && is_atomic && (!ready.ok() || HasChangedNothing(changed))) {
@@ -135,7 +135,9 @@ void IndexSet::Distrust(absl::FunctionRef<bool(const FollowedIndex&)> is_affecte
 }
 
 void IndexSet::CheckFailedWrite(const rocksdb::Status& failed) {
-  // A refused write has not begun. If the log could not be written, the sequence numbers show that.
+  // A refused write has not begun. An I/O error is an error of the log: RocksDB then applies
+  // nothing and assigns the sequence numbers again. Memtables report none, because a merge operand
+  // whose row cannot be read (max_successive_merges) is stored as it is.
   const bool is_refused =
       failed.IsIncomplete() || failed.IsTryAgain() || failed.IsBusy() || failed.IsTimedOut();
   if (is_refused || failed.IsIOError() || closed_) return;

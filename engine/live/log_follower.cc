@@ -441,18 +441,8 @@ void LogFollower::Leave(const FollowedIndex& index) {
 void LogFollower::Fail(absl::FunctionRef<bool(const FollowedIndex&)> is_failing,
                        const absl::Status& why) {
   const MutexLock lock(&mutex_);
-  if (tail_ == nullptr) return;
-  const size_t before = members_.size();
-  for (size_t i = 0; i < members_.size();) {
-    if (!is_failing(*members_[i].index)) {
-      ++i;
-      continue;
-    }
-    const Member member = std::move(members_[i]);
-    members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(i));
-    Lose(member, why);
-  }
-  if (members_.size() < before) RestartTail();
+  LoseThose([&](const Member& member) { return is_failing(*member.index); },
+            [&](const Member&) { return why; });
 }
 
 void LogFollower::Lose(const Member& member, const absl::Status& why) {
@@ -463,23 +453,31 @@ void LogFollower::Lose(const Member& member, const absl::Status& why) {
   }
 }
 
-void LogFollower::FailAll(const absl::Status& why) {
-  for (const Member& member : members_) Lose(member, why);
-  members_.clear();
-  RestartTail();
-}
-
-void LogFollower::FailReaders(const absl::Status& why) {
+void LogFollower::LoseThose(absl::FunctionRef<bool(const Member&)> is_lost,
+                            absl::FunctionRef<absl::Status(const Member&)> why) {
+  const size_t before = members_.size();
   for (size_t i = 0; i < members_.size();) {
-    if (!TakesPart(members_[i])) {
+    if (!is_lost(members_[i])) {
       ++i;
       continue;
     }
     const Member member = std::move(members_[i]);
     members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(i));
-    Lose(member, why);
+    Lose(member, why(member));
   }
-  RestartTail();
+  if (members_.size() < before) RestartTail();
+}
+
+void LogFollower::FailAll(const absl::Status& why) {
+  LoseThose([](const Member&) { return true; }, [&](const Member&) { return why; });
+}
+
+void LogFollower::FailReaders(const absl::Status& why) {
+  const auto takes_part = [&](const Member& member) {
+    mutex_.AssertHeld();
+    return TakesPart(member);
+  };
+  LoseThose(takes_part, [&](const Member&) { return why; });
 }
 
 void LogFollower::RestartTail() {

@@ -1,10 +1,13 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <shared_mutex>
+#include <string>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -52,13 +55,13 @@ class LogFollower {
               Publishing publishing = Publishing::kSteps, LogFollower* told = nullptr);
   ~LogFollower();
 
-  // Watches for column families that are dropped past the object: in each call of CheckFamilies,
-  // and at the first log record of a newer column family. Must be called before the first Join.
-  void WatchFamilies() { watches_families_ = true; }
-  bool watches_families() const { return watches_families_; }
-  // Gives up the indexes whose column families have been dropped. Costs two short reads of files.
+  // Gives up the indexes whose column families were dropped past the object. The first log record
+  // of a newer column family has the same effect. Costs two short reads of files.
   // Errors: those of reading the MANIFEST.
   absl::Status CheckFamilies();
+  // The id of the database's column family of this name; UINT32_MAX if there is none. Errors: those
+  // of reading the MANIFEST.
+  absl::StatusOr<uint32_t> FamilyId(const std::string& name);
 
   // Brings the indexes up to the last commit. Each index has its own result in its state. Errors:
   // FailedPrecondition once this is closed.
@@ -201,8 +204,8 @@ class LogFollower {
   static absl::Status ApplyTo(const Member& member, const Family& family,
                               IndexWriter::Update* update);
   void Publish(Updates* updates) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The ids of the database's column families.
-  absl::StatusOr<std::set<uint32_t>> LiveFamilies() {
+  // The database's column families: names by id.
+  absl::StatusOr<std::map<uint32_t, std::string>> LiveFamilies() {
     const MutexLock lock(&manifest_mutex_);
     return manifest_.Read();
   }
@@ -217,6 +220,10 @@ class LogFollower {
   // If this has been doubted, makes all indexes leave.
   void HeedDoubt();
   void Lose(const Member& member, const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The members for which `is_lost` returns true leave, each for the reason that `why` returns.
+  void LoseThose(absl::FunctionRef<bool(const Member&)> is_lost,
+                 absl::FunctionRef<absl::Status(const Member&)> why)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FailAll(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Makes the members leave that take part at the current place.
   void FailReaders(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -250,7 +257,6 @@ class LogFollower {
   std::vector<Family> families_ ABSL_GUARDED_BY(mutex_);     // of the members
   std::vector<RowChanges> changes_ ABSL_GUARDED_BY(mutex_);  // of families_, for the current slice
   std::unique_ptr<LogTail> tail_ ABSL_GUARDED_BY(mutex_);    // null without members
-  bool watches_families_ = false;
   // The largest id in the log at the last check of the column families.
   uint32_t newest_family_ ABSL_GUARDED_BY(mutex_) = 0;
   Mutex manifest_mutex_ ABSL_ACQUIRED_AFTER(mutex_);

@@ -1,7 +1,7 @@
 // Handles column families that are dropped while their indexes follow the log.
 
 #include <algorithm>
-#include <set>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -28,7 +28,7 @@ absl::Status FamilyIsGone(FollowedIndex* index) {
 }  // namespace
 
 absl::Status LogFollower::CheckFamilies() {
-  absl::StatusOr<std::set<uint32_t>> live;
+  absl::StatusOr<std::map<uint32_t, std::string>> live;
   {
     const std::shared_lock<std::shared_mutex> use(use_mutex_);
     if (closed_) return absl::OkStatus();
@@ -42,24 +42,22 @@ absl::Status LogFollower::CheckFamilies() {
   if (closed_ || std::none_of(members_.begin(), members_.end(), is_gone)) return absl::OkStatus();
   live = LiveFamilies();  // a member with a newer family may have joined since
   RETURN_IF_ERROR(live.status());
-  bool lost = false;
-  for (size_t i = 0; i < members_.size();) {
-    if (!is_gone(members_[i])) {
-      ++i;
-      continue;
-    }
-    const Member member = std::move(members_[i]);
-    members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(i));
-    Lose(member, FamilyIsGone(member.index.get()));
-    lost = true;
-  }
-  if (lost) RestartTail();
+  LoseThose(is_gone, [](const Member& member) { return FamilyIsGone(member.index.get()); });
   return absl::OkStatus();
 }
 
+absl::StatusOr<uint32_t> LogFollower::FamilyId(const std::string& name) {
+  const std::shared_lock<std::shared_mutex> use(use_mutex_);
+  if (closed_) return absl::FailedPreconditionError("the database has been closed");
+  ASSIGN_OR_RETURN(const auto live, LiveFamilies());
+  const auto found = std::find_if(live.begin(), live.end(),
+                                  [&](const auto& family) { return family.second == name; });
+  return found == live.end() ? UINT32_MAX : found->first;
+}
+
 absl::Status LogFollower::CheckFamilies(Updates* updates) {
-  if (!watches_families_ || tail_->newest_family() <= newest_family_) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const std::set<uint32_t> live, LiveFamilies());
+  if (tail_->newest_family() <= newest_family_) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const auto live, LiveFamilies());
   newest_family_ = tail_->newest_family();
   for (size_t i = 0; i < members_.size(); ++i) {
     FollowedIndex& index = *members_[i].index;
@@ -71,8 +69,7 @@ absl::Status LogFollower::CheckFamilies(Updates* updates) {
 }
 
 absl::Status LogFollower::LoseThoseOfGoneFamilies(std::vector<Member>* admitted) {
-  if (!watches_families_) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const std::set<uint32_t> live, LiveFamilies());
+  ASSIGN_OR_RETURN(const auto live, LiveFamilies());
   std::erase_if(*admitted, [&](const Member& member) {
     if (live.contains(member.index->column_family_id())) return false;
     *member.joining = FamilyIsGone(member.index.get());

@@ -82,7 +82,11 @@ void UniqueGuard::Watch(const std::vector<std::shared_ptr<FollowedIndex>>& index
 
 rocksdb::Status UniqueGuard::Write(const rocksdb::WriteOptions& options,
                                    rocksdb::WriteBatch* batch) {
-  if (idle() || batch == nullptr) return db_->Write(options, batch);
+  if (batch == nullptr) return db_->Write(options, batch);  // writes nothing
+  if (BeginPast()) {
+    const absl::Cleanup end = [&] { EndPast(); };
+    return db_->Write(options, batch);
+  }
   const std::shared_ptr<const Indexes> indexes = watched();
   std::vector<Rows> rows;
   if (absl::Status s = ReadRows(*indexes, *batch, &rows); !s.ok()) return ToRocksDb(s);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -117,7 +116,7 @@ absl::StatusOr<bool> MayRepeatNumbers(const LogPosition& position, rocksdb::DB* 
       if (absl::IsFailedPrecondition(count.status())) return true;
       if (!count.ok()) return count.status();
     }
-    ASSIGN_OR_RETURN(const std::set<uint32_t> families, ManifestFamilies(db).Read());
+    ASSIGN_OR_RETURN(const auto families, ManifestFamilies(db).Read());
     const std::optional<uint32_t> family = batches.last_kept_family();
     return !family.has_value() || !families.contains(*family);
   }

@@ -55,16 +55,18 @@ std::optional<uint64_t> TakeEditVarint(std::string_view* bytes) {
   return std::nullopt;
 }
 
-bool SkipEditText(std::string_view* bytes) {
+bool TakeEditText(std::string_view* bytes, std::string_view* text) {
   const std::optional<uint64_t> size = TakeEditVarint(bytes);
   if (!size.has_value() || *size > bytes->size()) return false;
+  *text = bytes->substr(0, *size);
   bytes->remove_prefix(*size);
   return true;
 }
 
-void ApplyEdit(std::string_view edit, std::set<uint32_t>* ids) {
+void ApplyEdit(std::string_view edit, std::map<uint32_t, std::string>* names) {
   uint32_t id = 0;  // the id of the default column family is not written
   bool adds = false, drops = false;
+  std::string_view name, skipped;
   while (!edit.empty()) {
     const std::optional<uint64_t> tag = TakeEditVarint(&edit);
     if (!tag.has_value()) return;
@@ -87,20 +89,20 @@ void ApplyEdit(std::string_view edit, std::set<uint32_t>* ids) {
       }
       case EditTag::kColumnFamilyAdd:
         adds = true;
-        read = SkipEditText(&edit);
+        read = TakeEditText(&edit, &name);
         break;
       case EditTag::kColumnFamilyDrop:
         drops = true;
         break;
       default:
         read = (*tag == EditTag::kComparator || (*tag & EditTag::kMayBeIgnored) != 0) &&
-               SkipEditText(&edit);
+               TakeEditText(&edit, &skipped);
         break;
     }
     if (!read) return;  // an edit of files
   }
-  if (adds) ids->insert(id);
-  if (drops) ids->erase(id);
+  if (adds) (*names)[id] = name;
+  if (drops) names->erase(id);
 }
 
 // Returns the first fragment of `bytes`; nullopt if it is incomplete, as at the end of the written
@@ -128,7 +130,7 @@ absl::Status ManifestFamilies::FromFile(const rocksdb::Status& status) const {
                      absl::StrFormat("cannot read the MANIFEST of database '%s'", db_->GetName()));
 }
 
-absl::StatusOr<std::set<uint32_t>> ManifestFamilies::Read() {
+absl::StatusOr<std::map<uint32_t, std::string>> ManifestFamilies::Read() {
   absl::Status last;
   constexpr int kTries = 3;  // a new MANIFEST may take the old one's place at any time
   for (int i = 0; i < kTries; ++i) {
@@ -145,12 +147,12 @@ absl::StatusOr<std::set<uint32_t>> ManifestFamilies::Read() {
     if (current != std::exchange(name_, std::string())) {
       offset_ = 0;
       record_.clear();
-      ids_ = {0};
+      names_ = {{0, rocksdb::kDefaultColumnFamilyName}};
     }
     last = ReadOn(current);
     if (last.ok()) {
       name_ = std::move(current);
-      return ids_;
+      return names_;
     }
     if (!absl::IsNotFound(last)) return last;
   }
@@ -185,7 +187,7 @@ absl::Status ManifestFamilies::ReadOn(const std::string& name) {
       const uint8_t type = fragment->type;
       if (type == EditFragment::kFull || type == EditFragment::kFirst) record_.clear();
       record_.append(fragment->bytes);
-      if (type == EditFragment::kFull || type == EditFragment::kLast) ApplyEdit(record_, &ids_);
+      if (type == EditFragment::kFull || type == EditFragment::kLast) ApplyEdit(record_, &names_);
       block.remove_prefix(kEditsHeaderBytes + fragment->bytes.size());
       offset_ += kEditsHeaderBytes + fragment->bytes.size();
     }

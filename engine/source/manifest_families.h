@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
+#include <map>
 #include <string>
 
 #include "absl/status/status.h"
@@ -10,18 +10,19 @@
 
 namespace cairn {
 
-// The ids of an open database's column families: those that were added and not dropped, according
-// to its MANIFEST. rocksdb::DB has no function for this. A handle of a dropped column family
-// remains valid, and a new column family of the same name has another id. Not thread-safe.
+// The column families of an open database: those that were added and not dropped, according to its
+// MANIFEST. rocksdb::DB has no function for this. A handle of a dropped column family remains
+// valid, and a new column family of the same name has another id. Not thread-safe.
 class ManifestFamilies {
  public:
   // The database must outlive this.
   explicit ManifestFamilies(rocksdb::DB* db) : db_(db) {}
 
   // Reads the part of the MANIFEST that was written since the last call, or all of it if another
-  // file has taken its place. The returned set has each change that returned before the call.
+  // file has taken its place. Returns the names by id, with each change that returned before the
+  // call.
   // Errors: DataLoss if CURRENT names no MANIFEST; RocksDB's own errors of reading.
-  absl::StatusOr<std::set<uint32_t>> Read();
+  absl::StatusOr<std::map<uint32_t, std::string>> Read();
 
  private:
   // Reads the MANIFEST from offset_ to its end.
@@ -34,7 +35,7 @@ class ManifestFamilies {
   // record.
   uint64_t offset_ = 0;
   std::string record_;
-  std::set<uint32_t> ids_;
+  std::map<uint32_t, std::string> names_;
 };
 
 }  // namespace cairn

@@ -383,6 +383,9 @@ absl::Status VerifyAgainstSource(const IndexVersion& version, const SnapshotSour
 absl::Status VerifyAgainstSource(absl::Span<const IndexVersion* const> versions, PlaceEntries place,
                                  const SnapshotSource& source, int threads, size_t max_differences,
                                  std::vector<std::string>* differences) {
+  if (max_differences == 0) {
+    return absl::InvalidArgumentError("max_differences: expected a positive number, got 0");
+  }
   const IndexSpec& spec = versions[0]->spec();
   ASSIGN_OR_RETURN(RowExtractor extractor, RowExtractor::Create(spec));
   Differences found(max_differences, differences);

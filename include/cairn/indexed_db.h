@@ -211,8 +211,11 @@ struct BacklogStats {
 // - During the first build after CreateIndex nothing is checked: rows with the same key fail the
 //   build, including rows of writes that began before CreateIndex returned.
 // - While the index is rebuilt, catches up, is stale or has failed, a write that puts rows into its
-//   column family returns TryAgain, because the rows cannot be checked. Deletions are accepted.
-//   DropIndex ends the constraint.
+//   column family returns TryAgain, because the rows cannot be checked. This includes an index
+//   whose column family has no handle in Attach. Deletions are accepted. DropIndex ends the
+//   constraint.
+// - The constraint is not checked while the files of the index are so damaged that its spec cannot
+//   be read.
 // - Writes of the same key wait for each other, also while one of them waits for a lock of a
 //   TransactionDB underneath. Other writes run in parallel. With WriteOptions::no_slowdown, a write
 //   that would wait returns Incomplete.
@@ -227,7 +230,9 @@ struct BacklogStats {
 //   overlap existing ones or if a snapshot is held. CreateColumnFamilyWithImport makes all indexes
 //   stale, in any database, if the files have larger sequence numbers than it. ClipColumnFamily and
 //   DeleteFile make indexes stale, too. An ingestion, DeleteFile or DropColumnFamily that fails
-//   before it changes anything leaves the indexes as they are.
+//   before it changes anything leaves the indexes as they are. During such a call through this
+//   object, queries of these indexes return Unavailable. Until an ingestion through another object
+//   returns, queries may miss its rows.
 // - A log file that expired before it was read makes indexes stale. If the database does not
 //   archive its log, Attach delays the removal of obsolete files until they have been read: for
 //   about a second longer, and at most half a minute.
@@ -243,8 +248,8 @@ struct BacklogStats {
 // - A row that cannot be read as its spec requires fails the index, unless the spec has
 //   on_error=skip: the write succeeds, and queries return FailedPrecondition. Fix or delete the
 //   row, then call RebuildIndex. With on_error=skip, the row has no entry.
-// - If a column family is dropped by DropColumnFamily of the attached database, its indexes fail.
-//   They are rebuilt when the database is attached or opened again with a handle of the new column
+// - If a column family is dropped other than through this object, its indexes fail. They are
+//   rebuilt when the database is attached or opened again with a handle of the new column
 //   family. RocksDB does not report such a drop, so the MANIFEST is checked every 10 ms. Until the
 //   next check, or the first write to a column family created since, queries still return entries
 //   of the dropped column family, as its old handle still reads its rows. A drop through this

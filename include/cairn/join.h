@@ -74,9 +74,9 @@ absl::StatusOr<uint64_t> CountJoin(const SecondaryIndex& left, const SecondaryIn
 
 // Sets *rows to every pair of a key of `keys` and a row of `index` with that key, in the order of
 // `keys`; left[j] is the index of the key in `keys`. `keys` are physical keys
-// (SecondaryIndex::codec). Uses only `right_columns` of `options`; InvalidArgument if `limit`,
-// `after`, `with_keys` or `left_columns` is set. Other errors: those of SecondaryIndex::Find.
-// Thread-safe.
+// (SecondaryIndex::codec). A key with a null in any part has no pairs. Uses only `right_columns`
+// and `cancelled` of `options`. Errors: InvalidArgument if `limit`, `after`, `with_keys` or
+// `left_columns` is set; Cancelled; those of SecondaryIndex::Find. Thread-safe.
 absl::Status JoinKeys(KeyBatch keys, const SecondaryIndex& index, const JoinOptions& options,
                       JoinResult* rows);
 

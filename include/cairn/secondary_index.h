@@ -268,15 +268,15 @@ class SecondaryIndex : public BatchIndex {
                              const QueryOptions& options, FetchResult* rows) const = 0;
 
   // Reads the index from disk again and verifies it: checksums of all files, the order of the
-  // entries, row ids, and the search structures against the entries. This builds the search
-  // structures a second time, so it needs their memory twice. Errors: DataLoss with the first
-  // fault.
+  // entries, row ids, and the search structures against the entries. For this it opens the index a
+  // second time, or one shard after the other, and needs the memory of that until it returns.
+  // Errors: DataLoss with the first fault.
   virtual absl::Status Verify() const = 0;
   // Verifies the index against the database: every key of every row must be in the index, and every
   // entry must belong to a row with its key. Reads all rows of `source`. Appends one line per
-  // difference to *differences, at most `max_differences`, which must be positive. OK without a
-  // line means that no difference was found. Errors: FailedPrecondition if `source` is not the
-  // database and column family of the index; those of reading it.
+  // difference to *differences, at most `max_differences`. OK without a line means that no
+  // difference was found. Errors: InvalidArgument if `max_differences` is 0; FailedPrecondition if
+  // `source` is not the database and column family of the index; those of reading it.
   virtual absl::Status VerifyAgainst(const SnapshotSource& source, size_t max_differences,
                                      std::vector<std::string>* differences) const = 0;
 

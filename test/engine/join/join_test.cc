@@ -2,7 +2,9 @@
 #include "cairn/join.h"
 
 #include <algorithm>
+#include <atomic>
 #include <boost/test/unit_test.hpp>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <tuple>
@@ -271,6 +273,24 @@ BOOST_AUTO_TEST_CASE(keys_from_elsewhere) {
   BOOST_TEST(absl::IsInvalidArgument(JoinKeys(keys, *index, options, &rows)));
   const std::vector<uint64_t> wrong = {1};
   BOOST_TEST(absl::IsInvalidArgument(JoinKeys(wrong, *index, {}, &rows)));
+}
+
+BOOST_AUTO_TEST_CASE(keys_from_elsewhere_that_are_null) {
+  TestDatabase db;
+  db.Put("none", "x");
+  db.Put("one", "x|1");
+  const auto index = Build(db, "value.field('|',1):u32, nulls=first");
+  EncodedKeys keys(index->kind());
+  RequireOk(index->codec().Append({DataValue()}, &keys));
+  RequireOk(index->codec().Append({DataValue(uint64_t{1})}, &keys));
+  JoinResult rows;
+  RequireOk(JoinKeys(keys.Batch(), *index, {}, &rows));
+  BOOST_REQUIRE(rows.size() == 1u);
+  BOOST_TEST(rows.left[0] == 1u);
+  std::atomic<bool> cancelled{true};
+  JoinOptions options;
+  options.cancelled = &cancelled;
+  BOOST_TEST(absl::IsCancelled(JoinKeys(keys.Batch(), *index, options, &rows)));
 }
 
 BOOST_AUTO_TEST_CASE(what_cannot_be_joined_is_refused) {

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -13,9 +14,11 @@
 #include "cairn/indexed_db.h"
 #include "engine/util/rocksdb_compat.h"
 #include "rocksdb/env.h"
+#include "rocksdb/listener.h"
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/write_batch.h"
 #include "test/engine/indexed_database.h"
+#include "test/engine/live/indexed_db_checks.h"
 #include "test/require_ok.h"
 
 namespace cairn {
@@ -77,6 +80,57 @@ BOOST_AUTO_TEST_CASE(files_ingested_past_the_object_into_a_family_made_after_ope
   BOOST_TEST(RowsOf(db.get(), "city", "Oslo") == "x");
   CheckAgainstDatabase(db.get(), "city", people);
   RequireOk(db->DestroyColumnFamilyHandle(people));
+}
+
+// RocksDB calls it during an ingestion, whose rows any reader has by then.
+class IngestionListener final : public rocksdb::EventListener {
+ public:
+  void OnExternalFileIngested(rocksdb::DB*, const rocksdb::ExternalFileIngestionInfo&) override {
+    on_ingested();
+  }
+  std::function<void()> on_ingested = [] {};
+};
+
+BOOST_AUTO_TEST_CASE(queries_during_an_ingestion_do_not_miss_its_rows) {
+  const auto listener = std::make_shared<IngestionListener>();
+  IndexedDBOptions keep;
+  keep.on_stale = OnStale::kKeepStale;
+  IndexedDatabase db(keep);
+  db.Close();
+  db.rocksdb_options().listeners = {listener};
+  db.Open();
+  db.Create(kCity);
+  db.Create("of_a = value:text", 1);
+  db.Put("b", "Lisbon");
+  const auto live = RequireOk(db->Index("city"));
+  int calls = 0;
+  listener->on_ingested = [&] {
+    ++calls;
+    std::string value;
+    RequireOk(db->Get({}, "b", &value));
+    if (value == "Lisbon") RequireOk(db->Get({}, "x", &value));
+    BOOST_TEST(value == "Oslo");
+    const auto refuses = [](const absl::Status& status) {
+      CheckFails(status, absl::StatusCode::kUnavailable, "'city': rows of its column family");
+    };
+    refuses(db->Pin("city").status());
+    refuses(db->Lookup("city", "Oslo").status());
+    refuses(db->LookupRows("city", "Oslo").status());
+    refuses(db->PinGroup({"city"}).status());
+    FindResult found;
+    const std::string_view keys[] = {"Oslo"};
+    refuses(live->Find(keys, &found));
+    RequireOk(db->Pin("of_a").status());
+  };
+  // The first file takes no sequence number, the second one does.
+  for (const char* key : {"x", "b"}) {
+    RequireOk(db->IngestExternalFile({WriteTable(db, absl::StrCat(key, ".sst"), key, "Oslo")}, {}));
+    CheckFails(db->Pin("city").status(), absl::StatusCode::kFailedPrecondition, "ingested");
+    RequireOk(db->RebuildIndex("city"));
+    RequireOk(db->WaitUntilReady("city"));
+  }
+  BOOST_TEST(calls == 2);
+  BOOST_TEST(RowsOf(db.get(), "city", "Oslo") == "b x");
 }
 
 BOOST_AUTO_TEST_CASE(files_ingested_after_close_while_the_database_is_open) {

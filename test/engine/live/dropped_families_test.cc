@@ -1,7 +1,7 @@
-// Column families that are dropped and recreated past an attached IndexedDB.
+// Column families that are dropped and recreated past an IndexedDB.
 #include <boost/test/unit_test.hpp>
+#include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -134,16 +134,40 @@ BOOST_AUTO_TEST_CASE(an_index_of_a_family_that_was_dropped_fails_without_a_write
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_family_that_is_dropped_past_an_object_that_opened_the_database) {
+  for (const bool made_again : {true, false}) {
+    IndexedDatabase db;
+    db.Create("city = value:text", 1);
+    db.Put("a", "Lisbon", 1);
+    BOOST_TEST(RowsOf(db.get(), "city", "Lisbon") == "a");
+    rocksdb::DB* const base = db->GetBaseDB();
+    RequireOk(base->DropColumnFamily(db.family(1)));
+    rocksdb::ColumnFamilyHandle* again = nullptr;
+    if (made_again) {
+      RequireOk(base->CreateColumnFamily(db.rocksdb_options(), "a", &again));
+      RequireOk(base->Put({}, again, "b", "Oslo"));
+    }
+    const absl::Time end = absl::Now() + absl::Seconds(30);
+    while (!made_again && db->Lookup("city", "Lisbon").ok() && absl::Now() < end) {
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+    CheckFails(db->Lookup("city", "Lisbon").status(), absl::StatusCode::kFailedPrecondition,
+               "'a' was dropped");
+    if (again != nullptr) RequireOk(base->DestroyColumnFamilyHandle(again));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(the_manifest_lists_the_families) {
+  using Names = std::map<uint32_t, std::string>;
   Attached attached;
   rocksdb::DB* const db = attached.base.get();
   ManifestFamilies reads_on(db);
-  BOOST_TEST((RequireOk(reads_on.Read()) == std::set<uint32_t>{0, 1}));
-  BOOST_TEST((RequireOk(reads_on.Read()) == std::set<uint32_t>{0, 1}));
-  std::set<uint32_t> expected = {0, 1};
+  BOOST_TEST((RequireOk(reads_on.Read()) == Names{{0, "default"}, {1, "people"}}));
+  BOOST_TEST((RequireOk(reads_on.Read()) == Names{{0, "default"}, {1, "people"}}));
+  Names expected = {{0, "default"}, {1, "people"}};
   for (int i = 0; i < 40; ++i) {
     rocksdb::ColumnFamilyHandle* const family = attached.Make(absl::StrCat("family", i));
-    expected.insert(family->GetID());
+    expected[family->GetID()] = family->GetName();
     RequireOk(db->Put({}, family, "k", std::string(100, 'v')));
     RequireOk(db->Flush({}, family));
     if (i % 3 == 0) {

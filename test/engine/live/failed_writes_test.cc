@@ -159,6 +159,62 @@ BOOST_AUTO_TEST_CASE(a_write_that_fails_with_two_queues) {
   CheckFailedWrite([](rocksdb::Options* options) { options->two_write_queues = true; });
 }
 
+// An attached database has no listener. An I/O error of a write is an error of the log: nothing is
+// applied, and the sequence numbers are assigned again.
+BOOST_AUTO_TEST_CASE(a_write_of_an_attached_database_that_fails) {
+  OnFullDisk full([](rocksdb::Options*) {});
+  full.db.Close();
+  const rocksdb::Options options = full.db.rocksdb_options();
+  std::unique_ptr<rocksdb::DB> opened;
+  std::vector<rocksdb::ColumnFamilyHandle*> families;
+  RequireOk(rocksdb::DB::Open(options, full.db.path(), {{"default", options}, {"a", options}},
+                              &families, Into(&opened)));
+  const std::shared_ptr<rocksdb::DB> shared = std::move(opened);
+  {
+    auto db = RequireOk(IndexedDB::Attach(shared, families, full.db.options()));
+    RequireOk(db->WaitUntilReady("city", absl::Seconds(20)));
+    // With empty memtables, RocksDB continues in the same log file after an error.
+    RequireOk(db->Put({}, "b", "Rome"));
+    const uint64_t builds = db->ListIndexes()[0].builds;
+    full.disk->syncs_fail = true;
+    rocksdb::WriteBatch batch;
+    RequireOk(batch.Put("x", "Ghost"));
+    RequireOk(batch.Merge("y", "Ghost"));
+    BOOST_TEST(db->Write(OnFullDisk::Synced(), &batch).IsIOError());
+    full.disk->syncs_fail = false;
+    const absl::Time end = absl::Now() + absl::Seconds(20);
+    rocksdb::Status s = db->Put({}, "z", "Paris");
+    while (!s.ok() && absl::Now() < end) {
+      absl::SleepFor(absl::Milliseconds(5));
+      s = db->Put({}, "z", "Paris");
+    }
+    RequireOk(s);
+    BOOST_TEST(RowsOf(db.get(), "city", "Ghost").empty());
+    BOOST_TEST(RowsOf(db.get(), "city", "Paris") == "z");
+    BOOST_TEST(db->ListIndexes()[0].builds == builds);
+    CheckAgainstDatabase(db.get(), "city", families[0]);
+    RequireOk(db->Close());
+  }
+  for (auto* family : families) RequireOk(shared->DestroyColumnFamilyHandle(family));
+}
+
+// The index 'city' does not answer after the process is killed now and the database is opened.
+void CheckRefusesIfKilledNow(OnFullDisk* full) {
+  const std::string copy = full->db.Beside("copy");
+  for (const char* what : {"", ".indexes"}) {
+    std::filesystem::copy(full->db.path() + what, copy + what,
+                          std::filesystem::copy_options::recursive);
+  }
+  rocksdb::Options options = full->db.rocksdb_options();
+  options.env = rocksdb::Env::Default();
+  std::vector<rocksdb::ColumnFamilyHandle*> families;
+  auto killed = RequireOk(IndexedDB::Open(options, copy, {{"default", options}, {"a", options}},
+                                          &families, full->db.options()));
+  const absl::Status stored = killed->Pin("city").status();
+  BOOST_TEST((absl::IsNotFound(stored) || absl::IsFailedPrecondition(stored)), stored);
+  for (auto* family : families) RequireOk(killed->DestroyColumnFamilyHandle(family));
+}
+
 // The process ends before the index is rebuilt, and operations that need space fail.
 BOOST_AUTO_TEST_CASE(a_failed_write_whose_mark_cannot_be_written) {
   OnFullDisk full([](rocksdb::Options* options) { options->enable_pipelined_write = true; },
@@ -167,21 +223,7 @@ BOOST_AUTO_TEST_CASE(a_failed_write_whose_mark_cannot_be_written) {
   full.FailToWrite("x", "Ghost");
   BOOST_TEST(absl::IsFailedPrecondition(full.db->Pin("city").status()));
   full.Write("y", "Paris");
-  const std::string copy = full.db.Beside("copy");
-  for (const char* what : {"", ".indexes"}) {
-    std::filesystem::copy(full.db.path() + what, copy + what,
-                          std::filesystem::copy_options::recursive);
-  }
-  rocksdb::Options options = full.db.rocksdb_options();
-  options.env = rocksdb::Env::Default();
-  {
-    std::vector<rocksdb::ColumnFamilyHandle*> families;
-    auto killed = RequireOk(IndexedDB::Open(options, copy, {{"default", options}, {"a", options}},
-                                            &families, full.db.options()));
-    const absl::Status stored = killed->Pin("city").status();
-    BOOST_TEST((absl::IsNotFound(stored) || absl::IsFailedPrecondition(stored)), stored);
-    for (auto* family : families) RequireOk(killed->DestroyColumnFamilyHandle(family));
-  }
+  CheckRefusesIfKilledNow(&full);
   // The mark is written when there is space.
   full.disk->marks_fail = false;
   const std::string mark = full.db.path() + ".indexes/city~";
@@ -219,6 +261,7 @@ BOOST_AUTO_TEST_CASE(an_ingestion_past_the_object_whose_mark_cannot_be_written) 
       }
       CheckFails(full.db->Pin(name).status(), absl::StatusCode::kFailedPrecondition, "ingested");
     }
+    if (on_stale == OnStale::kKeepStale) CheckRefusesIfKilledNow(&full);
     full.disk->marks_fail = false;
     if (on_stale == OnStale::kKeepStale) {
       const absl::Time end = absl::Now() + absl::Seconds(20);

@@ -1,6 +1,7 @@
 // Unique indexes, live and caught up.
 #include <atomic>
 #include <boost/test/unit_test.hpp>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -14,7 +15,9 @@
 #include "cairn/options.h"
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
+#include "engine/util/rocksdb_compat.h"
 #include "rocksdb/compaction_filter.h"
+#include "rocksdb/utilities/stackable_db.h"
 #include "rocksdb/utilities/transaction_db.h"
 #include "test/engine/indexed_database.h"
 #include "test/temporary_directory.h"
@@ -128,6 +131,109 @@ BOOST_AUTO_TEST_CASE(an_index_that_has_been_ready_refuses_rows_that_it_cannot_ch
   RequireOk(db->RebuildIndex("email"));
   RequireOk(db->DropIndex("email"));
   db.Put("y", "mail10");
+}
+
+BOOST_AUTO_TEST_CASE(an_index_without_a_handle_refuses_rows) {
+  TemporaryDirectory directory;
+  rocksdb::Options options;
+  options.create_if_missing = true;
+  options.create_missing_column_families = true;
+  options.WAL_size_limit_MB = 100;
+  std::vector<rocksdb::ColumnFamilyHandle*> families;
+  std::unique_ptr<rocksdb::DB> opened;
+  RequireOk(rocksdb::DB::Open(options, directory / "db",
+                              {{"default", options}, {"a", options}, {"b", options}}, &families,
+                              Into(&opened)));
+  const std::shared_ptr<rocksdb::DB> base = std::move(opened);
+  IndexedDBOptions indexed;
+  indexed.open.calibration = Calibration::kNone;
+  {
+    auto db = RequireOk(IndexedDB::Attach(base, families, indexed));
+    RequireOk(db->CreateIndex("email = value:text, unique=true", families[1]));
+    RequireOk(db->WaitUntilReady("email"));
+    RequireOk(db->Put({}, families[1], "first", "taken"));
+    RequireOk(db->Close());
+  }
+  {
+    auto db = RequireOk(IndexedDB::Attach(base, {}, indexed));
+    const rocksdb::Status refused = db->Put({}, families[1], "second", "taken");
+    BOOST_TEST(refused.IsTryAgain(), refused.ToString());
+    BOOST_TEST(absl::StrContains(refused.ToString(), "'email'"), refused.ToString());
+    RequireOk(db->Delete({}, families[1], "third"));
+    RequireOk(db->Put({}, families[2], "second", "taken"));
+    RequireOk(db->Put({}, "second", "taken"));
+    RequireOk(db->Close());
+  }
+  {
+    auto db = RequireOk(IndexedDB::Attach(base, families, indexed));
+    RequireOk(db->WaitUntilReady("email"));
+    BOOST_TEST(db->Put({}, families[1], "second", "taken").IsInvalidArgument());
+    RequireOk(db->Close());
+  }
+  for (auto* family : families) RequireOk(base->DestroyColumnFamilyHandle(family));
+}
+
+// Passes writes on once the test lets it.
+class SlowWrites final : public rocksdb::StackableDB {
+ public:
+  using StackableDB::StackableDB;
+  rocksdb::Status Write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch) override {
+    begun = true;
+    while (holds) absl::SleepFor(absl::Milliseconds(1));
+    return StackableDB::Write(options, batch);
+  }
+  std::atomic<bool> holds{false}, begun{false};
+};
+
+// The default column family's, with a function that is called while a write batch is filled.
+class CalledHandle final : public rocksdb::ColumnFamilyHandle {
+ public:
+  CalledHandle(rocksdb::ColumnFamilyHandle* target, std::function<void()> called)
+      : target_(target), called_(std::move(called)) {}
+  const std::string& GetName() const override { return target_->GetName(); }
+  uint32_t GetID() const override {
+    called_();
+    return target_->GetID();
+  }
+  rocksdb::Status GetDescriptor(rocksdb::ColumnFamilyDescriptor* descriptor) override {
+    return target_->GetDescriptor(descriptor);
+  }
+  const rocksdb::Comparator* GetComparator() const override { return target_->GetComparator(); }
+
+ private:
+  rocksdb::ColumnFamilyHandle* const target_;
+  const std::function<void()> called_;
+};
+
+BOOST_AUTO_TEST_CASE(a_write_during_which_the_last_unique_index_was_dropped_is_waited_for) {
+  TemporaryDirectory directory;
+  rocksdb::Options options;
+  options.create_if_missing = true;
+  std::unique_ptr<rocksdb::DB> opened;
+  RequireOk(rocksdb::DB::Open(options, directory / "db", Into(&opened)));
+  const auto slow = std::make_shared<SlowWrites>(std::shared_ptr<rocksdb::DB>(std::move(opened)));
+  IndexedDBOptions indexed;
+  indexed.open.calibration = Calibration::kNone;
+  indexed.build.threads = 1;
+  auto db = RequireOk(IndexedDB::Attach(slow, {}, indexed));
+  RequireOk(db->CreateIndex("before = value:text, unique=true"));
+  RequireOk(db->WaitUntilReady("before"));
+  RequireOk(db->Put({}, "first", "taken"));
+  // The write has begun to be checked when nothing is left to check.
+  slow->begun = false;
+  slow->holds = true;
+  std::thread writer([&] {
+    CalledHandle handle(db->DefaultColumnFamily(), [&] { db->DropIndex("before").IgnoreError(); });
+    RequireOk(db->Put({}, &handle, "second", "taken"));
+  });
+  while (!slow->begun) absl::SleepFor(absl::Milliseconds(1));
+  RequireOk(db->CreateIndex("after = value:text, unique=true"));
+  BOOST_TEST(absl::IsDeadlineExceeded(db->WaitUntilReady("after", absl::Milliseconds(200))));
+  slow->holds = false;
+  writer.join();
+  // Never ready, and then not.
+  BOOST_TEST(absl::IsAlreadyExists(db->WaitUntilReady("after", absl::Seconds(20))));
+  RequireOk(db->Close());
 }
 
 // Removes rows whose keys begin with "old", and gives those that begin with "moved" another value.

@@ -32,6 +32,7 @@ BOOST_AUTO_TEST_CASE(verify_names_what_differs_from_the_database_both_ways) {
                             }),
              boost::test_tools::per_element());
   differences.clear();
+  BOOST_TEST(absl::IsInvalidArgument(index->VerifyAgainst(*db.Source(), 0, &differences)));
   RequireOk(index->VerifyAgainst(*db.Source(), 2, &differences));
   BOOST_TEST(differences.size() == 2u);
 }
