@@ -14,18 +14,17 @@ namespace {
 constexpr absl::Duration kLongestMergeWait = absl::Minutes(1);
 // How often to check whether the log has grown too much.
 constexpr absl::Duration kLogInterval = absl::Seconds(1);
-// How often to check for column families that were dropped past the object. IndexedDB documents
-// this value.
-constexpr absl::Duration kFamiliesInterval = absl::Milliseconds(10);
+// The time within which a column family that was dropped past the object is noticed. IndexedDB
+// documents this value.
+constexpr absl::Duration kFamiliesLatency = absl::Milliseconds(10);
 
 }  // namespace
 
 void BackgroundWork::Start() {
   following_ = std::make_unique<Periodically>(options_.follow_interval, [this] { Follow(); });
   keeping_ = std::make_unique<Periodically>(kLogInterval, [this] { KeepLogShort(); });
-  // If a check fails, the next one catches up.
-  watching_ = std::make_unique<Periodically>(kFamiliesInterval,
-                                             [this] { follower_->CheckFamilies().IgnoreError(); });
+  watching_ = std::make_unique<ManifestWatch>(db_, kFamiliesLatency,
+                                              [this] { return follower_->CheckFamilies(); });
   storing_ =
       std::make_unique<Periodically>(options_.flush_interval, [this] { StoreAll().IgnoreError(); });
   merging_ = std::make_unique<Periodically>(options_.compact_interval, [this] { MergeWhatPays(); });

@@ -8,7 +8,9 @@
 #include "engine/live/index_list.h"
 #include "engine/live/log_follower.h"
 #include "engine/live/log_retention.h"
+#include "engine/source/manifest_watch.h"
 #include "engine/util/periodically.h"
+#include "rocksdb/db.h"
 
 namespace cairn {
 
@@ -17,9 +19,13 @@ namespace cairn {
 class BackgroundWork {
  public:
   // All arguments must outlive this.
-  BackgroundWork(const IndexedDBOptions& options, const IndexList* indexes, LogFollower* follower,
-                 LogRetention* retention)
-      : options_(options), indexes_(*indexes), follower_(follower), retention_(retention) {}
+  BackgroundWork(rocksdb::DB* db, const IndexedDBOptions& options, const IndexList* indexes,
+                 LogFollower* follower, LogRetention* retention)
+      : db_(db),
+        options_(options),
+        indexes_(*indexes),
+        follower_(follower),
+        retention_(retention) {}
 
   void Start();
   // Returns once no work is in progress. Setting an index's `cancelled` speeds this up.
@@ -36,6 +42,7 @@ class BackgroundWork {
   void MergeWhatPays();
   absl::Status Tidy(FollowedIndex* index);
 
+  rocksdb::DB* const db_;
   const IndexedDBOptions& options_;
   const IndexList& indexes_;
   LogFollower* const follower_;
@@ -43,7 +50,7 @@ class BackgroundWork {
 
   std::unique_ptr<Periodically> following_;
   std::unique_ptr<Periodically> keeping_;
-  std::unique_ptr<Periodically> watching_;
+  std::unique_ptr<ManifestWatch> watching_;
   std::unique_ptr<Periodically> storing_;
   std::unique_ptr<Periodically> merging_;
 };

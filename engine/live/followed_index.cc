@@ -319,6 +319,11 @@ void FollowedIndex::Resume() {
   --suspensions_;
 }
 
+bool FollowedIndex::is_suspended() const {
+  const MutexLock lock(&mutex_);
+  return suspensions_ > 0;
+}
+
 absl::Status FollowedIndex::OpenWriter(rocksdb::DB* db, const OpenOptions& options) {
   LetGoOfDirectory();  // close the previous one, if any
   OpenOptions storing = options;

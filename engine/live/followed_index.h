@@ -126,6 +126,7 @@ class FollowedIndex {
   // change.
   void Suspend();
   void Resume();
+  bool is_suspended() const;
   // Opens the index in the directory, and keeps others from writing there. `db` must live as long
   // as the index is stored. Errors: Unavailable if another process writes there.
   absl::Status OpenWriter(rocksdb::DB* db, const OpenOptions& options);

@@ -114,7 +114,7 @@ IndexSet::IndexSet(rocksdb::DB* db, IndexedDBOptions options, IndexCatalog catal
             return guard_.Admit(index, make_ready);
           }),
       guard_(db, follower_.get()),
-      work_(options_, &indexes_, follower_.get(), &retention_) {}
+      work_(db_, options_, &indexes_, follower_.get(), &retention_) {}
 
 IndexSet::~IndexSet() {
   Close();

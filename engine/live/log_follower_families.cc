@@ -35,15 +35,21 @@ absl::Status LogFollower::CheckFamilies() {
     live = LiveFamilies();
     RETURN_IF_ERROR(live.status());
   }
+  bool skipped = false;
   const auto is_gone = [&](const Member& member) {
-    return !live->contains(member.index->column_family_id());
+    if (live->contains(member.index->column_family_id())) return false;
+    const bool suspended = member.index->is_suspended();
+    skipped |= suspended;
+    return !suspended;
   };
   const MutexLock lock(&mutex_);
-  if (closed_ || std::none_of(members_.begin(), members_.end(), is_gone)) return absl::OkStatus();
-  live = LiveFamilies();  // a member with a newer family may have joined since
-  RETURN_IF_ERROR(live.status());
-  LoseThose(is_gone, [](const Member& member) { return FamilyIsGone(member.index.get()); });
-  return absl::OkStatus();
+  if (closed_) return absl::OkStatus();
+  if (std::any_of(members_.begin(), members_.end(), is_gone)) {
+    live = LiveFamilies();  // a member with a newer family may have joined since
+    RETURN_IF_ERROR(live.status());
+    LoseThose(is_gone, [](const Member& member) { return FamilyIsGone(member.index.get()); });
+  }
+  return skipped ? absl::UnavailableError("a suspended index was skipped") : absl::OkStatus();
 }
 
 absl::StatusOr<uint32_t> LogFollower::FamilyId(const std::string& name) {

@@ -250,10 +250,10 @@ struct BacklogStats {
 //   row, then call RebuildIndex. With on_error=skip, the row has no entry.
 // - If a column family is dropped other than through this object, its indexes fail. They are
 //   rebuilt when the database is attached or opened again with a handle of the new column
-//   family. RocksDB does not report such a drop, so the MANIFEST is checked every 10 ms. Until the
-//   next check, or the first write to a column family created since, queries still return entries
-//   of the dropped column family, as its old handle still reads its rows. A drop through this
-//   object takes effect at once.
+//   family. RocksDB does not report such a drop, so the MANIFEST is watched. Within 10 ms, or until
+//   the first write to a column family created since, queries still return entries of the dropped
+//   column family, as its old handle still reads its rows. A drop through this object takes effect
+//   at once.
 // - A column family whose compactions drop or change rows (compaction filters, FIFO compaction) is
 //   rejected, unless the spec has dropped_rows=ignore (DroppedRows in index_spec.h).
 //
