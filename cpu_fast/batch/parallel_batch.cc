@@ -30,13 +30,22 @@ size_t SliceCount(size_t queries, const Parallelism& parallelism) {
 absl::Status ForEachSlice(size_t size, const Parallelism& parallelism,
                           absl::FunctionRef<absl::Status(size_t first, size_t count)> body) {
   const size_t parts = SliceCount(size, parallelism);
-  if (parts == 1) return body(0, size);
+  const StopCondition& stop = parallelism.stop;
+  const auto answer = [&](size_t first, size_t count) {
+    if (!stop.may_stop() || count <= kStopSlice) return body(first, count);
+    for (size_t end = first + count; first < end; first += kStopSlice) {
+      RETURN_IF_ERROR(stop.Check());
+      RETURN_IF_ERROR(body(first, std::min(kStopSlice, end - first)));
+    }
+    return absl::OkStatus();
+  };
+  if (parts == 1) return answer(0, size);
   const size_t part_size = (size + parts - 1) / parts;
   try {
     std::vector<absl::Status> statuses(parts);
     RunOnBatchThreads(parts, [&](size_t part) {
       const size_t first = std::min(part * part_size, size);
-      statuses[part] = body(first, std::min(part_size, size - first));
+      statuses[part] = answer(first, std::min(part_size, size - first));
     });
     for (absl::Status& status : statuses) {
       if (!status.ok()) return std::move(status);
@@ -50,7 +59,8 @@ absl::Status ForEachSlice(size_t size, const Parallelism& parallelism,
 absl::Status Execute(const OrderedIndex& index, const Batch& batch,
                      const Parallelism& parallelism) {
   const size_t size = batch.size();
-  if (SliceCount(size, parallelism) == 1) return index.Execute(batch);
+  const bool stops = parallelism.stop.may_stop() && size > kStopSlice;
+  if (SliceCount(size, parallelism) == 1 && !stops) return index.Execute(batch);
   const SortedRun& run = index.run();
   RETURN_IF_ERROR(CheckBatch(run.kind(), batch));
   if (!batch.gives_matches()) {
@@ -62,7 +72,7 @@ absl::Status Execute(const OrderedIndex& index, const Batch& batch,
   if (scratch == nullptr) return NoMemory(size);
   const absl::Span<Position> begin(scratch.get(), size), end(scratch.get() + size, size);
   const bool scan = batch.operation == Operation::kScan;
-  const QueryOptions options = scan ? batch.options : QueryOptions();
+  const QueryOptions options = scan ? batch.options : parallelism.stop.As<QueryOptions>();
   absl::Status s = Execute(
       index,
       scan ? Batch::Positions(batch.ranges, begin, end) : Batch::EqualRange(batch.keys, begin, end),
@@ -70,9 +80,8 @@ absl::Status Execute(const OrderedIndex& index, const Batch& batch,
   if (s.ok()) s = PlanMatches(run.kind(), options, begin, end, batch.matches);
   if (!s.ok()) return s;
   s = ForEachSlice(size, parallelism, [&](size_t first, size_t count) {
-    CopyRows(run, options, first, begin.subspan(first, count), end.subspan(first, count),
-             batch.matches);
-    return absl::OkStatus();
+    return CopyRows(run, options, first, begin.subspan(first, count), end.subspan(first, count),
+                    batch.matches);
   });
   return s.ok() ? AppendKeys(run, options, begin, end, batch.matches) : s;
 }

@@ -7,14 +7,20 @@
 #include "absl/types/span.h"
 #include "cairn/ordered_index.h"
 #include "cairn/query.h"
+#include "index/machine/stop_flag.h"
 
 namespace cairn {
+
+// Queries that are executed between two checks of a stop condition: some milliseconds of work.
+inline constexpr size_t kStopSlice = size_t{1} << 15;
 
 // How a batch is split across threads. The search of each structure is single-threaded; only the
 // functions below split a batch.
 struct Parallelism {
   int threads = 1;             // maximum; with 1 the calling thread does all the work
   size_t min_slice = 1 << 14;  // in queries; a smaller slice does not justify waking a thread
+  // Checked before each slice; slices are then at most kStopSlice long.
+  StopCondition stop = {};
 };
 
 // The number of slices for a batch of `queries` queries; at least 1.
@@ -22,7 +28,8 @@ size_t SliceCount(size_t queries, const Parallelism& parallelism);
 
 // Calls body(first, count) for consecutive slices of [0, size), in parallel if there is enough
 // work. Returns the error of one slice if any failed; other slices may have run. A batch that is
-// too small to split runs as a single slice on the calling thread.
+// too small to split runs as a single slice on the calling thread. Returns the error of the stop
+// condition once it has one.
 absl::Status ForEachSlice(size_t size, const Parallelism& parallelism,
                           absl::FunctionRef<absl::Status(size_t first, size_t count)> body);
 

@@ -230,10 +230,10 @@ class PointStrategy {
     absl::Status s = Execute(ranges);
     if (s.ok()) s = PlanMatches(kind, {}, ranges.values, ranges.ends, batch.matches);
     if (!s.ok()) return s;
+    const QueryOptions all_rows = parallelism_.stop.As<QueryOptions>();
     return ForEachSlice(size, parallelism_, [&](size_t first, size_t count) {
-      CopyRows(index_.run(), {}, first, ranges.values.subspan(first, count),
-               ranges.ends.subspan(first, count), batch.matches);
-      return absl::OkStatus();
+      return CopyRows(index_.run(), all_rows, first, ranges.values.subspan(first, count),
+                      ranges.ends.subspan(first, count), batch.matches);
     });
   }
 

@@ -122,7 +122,7 @@ class GroupParts {
   absl::Status Begin(std::string_view bytes) {
     if (size_ == kBeyond - 1) {
       return absl::ResourceExhaustedError(
-          absl::StrFormat("more than %d groups; set AggregateGroupsOptions::limit", size_));
+          absl::StrFormat("more than %d groups; set QueryOptions::limit", size_));
     }
     ASSIGN_OR_RETURN(const Prefix prefix, PrefixOf<Prefix>(bytes));
     RETURN_IF_ERROR(prefixes_.AppendValues(prefix, &groups_->keys));
@@ -165,7 +165,7 @@ absl::Status CombineRangeParts(const AggregatePlan& plan, const KeyCodec& codec,
 }
 
 absl::Status CombineGroupParts(const AggregatePlan& plan, const KeyCodec& codec, size_t ranges,
-                               size_t leading_parts, const AggregateGroupsOptions& options,
+                               size_t leading_parts, const QueryOptions& options,
                                absl::Span<const AggregatePart> parts,
                                AggregateGroupsResult* groups) {
   groups->offsets.assign(1, 0);

@@ -20,7 +20,7 @@ absl::Status CombineRangeParts(const AggregatePlan& plan, const KeyCodec& codec,
                                absl::Span<const AggregatePart> parts,
                                std::vector<ColumnValues>* values);
 absl::Status CombineGroupParts(const AggregatePlan& plan, const KeyCodec& codec, size_t ranges,
-                               size_t leading_parts, const AggregateGroupsOptions& options,
+                               size_t leading_parts, const QueryOptions& options,
                                absl::Span<const AggregatePart> parts,
                                AggregateGroupsResult* groups);
 

@@ -1,6 +1,5 @@
 #include "cairn/batcher.h"
 
-#include <chrono>
 #include <memory>
 #include <utility>
 
@@ -14,14 +13,16 @@ namespace cairn {
 namespace {
 
 absl::Status CheckOptions(const BatcherOptions& options) {
-  if (options.default_deadline.count() <= 0 || options.default_deadline > std::chrono::hours(24)) {
+  if (options.default_deadline < absl::Nanoseconds(1) ||
+      options.default_deadline > absl::Hours(24)) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("default_deadline: expected more than 0 and at most 24 h, got %d ns",
-                        options.default_deadline.count()));
+        absl::StrFormat("default_deadline: expected more than 0 and at most 24 h, got %s",
+                        absl::FormatDuration(options.default_deadline)));
   }
-  if (options.max_batch_time.count() < 0) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "max_batch_time: expected 0 or more, got %d ns", options.max_batch_time.count()));
+  if (options.max_batch_time < absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("max_batch_time: expected 0 or more, got %s",
+                        absl::FormatDuration(options.max_batch_time)));
   }
   if (options.max_waiting == 0) {
     return absl::InvalidArgumentError("max_waiting: expected 1 or more, got 0");
@@ -40,7 +41,7 @@ absl::Status CheckOptions(const BatcherOptions& options) {
 // A single query whose answer is passed to `done`. It is a receiver that deletes itself.
 template <Operation kOperation, typename Done>
 struct Caller {
-  using Answer = typename BatcherAnswer<kOperation>::Type;
+  using Answer = Batcher::AnswerOf<kOperation>;
 
   Done done;
 
@@ -54,7 +55,7 @@ struct Caller {
 };
 
 template <Operation kOperation, typename Done>
-void Ask(Batcher* batcher, const KeyBatch& keys, BatcherTime deadline, Done done) {
+void Ask(Batcher* batcher, const KeyBatch& keys, absl::Time deadline, Done done) {
   using Asker = Caller<kOperation, Done>;
   auto caller = std::make_unique<Asker>(Asker{std::move(done)});
   if (absl::Status s =
@@ -67,7 +68,7 @@ void Ask(Batcher* batcher, const KeyBatch& keys, BatcherTime deadline, Done done
 
 template <Operation kOperation, typename Done>
 void Ask(Batcher* batcher, const RangeBatch& range, const QueryOptions& options,
-         BatcherTime deadline, Done done) {
+         absl::Time deadline, Done done) {
   using Asker = Caller<kOperation, Done>;
   if (range.size() != 1) {
     return std::move(done)(
@@ -85,7 +86,7 @@ void Ask(Batcher* batcher, const RangeBatch& range, const QueryOptions& options,
 // Passes the answer to a future.
 template <Operation kOperation>
 struct Promise {
-  using Answer = typename BatcherAnswer<kOperation>::Type;
+  using Answer = Batcher::AnswerOf<kOperation>;
 
   std::promise<absl::StatusOr<Answer>> promise;
 
@@ -93,8 +94,8 @@ struct Promise {
 };
 
 template <Operation kOperation, typename... Arguments>
-Batcher::Future<typename BatcherAnswer<kOperation>::Type> Promised(Batcher* batcher,
-                                                                   const Arguments&... arguments) {
+Batcher::Future<Batcher::AnswerOf<kOperation>> Promised(Batcher* batcher,
+                                                        const Arguments&... arguments) {
   Promise<kOperation> promise;
   auto future = promise.promise.get_future();
   Ask<kOperation>(batcher, arguments..., std::move(promise));
@@ -128,36 +129,36 @@ absl::StatusOr<std::unique_ptr<Batcher>> Batcher::Make(const BatchIndex* index,
 Batcher::Batcher(std::unique_ptr<BatcherCore> core) : core_(std::move(core)) {}
 Batcher::~Batcher() = default;
 
-Batcher::Future<RowId> Batcher::FindFirst(const Key& key, BatcherTime deadline) {
+Batcher::Future<RowId> Batcher::FindFirst(const Key& key, absl::Time deadline) {
   return Promised<Operation::kFindFirst>(this, key.batch(), deadline);
 }
-Batcher::Future<bool> Batcher::Contains(const Key& key, BatcherTime deadline) {
+Batcher::Future<bool> Batcher::Contains(const Key& key, absl::Time deadline) {
   return Promised<Operation::kContains>(this, key.batch(), deadline);
 }
-Batcher::Future<std::vector<RowId>> Batcher::Find(const Key& key, BatcherTime deadline) {
+Batcher::Future<std::vector<RowId>> Batcher::Find(const Key& key, absl::Time deadline) {
   return Promised<Operation::kFind>(this, key.batch(), deadline);
 }
-Batcher::Future<uint64_t> Batcher::Count(const RangeBatch& range, BatcherTime deadline) {
+Batcher::Future<uint64_t> Batcher::Count(const RangeBatch& range, absl::Time deadline) {
   return Promised<Operation::kCount>(this, range, QueryOptions(), deadline);
 }
 Batcher::Future<Batcher::Entries> Batcher::Scan(const RangeBatch& range,
-                                                const QueryOptions& options, BatcherTime deadline) {
+                                                const QueryOptions& options, absl::Time deadline) {
   return Promised<Operation::kScan>(this, range, options, deadline);
 }
 
-void Batcher::FindFirst(const Key& key, BatcherTime deadline, Callback<RowId> done) {
+void Batcher::FindFirst(const Key& key, absl::Time deadline, Callback<RowId> done) {
   Ask<Operation::kFindFirst>(this, key.batch(), deadline, std::move(done));
 }
-void Batcher::Contains(const Key& key, BatcherTime deadline, Callback<bool> done) {
+void Batcher::Contains(const Key& key, absl::Time deadline, Callback<bool> done) {
   Ask<Operation::kContains>(this, key.batch(), deadline, std::move(done));
 }
-void Batcher::Find(const Key& key, BatcherTime deadline, Callback<std::vector<RowId>> done) {
+void Batcher::Find(const Key& key, absl::Time deadline, Callback<std::vector<RowId>> done) {
   Ask<Operation::kFind>(this, key.batch(), deadline, std::move(done));
 }
-void Batcher::Count(const RangeBatch& range, BatcherTime deadline, Callback<uint64_t> done) {
+void Batcher::Count(const RangeBatch& range, absl::Time deadline, Callback<uint64_t> done) {
   Ask<Operation::kCount>(this, range, QueryOptions(), deadline, std::move(done));
 }
-void Batcher::Scan(const RangeBatch& range, const QueryOptions& options, BatcherTime deadline,
+void Batcher::Scan(const RangeBatch& range, const QueryOptions& options, absl::Time deadline,
                    Callback<Entries> done) {
   Ask<Operation::kScan>(this, range, options, deadline, std::move(done));
 }
@@ -189,7 +190,7 @@ void Batcher::Flush() {
 void Batcher::Shutdown() {
   core_->Shutdown();
 }
-BatcherTime Batcher::Poll() {
+absl::Time Batcher::Poll() {
   return core_->Poll();
 }
 BatcherStats Batcher::Stats() const {

@@ -11,7 +11,7 @@ namespace cairn {
 
 // The answer to query i of `answers`, which are no error. Throws std::bad_alloc.
 template <Operation kOperation>
-typename BatcherAnswer<kOperation>::Type AnswerTo(const Batcher::Answers& answers, size_t i) {
+Batcher::AnswerOf<kOperation> AnswerTo(const Batcher::Answers& answers, size_t i) {
   if constexpr (kOperation == Operation::kFindFirst) {
     return answers.row_ids[i];
   } else if constexpr (kOperation == Operation::kContains) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -14,12 +13,10 @@
 
 namespace cairn {
 
-// Times inside a Batcher are in nanoseconds since the epoch of its clock.
+// Times inside a Batcher: nanoseconds of std::chrono::steady_clock, or of BatcherOptions::clock
+// since 1970.
 using BatcherNanos = int64_t;
 inline constexpr BatcherNanos kNever = std::numeric_limits<BatcherNanos>::max();
-inline BatcherNanos NanosOf(BatcherTime time) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
-}
 
 // A submitted request. Owns nothing.
 struct BatcherRequest {
@@ -28,6 +25,7 @@ struct BatcherRequest {
   const RangeBatch* ranges;     // for Count, Scan; otherwise null
   const QueryOptions* options;  // for Scan; otherwise null
   const Batcher::Request* answer;
+  BatcherNanos deadline = kNever;  // set by BatcherCore; kNever: BatcherOptions::default_deadline
 
   size_t size() const { return keys != nullptr ? keys->size() : ranges->size(); }
 };

@@ -11,6 +11,9 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "cairn/internal/batcher_clock.h"
 #include "engine/util/scan_cursor.h"
 #include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
@@ -45,11 +48,6 @@ thread_local bool runs_batch = false;
 size_t Shards(const BatcherOptions& options) {
   if (options.shards > 0) return static_cast<size_t>(options.shards);
   return std::min(kMaxShards, static_cast<size_t>(Topology::Get().hardware_threads()));
-}
-
-BatcherTime Time(BatcherNanos nanos) {
-  if (nanos == kNever) return BatcherTime::max();
-  return BatcherTime(std::chrono::nanoseconds(nanos));
 }
 
 size_t TimeBucket(BatcherNanos waited) {
@@ -93,8 +91,8 @@ BatcherCore::BatcherCore(const BatchIndex* index, const BatcherOptions& options)
     : index_(index),
       options_(options),
       kind_(index->kind()),
-      queue_(kind_, Shards(options), options.max_waiting, options.default_deadline.count(),
-             [this] { return Now(); }),
+      queue_(kind_, Shards(options), options.max_waiting,
+             absl::ToInt64Nanoseconds(options.default_deadline), [this] { return Now(); }),
       schedule_(index, options, &queue_),
       counters_(new Counters[kIndexOperations]) {
   spare_.reserve(kMaxSpare);
@@ -110,8 +108,22 @@ void BatcherCore::StartThreads() {
 }
 
 BatcherNanos BatcherCore::Now() const {
-  return NanosOf(options_.clock != nullptr ? options_.clock->Now()
-                                           : std::chrono::steady_clock::now());
+  if (options_.clock != nullptr) return absl::ToUnixNanos(options_.clock->Now());
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+BatcherNanos BatcherCore::NanosOf(absl::Time deadline) const {
+  const absl::Time now = options_.clock != nullptr ? options_.clock->Now() : absl::Now();
+  const int64_t nanos = absl::ToInt64Nanoseconds(absl::Nanoseconds(Now()) + (deadline - now));
+  return std::clamp<BatcherNanos>(nanos, 0, kNever - 1);
+}
+
+absl::Time BatcherCore::TimeOf(BatcherNanos nanos) const {
+  if (nanos == kNever) return absl::InfiniteFuture();
+  const absl::Time now = options_.clock != nullptr ? options_.clock->Now() : absl::Now();
+  return now + absl::Nanoseconds(nanos - Now());
 }
 
 bool BatcherCore::MayHelp() const {
@@ -148,9 +160,13 @@ absl::Status BatcherCore::Check(const BatcherRequest& request) const {
   return absl::OkStatus();
 }
 
-absl::Status BatcherCore::Submit(const BatcherRequest& request) {
-  RETURN_IF_ERROR(Check(request));
-  if (request.size() == 0) return absl::OkStatus();
+absl::Status BatcherCore::Submit(const BatcherRequest& given) {
+  RETURN_IF_ERROR(Check(given));
+  if (given.size() == 0) return absl::OkStatus();
+  BatcherRequest request = given;
+  if (given.answer->deadline != Batcher::kNoDeadline) {
+    request.deadline = NanosOf(given.answer->deadline);
+  }
   for (;;) {
     const BatcherQueue::Pushed pushed = queue_.Push(request);
     switch (pushed.outcome) {
@@ -306,8 +322,8 @@ BatcherNanos BatcherCore::RunAllReady() {
   return next;
 }
 
-BatcherTime BatcherCore::Poll() {
-  return Time(RunAllReady());
+absl::Time BatcherCore::Poll() {
+  return TimeOf(RunAllReady());
 }
 
 void BatcherCore::ThreadMain() {
@@ -364,12 +380,12 @@ BatcherStats BatcherCore::Stats() const {
     to.due = from.reasons[static_cast<size_t>(Reason::kDue)];
     to.idle = from.reasons[static_cast<size_t>(Reason::kIdle)];
     to.flushed = from.reasons[static_cast<size_t>(Reason::kFlush)];
-    to.busy = std::chrono::nanoseconds(from.busy.load());
+    to.busy = absl::Nanoseconds(from.busy.load());
     std::copy(from.waiting_times.begin(), from.waiting_times.end(), to.waiting_times.begin());
   }
   stats.rejected = rejected_;
   stats.waiting = queue_.waiting();
-  stats.dispatch_overhead = std::chrono::nanoseconds(schedule_.overhead());
+  stats.dispatch_overhead = absl::Nanoseconds(schedule_.overhead());
   return stats;
 }
 

@@ -104,7 +104,7 @@ class BatcherCore {
   void Await(std::atomic<int32_t>* balance);
   void Flush();
   void Shutdown();
-  BatcherTime Poll();
+  absl::Time Poll();
   BatcherStats Stats() const;
 
   PhysicalType kind() const { return kind_; }
@@ -115,6 +115,8 @@ class BatcherCore {
   struct Counters;
 
   BatcherNanos Now() const;
+  BatcherNanos NanosOf(absl::Time deadline) const;
+  absl::Time TimeOf(BatcherNanos nanos) const;
   bool MayHelp() const;
 
   absl::Status Check(const BatcherRequest& request) const;

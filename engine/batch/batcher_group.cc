@@ -50,7 +50,7 @@ absl::Status BatcherGroup::CheckRoom(size_t queries) const {
                       queries, size_, capacity_));
 }
 
-absl::Status BatcherGroup::Add(const KeyBatch& keys, BatcherTime deadline) try {
+absl::Status BatcherGroup::Add(const KeyBatch& keys, absl::Time deadline) try {
   RETURN_IF_ERROR(CheckRoom(keys.size()));
   if (keys.kind() != kind_ || TakesRanges(operation_) || keys.size() > kPortion) {
     SubmitKeys();
@@ -70,7 +70,7 @@ absl::Status BatcherGroup::Add(const KeyBatch& keys, BatcherTime deadline) try {
 }
 
 absl::Status BatcherGroup::Add(const RangeBatch& ranges, const QueryOptions& options,
-                               BatcherTime deadline) {
+                               absl::Time deadline) {
   RETURN_IF_ERROR(CheckRoom(ranges.size()));
   absl::Status s = batcher_->Submit(operation_, ranges, options, {receiver_, size_, deadline});
   if (s.ok()) submitted_ += static_cast<int32_t>(ranges.size()), size_ += ranges.size();

@@ -116,9 +116,7 @@ BatcherQueue::Outcome BatcherQueue::PushHere(const BatcherRequest& request, Shar
       if (lane.blocks.size() == 1) Set(&lane.oldest, lane.blocks.back()->opened());
     }
     BatcherBlock& block = *lane.blocks.back();
-    deadline = request.answer->deadline != Batcher::kNoDeadline
-                   ? std::max<BatcherNanos>(0, NanosOf(request.answer->deadline))
-                   : block.opened() + response_time_;
+    deadline = request.deadline != kNever ? request.deadline : block.opened() + response_time_;
     block.Append(request, deadline);
   } catch (const std::bad_alloc&) {
     return Outcome::kNoMemory;

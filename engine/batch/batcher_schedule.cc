@@ -44,9 +44,10 @@ Operation OperationAt(size_t i) {
 }
 
 BatcherNanos MaxBatchTime(const BatcherOptions& options) {
-  const std::chrono::nanoseconds time =
-      options.max_batch_time.count() > 0 ? options.max_batch_time : options.default_deadline / 16;
-  return std::max<BatcherNanos>(1, time.count());
+  const absl::Duration time = options.max_batch_time > absl::ZeroDuration()
+                                  ? options.max_batch_time
+                                  : options.default_deadline / 16;
+  return std::max<BatcherNanos>(1, absl::ToInt64Nanoseconds(time));
 }
 
 }  // namespace
@@ -64,7 +65,7 @@ BatcherSchedule::BatcherSchedule(const BatchIndex* index, const BatcherOptions& 
       queue_(queue),
       wanted_batch_(options.best_batch),
       max_batch_time_(MaxBatchTime(options)),
-      max_overhead_(options.default_deadline.count() / 2),
+      max_overhead_(absl::ToInt64Nanoseconds(options.default_deadline) / 2),
       lateness_(options.threads > 0 ? kFirstLateness : kMinEstimate),
       handling_(options.clock == nullptr ? kFirstHandling : kMinEstimate) {
   for (size_t i = 0; i < kIndexOperations; ++i) AskCostModel(OperationAt(i));

@@ -5,6 +5,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "cairn/query.h"
 #include "engine/c/arrow_out.h"
@@ -42,6 +43,11 @@ class QueryIn {
           absl::Nanoseconds(std::min(options.latency_target_ns, static_cast<uint64_t>(INT64_MAX)));
     }
     options_.sorted_input = options.sorted_input != 0;
+    if (options.cancel != nullptr) options_.cancelled = &options.cancel->set;
+    if (options.timeout_ns != 0) {
+      options_.deadline = absl::Now() + absl::Nanoseconds(std::min(
+                                            options.timeout_ns, static_cast<uint64_t>(INT64_MAX)));
+    }
     if (options.route != nullptr) options_.route = options.route;
     RETURN_IF_ERROR(ReadNames(options.columns, options.column_count, &options_.columns));
     if (index.ordered != nullptr && !options_.columns.empty()) {

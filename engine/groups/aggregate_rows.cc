@@ -187,7 +187,10 @@ class RowAggregation {
  public:
   RowAggregation(const IndexGroup& group, absl::Span<const Aggregate> aggregates,
                  const GroupByOptions& options)
-      : group_(group), aggregates_(aggregates), options_(options) {}
+      : group_(group),
+        aggregates_(aggregates),
+        options_(options),
+        stop_(StopCondition::Of(options)) {}
 
   absl::Status Run(const Predicate& where, GroupByResult* groups) {
     RETURN_IF_ERROR(Prepare());
@@ -199,6 +202,7 @@ class RowAggregation {
     WhereOptions find;
     find.strategy = options_.strategy;
     find.cancelled = options_.cancelled;
+    find.deadline = options_.deadline;
     if (names_.empty()) {
       ASSIGN_OR_RETURN(groups->rows, group_.Count(where, find, &groups->plan));
       counts_.assign(1, groups->rows);
@@ -280,7 +284,7 @@ class RowAggregation {
   absl::Status Add(absl::Span<const uint32_t> shards, absl::Span<const RowId> rows) {
     std::vector<uint32_t> row_groups;
     for (size_t first = 0; first < rows.size(); first += kRowsTogether) {
-      RETURN_IF_ERROR(CheckNotCancelled(options_.cancelled));
+      RETURN_IF_ERROR(stop_.Check());
       const absl::Span<const RowId> some = rows.subspan(first, kRowsTogether);
       const auto of_some = shards.empty() ? shards : shards.subspan(first, some.size());
       RETURN_IF_ERROR(group_.Columns(of_some, some, names_, &columns_));
@@ -303,7 +307,7 @@ class RowAggregation {
     std::vector<ColumnValues> keys, values;
     for (size_t c = 0; c < options_.group_by.size(); ++c) keys.push_back(grouper_->KeysOf(c));
     for (Output& output : outputs_) {
-      RETURN_IF_ERROR(CheckNotCancelled(options_.cancelled));
+      RETURN_IF_ERROR(stop_.Check());
       ColumnValues& column = values.emplace_back(output.type);
       if (output.accumulator == nullptr) {
         for (const uint64_t count : counts_) column.AppendNumber(count);
@@ -318,7 +322,7 @@ class RowAggregation {
           by.column < keys.size() ? keys[by.column] : values[by.column - keys.size()], by.order));
     }
     for (const ColumnValues& key : keys) {
-      RETURN_IF_ERROR(CheckNotCancelled(options_.cancelled));
+      RETURN_IF_ERROR(stop_.Check());
       RETURN_IF_ERROR(sorter.Then(key, Order::kAscending));
     }
     std::vector<size_t> page;
@@ -339,6 +343,7 @@ class RowAggregation {
   const IndexGroup& group_;
   const absl::Span<const Aggregate> aggregates_;
   const GroupByOptions& options_;
+  const StopCondition stop_;
   std::vector<std::string> names_;     // columns to read, starting with those to group by
   std::vector<ColumnValues> columns_;  // of some rows
   std::vector<Output> outputs_;        // one per aggregate

@@ -36,7 +36,8 @@ class KeyGroups {
  public:
   // Starts at the first key, or at the key in `from` if it has one. `index` must not change.
   // `with_rows`: whether rows() will be called.
-  KeyGroups(const SecondaryIndex& index, EncodedKeys from, bool with_rows);
+  KeyGroups(const SecondaryIndex& index, EncodedKeys from, bool with_rows,
+            const StopCondition& stop);
 
   // Reads the next page. Returns false if there are no more keys. Errors: those of the index's
   // queries.
@@ -54,6 +55,7 @@ class KeyGroups {
   absl::Status ReadLast();
 
   const SecondaryIndex& index_;
+  const QueryOptions query_;
   const bool with_rows_;
   EncodedKeys from_;  // the next page's first key; empty: the index's first key
   Bound bound_;       // whether the next page includes from_
@@ -95,8 +97,10 @@ absl::StatusOr<bool> HasNullIn(KeyBatch keys, size_t i, const KeyCodec& codec) {
   return HasNull(codec, key, 0);
 }
 
-KeyGroups::KeyGroups(const SecondaryIndex& index, EncodedKeys from, bool with_rows)
+KeyGroups::KeyGroups(const SecondaryIndex& index, EncodedKeys from, bool with_rows,
+                     const StopCondition& stop)
     : index_(index),
+      query_(stop.As<QueryOptions>()),
       with_rows_(with_rows),
       from_(std::move(from)),
       bound_(from_.empty() ? Bound::kOpen : Bound::kInclusive),
@@ -114,7 +118,7 @@ absl::StatusOr<bool> KeyGroups::Next() {
       range.lower = from_.Batch();
       range.lower_bound = bound_;
     }
-    QueryOptions options;
+    QueryOptions options = query_;
     options.with_keys = true;
     options.limit = kEntriesOfPage;
     RETURN_IF_ERROR(index_.Scan(range, &page_, options));
@@ -146,10 +150,11 @@ absl::StatusOr<bool> KeyGroups::Next() {
 // The last key may have more entries after the page, so this queries that key.
 absl::Status KeyGroups::ReadLast() {
   if (!with_rows_) {
-    return index_.Count(RangeBatch::Equal(from_.Batch()), absl::MakeSpan(&counts_.back(), 1));
+    return index_.Count(RangeBatch::Equal(from_.Batch()), absl::MakeSpan(&counts_.back(), 1),
+                        query_);
   }
   FindResult found;
-  RETURN_IF_ERROR(index_.Find(from_.Batch(), &found));
+  RETURN_IF_ERROR(index_.Find(from_.Batch(), &found, query_));
   counts_.back() = found.row_ids.size();
   for (size_t j = 0; j < found.row_ids.size(); ++j) rows_.push_back(found.global_row(j));
   return absl::OkStatus();
@@ -238,15 +243,17 @@ bool SameTypes(const KeyCodec& a, const KeyCodec& b) {
 // Two pinned indexes. The join scans one and looks up its keys in the other.
 class Sides {
  public:
-  static absl::StatusOr<Sides> Pin(const SecondaryIndex& left, const SecondaryIndex& right) {
+  static absl::StatusOr<Sides> Pin(const SecondaryIndex& left, const SecondaryIndex& right,
+                                   const StopCondition& stop) {
     if (!SameTypes(left.codec(), right.codec())) {
       return absl::InvalidArgumentError(
           absl::StrFormat("expected indexes with keys of the same types, got (%s) and (%s)",
                           TypesText(left.codec()), TypesText(right.codec())));
     }
     Sides sides;
-    ASSIGN_OR_RETURN(sides.left_, left.Pin());
-    ASSIGN_OR_RETURN(sides.right_, right.Pin());
+    const QueryOptions query = stop.As<QueryOptions>();
+    ASSIGN_OR_RETURN(sides.left_, left.Pin(query));
+    ASSIGN_OR_RETURN(sides.right_, right.Pin(query));
     uint64_t entries[2] = {};
     RETURN_IF_ERROR(sides.left_->Count(RangeBatch::Everything(sides.left_->kind()),
                                        absl::MakeSpan(&entries[0], 1)));
@@ -295,8 +302,9 @@ class Recoder {
 };
 
 // Queries the other index for ascending keys.
-absl::Status LookUp(const SecondaryIndex& index, EncodedKeys* keys, FindResult* found) {
-  QueryOptions options;
+absl::Status LookUp(const SecondaryIndex& index, EncodedKeys* keys, const StopCondition& stop,
+                    FindResult* found) {
+  QueryOptions options = stop.As<QueryOptions>();
   options.sorted_input = true;
   return index.Find(keys->Batch(), found, options);
 }
@@ -304,7 +312,7 @@ absl::Status LookUp(const SecondaryIndex& index, EncodedKeys* keys, FindResult* 
 class Joiner {
  public:
   Joiner(const Sides& sides, const JoinOptions& options, JoinResult* rows)
-      : sides_(sides), options_(options), rows_(*rows) {}
+      : sides_(sides), options_(options), stop_(StopCondition::Of(options)), rows_(*rows) {}
 
   absl::Status Run() {
     rows_.left.clear();
@@ -312,15 +320,15 @@ class Joiner {
     rows_.keys.Clear(sides_.left().kind());
     rows_.cursor.clear();
     ASSIGN_OR_RETURN(EncodedKeys from, Begin());
-    KeyGroups groups(sides_.scanned(), std::move(from), /*with_rows=*/true);
+    KeyGroups groups(sides_.scanned(), std::move(from), /*with_rows=*/true, stop_);
     Recoder recoder(sides_.scanned().codec(), sides_.other().codec());
     FindResult found;
     while (!full_ && options_.limit > 0) {
-      RETURN_IF_ERROR(CheckNotCancelled(options_.cancelled));
+      RETURN_IF_ERROR(stop_.Check());
       ASSIGN_OR_RETURN(const bool more, groups.Next());
       if (!more) break;
       ASSIGN_OR_RETURN(EncodedKeys* const lookups, recoder.Recode(&groups.keys()));
-      RETURN_IF_ERROR(LookUp(sides_.other(), lookups, &found));
+      RETURN_IF_ERROR(LookUp(sides_.other(), lookups, stop_, &found));
       const EncodedKeys& left_keys = sides_.scans_right() ? *lookups : groups.keys();
       for (size_t i = 0; i < groups.size() && !full_; ++i) {
         if (found[i].empty()) continue;
@@ -334,8 +342,10 @@ class Joiner {
       }
     }
     if (!full_) rows_.cursor.clear();
+    RETURN_IF_ERROR(stop_.Check());
     RETURN_IF_ERROR(
         sides_.left().ColumnsOf(rows_.left, options_.left_columns, &rows_.left_columns));
+    RETURN_IF_ERROR(stop_.Check());
     return sides_.right().ColumnsOf(rows_.right, options_.right_columns, &rows_.right_columns);
   }
 
@@ -410,7 +420,7 @@ class Joiner {
       }
     }
     for (; l < left.size(); ++l, r = 0) {
-      RETURN_IF_ERROR(CheckNotCancelled(options_.cancelled));
+      RETURN_IF_ERROR(stop_.Check());
       const absl::Span<const GlobalRowId> pairs = right.subspan(
           r,
           static_cast<size_t>(std::min<uint64_t>(options_.limit - rows_.size(), right.size() - r)));
@@ -447,24 +457,25 @@ class Joiner {
 
   const Sides& sides_;
   const JoinOptions& options_;
+  const StopCondition stop_;
   JoinResult& rows_;
   std::optional<JoinCursor> after_;
   std::vector<GlobalRowId> found_rows_;  // of the current key
   bool full_ = false;                    // the limit is reached and there is another pair
 };
 
-absl::StatusOr<uint64_t> Count(const Sides& sides, const std::atomic<bool>* cancelled) {
-  KeyGroups groups(sides.scanned(), EncodedKeys(sides.scanned().kind()), /*with_rows=*/false);
+absl::StatusOr<uint64_t> Count(const Sides& sides, const StopCondition& stop) {
+  KeyGroups groups(sides.scanned(), EncodedKeys(sides.scanned().kind()), /*with_rows=*/false, stop);
   Recoder recoder(sides.scanned().codec(), sides.other().codec());
   std::vector<uint64_t> counts;
   uint64_t pairs = 0;
   while (true) {
-    RETURN_IF_ERROR(CheckNotCancelled(cancelled));
+    RETURN_IF_ERROR(stop.Check());
     ASSIGN_OR_RETURN(const bool more, groups.Next());
     if (!more) return pairs;
     ASSIGN_OR_RETURN(EncodedKeys* const lookups, recoder.Recode(&groups.keys()));
     counts.resize(groups.size());
-    QueryOptions options;
+    QueryOptions options = stop.As<QueryOptions>();
     options.sorted_input = true;
     RETURN_IF_ERROR(
         sides.other().Count(RangeBatch::Equal(lookups->Batch()), absl::MakeSpan(counts), options));
@@ -483,16 +494,17 @@ absl::StatusOr<uint64_t> Count(const Sides& sides, const std::atomic<bool>* canc
 absl::Status Join(const SecondaryIndex& left, const SecondaryIndex& right,
                   const JoinOptions& options, JoinResult* rows) {
   return Guarded("joining two indexes", [&]() -> absl::Status {
-    ASSIGN_OR_RETURN(const Sides sides, Sides::Pin(left, right));
+    ASSIGN_OR_RETURN(const Sides sides, Sides::Pin(left, right, StopCondition::Of(options)));
     return Joiner(sides, options, rows).Run();
   });
 }
 
 absl::StatusOr<uint64_t> CountJoin(const SecondaryIndex& left, const SecondaryIndex& right,
-                                   const std::atomic<bool>* cancelled) {
+                                   const JoinOptions& options) {
   return Guarded("counting a join's pairs", [&]() -> absl::StatusOr<uint64_t> {
-    ASSIGN_OR_RETURN(const Sides sides, Sides::Pin(left, right));
-    return Count(sides, cancelled);
+    const StopCondition stop = StopCondition::Of(options);
+    ASSIGN_OR_RETURN(const Sides sides, Sides::Pin(left, right, stop));
+    return Count(sides, stop);
   });
 }
 
@@ -501,10 +513,12 @@ absl::Status JoinKeys(KeyBatch keys, const SecondaryIndex& index, const JoinOpti
   if (options.limit != JoinOptions().limit || !options.after.empty() || options.with_keys ||
       !options.left_columns.empty()) {
     return absl::InvalidArgumentError(
-        "JoinOptions: a join of keys with an index supports only right_columns and cancelled");
+        "JoinOptions: a join of keys with an index supports only right_columns, cancelled and "
+        "deadline");
   }
   return Guarded("joining keys with an index", [&]() -> absl::Status {
-    ASSIGN_OR_RETURN(const std::shared_ptr<const SecondaryIndex> pinned, index.Pin());
+    const QueryOptions query = StopCondition::Of(options).As<QueryOptions>();
+    ASSIGN_OR_RETURN(const std::shared_ptr<const SecondaryIndex> pinned, index.Pin(query));
     rows->left.clear();
     rows->right.clear();
     rows->keys.Clear(pinned->kind());
@@ -513,10 +527,10 @@ absl::Status JoinKeys(KeyBatch keys, const SecondaryIndex& index, const JoinOpti
     FindResult found;
     size_t begin = 0;
     do {  // also for an empty batch, to check its type
-      RETURN_IF_ERROR(CheckNotCancelled(options.cancelled));
+      RETURN_IF_ERROR(StopCondition::Of(options).Check());
       const KeyBatch slice =
           keys.Slice(begin, std::min<size_t>(keys.size() - begin, kEntriesOfPage));
-      RETURN_IF_ERROR(pinned->Find(slice, &found));
+      RETURN_IF_ERROR(pinned->Find(slice, &found, query));
       for (size_t i = 0; i < found.size(); ++i) {
         if (found[i].empty()) continue;
         ASSIGN_OR_RETURN(const bool has_null, HasNullIn(slice, i, pinned->codec()));

@@ -388,19 +388,20 @@ absl::StatusOr<std::shared_ptr<const SecondaryIndex>> IndexSet::Index(
   return LiveIndex(std::move(index), follower_);
 }
 
-absl::StatusOr<std::shared_ptr<const SecondaryIndex>> IndexSet::Pin(const std::string& name) const {
+absl::StatusOr<std::shared_ptr<const SecondaryIndex>> IndexSet::Pin(
+    const std::string& name, const StopCondition& stop) const {
   ASSIGN_OR_RETURN(std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
-  return Pin(*index);
+  return Pin(*index, stop);
 }
 
 absl::StatusOr<std::shared_ptr<const SecondaryIndex>> IndexSet::Pin(
-    const FollowedIndex& index) const {
-  RETURN_IF_ERROR(follower_->Current(index).status());
+    const FollowedIndex& index, const StopCondition& stop) const {
+  RETURN_IF_ERROR(follower_->Current(index, stop).status());
   return OverVersion(index.writer()->version());
 }
 
 absl::StatusOr<std::shared_ptr<const IndexGroup>> IndexSet::PinGroup(
-    absl::Span<const std::string> names) const {
+    absl::Span<const std::string> names, const StopCondition& stop) const {
   IndexList::Indexes indexes;
   for (const std::string& name : names) {
     ASSIGN_OR_RETURN(std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
@@ -408,7 +409,7 @@ absl::StatusOr<std::shared_ptr<const IndexGroup>> IndexSet::PinGroup(
   }
   if (indexes.empty())
     return absl::InvalidArgumentError("PinGroup: expected at least one index, got none");
-  ASSIGN_OR_RETURN(auto versions, follower_->CurrentTogether(indexes));
+  ASSIGN_OR_RETURN(auto versions, follower_->CurrentTogether(indexes, stop));
   std::vector<IndexGroup::Member> members;
   for (auto& version : versions) members.push_back({OverVersion(std::move(version))});
   return groups_.Create(names, std::move(members));
@@ -416,7 +417,8 @@ absl::StatusOr<std::shared_ptr<const IndexGroup>> IndexSet::PinGroup(
 
 absl::StatusOr<FoundKeys> IndexSet::Lookup(const std::string& name, const KeyQuery& keys,
                                            const LookupOptions& options) const {
-  const absl::StatusOr<std::shared_ptr<const SecondaryIndex>> version = Pin(name);
+  const absl::StatusOr<std::shared_ptr<const SecondaryIndex>> version =
+      Pin(name, StopCondition::Of(options));
   return version.ok() ? LookUpKeys(**version, keys, options) : version.status();
 }
 
@@ -425,7 +427,8 @@ absl::StatusOr<FoundRows> IndexSet::LookupRows(const std::string& name, const Ke
   ASSIGN_OR_RETURN(const std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
   RETURN_IF_ERROR(index->Ready().status());
   const auto column_family = index->HoldColumnFamily();
-  ASSIGN_OR_RETURN(LogFollower::State state, follower_->CurrentState(*index));
+  ASSIGN_OR_RETURN(LogFollower::State state,
+                   follower_->CurrentState(*index, StopCondition::Of(options)));
   const std::unique_ptr<SecondaryIndex> version = OverVersion(std::move(state.version));
   const absl::StatusOr<std::unique_ptr<SnapshotSource>> rows =
       SourceAt(db_, index->column_family(), state.snapshot, Trial::kNone);

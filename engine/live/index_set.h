@@ -26,6 +26,7 @@
 #include "engine/live/unique_guard.h"
 #include "engine/where/pinned_groups.h"
 #include "index/machine/mutex.h"
+#include "index/machine/stop_flag.h"
 #include "rocksdb/db.h"
 
 namespace cairn {
@@ -55,10 +56,11 @@ class IndexSet {
   absl::Status CompactIndex(const std::string& name);
   absl::Status WaitUntilReady(const std::string& name, absl::Duration timeout) const;
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Index(const std::string& name) const;
-  absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin(const std::string& name) const;
+  absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin(const std::string& name,
+                                                            const StopCondition& stop = {}) const;
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> PinStale(const std::string& name) const;
-  absl::StatusOr<std::shared_ptr<const IndexGroup>> PinGroup(
-      absl::Span<const std::string> names) const;
+  absl::StatusOr<std::shared_ptr<const IndexGroup>> PinGroup(absl::Span<const std::string> names,
+                                                             const StopCondition& stop) const;
   absl::StatusOr<FoundKeys> Lookup(const std::string& name, const KeyQuery& keys,
                                    const LookupOptions& options) const;
   absl::StatusOr<FoundRows> LookupRows(const std::string& name, const KeyQuery& keys,
@@ -121,7 +123,8 @@ class IndexSet {
   absl::Status CheckOpen() const;
   // CheckOpen, and checks that an index may be built.
   absl::Status CheckMayBuild() const;
-  absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin(const FollowedIndex& index) const;
+  absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin(const FollowedIndex& index,
+                                                            const StopCondition& stop) const;
   IndexList::Indexes In(const PastLogChanges::Scope& scope) const;
   // Makes an empty write that does not wait. It fails after an error from which the database has
   // not recovered, and is Incomplete if writes must wait.

@@ -19,6 +19,7 @@
 #include "index/machine/guard.h"
 #include "index/machine/mutex.h"
 #include "index/machine/status_macros.h"
+#include "index/machine/stop_flag.h"
 #include "rocksdb/env.h"
 #include "rocksdb/file_system.h"
 #include "rocksdb/write_batch.h"
@@ -90,12 +91,14 @@ class IndexedDatabase final : public WatchedDb<IndexedDB> {
     return Guarded("opening an index", [&] { return indexes_.Index(name); });
   }
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin(
-      const std::string& name) const override {
-    return Guarded("pinning an index", [&] { return indexes_.Pin(name); });
+      const std::string& name, const QueryOptions& options) const override {
+    return Guarded("pinning an index",
+                   [&] { return indexes_.Pin(name, StopCondition::Of(options)); });
   }
   absl::StatusOr<std::shared_ptr<const IndexGroup>> PinGroup(
-      absl::Span<const std::string> names) const override {
-    return Guarded("pinning indexes", [&] { return indexes_.PinGroup(names); });
+      absl::Span<const std::string> names, const QueryOptions& options) const override {
+    return Guarded("pinning indexes",
+                   [&] { return indexes_.PinGroup(names, StopCondition::Of(options)); });
   }
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> PinStale(
       const std::string& name) const override {
@@ -410,20 +413,25 @@ absl::Status IndexedDB::CreateIndex(std::string_view spec, ColumnFamilyHandle* c
 }
 
 absl::StatusOr<std::vector<uint64_t>> IndexedDB::Count(const std::string& index,
-                                                       const KeyQuery& keys) const {
-  ASSIGN_OR_RETURN(const std::shared_ptr<const SecondaryIndex> pinned, Pin(index));
-  return pinned->Count(keys);
+                                                       const KeyQuery& keys,
+                                                       const LookupOptions& options) const {
+  ASSIGN_OR_RETURN(const std::shared_ptr<const SecondaryIndex> pinned,
+                   Pin(index, StopCondition::Of(options).As<QueryOptions>()));
+  return pinned->Count(keys, options);
 }
 
 absl::StatusOr<std::vector<bool>> IndexedDB::Contains(const std::string& index,
-                                                      const KeyQuery& keys) const {
-  ASSIGN_OR_RETURN(const std::shared_ptr<const SecondaryIndex> pinned, Pin(index));
-  return pinned->Contains(keys);
+                                                      const KeyQuery& keys,
+                                                      const LookupOptions& options) const {
+  ASSIGN_OR_RETURN(const std::shared_ptr<const SecondaryIndex> pinned,
+                   Pin(index, StopCondition::Of(options).As<QueryOptions>()));
+  return pinned->Contains(keys, options);
 }
 
 IndexIterator IndexedDB::NewIndexIterator(const std::string& index,
                                           const IteratorOptions& options) const {
-  absl::StatusOr<std::shared_ptr<const SecondaryIndex>> pinned = Pin(index);
+  absl::StatusOr<std::shared_ptr<const SecondaryIndex>> pinned =
+      Pin(index, StopCondition::Of(options).As<QueryOptions>());
   return pinned.ok() ? IterateVersion(*std::move(pinned), options) : IndexIterator(pinned.status());
 }
 

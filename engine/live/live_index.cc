@@ -31,7 +31,7 @@ class Live final : public SecondaryIndex {
   }
 
   absl::Status Execute(const Batch& batch) const override {
-    const auto now = Current();
+    const auto now = Current(batch.options);
     return now.ok() ? (*now)->Execute(batch) : now.status();
   }
   absl::Duration PredictedTime(Operation operation, size_t queries) const override {
@@ -43,9 +43,10 @@ class Live final : public SecondaryIndex {
     return index == nullptr ? 1 : index->BestBatch(operation);
   }
 
-  absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin() const override {
-    const auto now = Current();
-    return now.ok() ? (*now)->Pin() : now.status();
+  absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin(
+      const QueryOptions& options) const override {
+    const auto now = Current(options);
+    return now.ok() ? (*now)->Pin(options) : now.status();
   }
 
   using SecondaryIndex::PrimaryKeys;
@@ -61,31 +62,33 @@ class Live final : public SecondaryIndex {
   }
   using SecondaryIndex::Columns;
   absl::Status AggregateRanges(const RangeBatch& ranges, absl::Span<const Aggregate> aggregates,
-                               std::vector<ColumnValues>* values) const override {
-    const auto now = Current();
-    return now.ok() ? (*now)->AggregateRanges(ranges, aggregates, values) : now.status();
+                               std::vector<ColumnValues>* values,
+                               const QueryOptions& options) const override {
+    const auto now = Current(options);
+    return now.ok() ? (*now)->AggregateRanges(ranges, aggregates, values, options) : now.status();
   }
   absl::Status AggregateGroups(const RangeBatch& ranges, size_t leading_parts,
-                               absl::Span<const Aggregate> aggregates,
-                               const AggregateGroupsOptions& options,
+                               absl::Span<const Aggregate> aggregates, const QueryOptions& options,
                                AggregateGroupsResult* groups) const override {
-    const auto now = Current();
+    const auto now = Current(options);
     return now.ok() ? (*now)->AggregateGroups(ranges, leading_parts, aggregates, options, groups)
                     : now.status();
   }
   absl::Status Fetch(const SnapshotSource& source, const RangeBatch& ranges,
                      const QueryOptions& options, FetchResult* rows) const override {
-    const auto now = Current();
+    const auto now = Current(options);
     return now.ok() ? (*now)->Fetch(source, ranges, options, rows) : now.status();
   }
-  absl::Status Verify() const override {
+  absl::Status Verify(const QueryOptions& options) const override {
     const auto ready = index_->Ready();
-    return ready.ok() ? (*ready)->Verify() : ready.status();
+    return ready.ok() ? (*ready)->Verify(options) : ready.status();
   }
   absl::Status VerifyAgainst(const SnapshotSource& source, size_t max_differences,
-                             std::vector<std::string>* differences) const override {
-    const auto now = Current();
-    return now.ok() ? (*now)->VerifyAgainst(source, max_differences, differences) : now.status();
+                             std::vector<std::string>* differences,
+                             const QueryOptions& options) const override {
+    const auto now = Current(options);
+    return now.ok() ? (*now)->VerifyAgainst(source, max_differences, differences, options)
+                    : now.status();
   }
   absl::StatusOr<IndexStats> Stats() const override {
     const auto ready = index_->Ready();
@@ -93,8 +96,8 @@ class Live final : public SecondaryIndex {
   }
 
  private:
-  absl::StatusOr<std::shared_ptr<SecondaryIndex>> Current() const {
-    return follower_->Current(*index_);
+  absl::StatusOr<std::shared_ptr<SecondaryIndex>> Current(const QueryOptions& options) const {
+    return follower_->Current(*index_, StopCondition::Of(options));
   }
   static absl::Status IsFollowed() {
     return absl::FailedPreconditionError("an IndexedDB catches up and compacts its indexes itself");

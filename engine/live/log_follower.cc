@@ -32,6 +32,11 @@ constexpr double kNewestShare = 0.25;
 // How long a writer waits for another thread to follow before it follows itself.
 constexpr absl::Duration kPatience = absl::Milliseconds(20);
 
+// How often a query that waits checks whether it has been cancelled or is late, and how often it
+// tries to get a lock.
+constexpr absl::Duration kCheckInterval = absl::Milliseconds(2);
+constexpr absl::Duration kLockInterval = absl::Microseconds(200);
+
 // How long to wait for the end of an ingestion that may have taken a missing number.
 constexpr std::chrono::milliseconds kIngestionPatience(1000);
 
@@ -95,10 +100,29 @@ absl::Status LogFollower::Follow() {
   return s;
 }
 
-absl::Status LogFollower::Follow(SequenceNumber sequence) {
+// The analysis does not follow an error with a lock.
+absl::Status LogFollower::LockUnlessStopped(const StopCondition& stop)
+    ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  if (!stop.may_stop()) mutex_.Lock();
+  while (stop.may_stop() && !mutex_.TryLock()) {
+    RETURN_IF_ERROR(stop.Check());
+    absl::SleepFor(kLockInterval);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LogFollower::Follow(SequenceNumber sequence, const StopCondition& stop) {
   {
     MutexLock lock(&progress_mutex_);
-    while (followed_ < sequence && following_) progressed_.Wait(&lock);
+    while (followed_ < sequence && following_) {
+      if (!stop.may_stop()) {
+        progressed_.Wait(&lock);
+        continue;
+      }
+      RETURN_IF_ERROR(stop.Check());
+      progressed_.WaitUntil(
+          &lock, std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(kCheckInterval));
+    }
     if (followed_ >= sequence) return closed_ ? Closed() : absl::OkStatus();
     following_ = true;
   }
@@ -107,29 +131,32 @@ absl::Status LogFollower::Follow(SequenceNumber sequence) {
     following_ = false;
     progressed_.NotifyAll();
   };
-  const MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(LockUnlessStopped(stop));
+  mutex_.AssertHeld();
+  const MutexLock lock(&mutex_, std::adopt_lock);
   if (closed_) return Closed();
   if (tail_ == nullptr || tail_->sequence() >= sequence) return absl::OkStatus();
-  FollowTo(db_->GetLatestSequenceNumber(), nullptr);
-  return absl::OkStatus();
+  return FollowTo(db_->GetLatestSequenceNumber(), nullptr, stop);
 }
 
-absl::StatusOr<std::shared_ptr<SecondaryIndex>> LogFollower::Current(const FollowedIndex& index) {
+absl::StatusOr<std::shared_ptr<SecondaryIndex>> LogFollower::Current(const FollowedIndex& index,
+                                                                     const StopCondition& stop) {
+  RETURN_IF_ERROR(stop.Check());
   HeedDoubt();
   absl::StatusOr<std::shared_ptr<SecondaryIndex>> ready = index.Ready();
   if (!ready.ok()) return ready;
   ASSIGN_OR_RETURN(const SequenceNumber latest, Latest());
   while (ready.ok() && (*ready)->sequence() < latest) {
-    RETURN_IF_ERROR(Follow(latest));
+    RETURN_IF_ERROR(Follow(latest, stop));
     ready = index.Ready();
   }
   return ready;
 }
 
 absl::StatusOr<std::vector<std::shared_ptr<const IndexVersion>>> LogFollower::CurrentTogether(
-    absl::Span<const std::shared_ptr<FollowedIndex>> indexes) {
+    absl::Span<const std::shared_ptr<FollowedIndex>> indexes, const StopCondition& stop) {
   for (const auto& index : indexes) {
-    RETURN_IF_ERROR(Current(*index).status());
+    RETURN_IF_ERROR(Current(*index, stop).status());
   }
   std::vector<std::shared_ptr<const IndexVersion>> versions(indexes.size());
   const auto take = [&] {
@@ -143,14 +170,17 @@ absl::StatusOr<std::vector<std::shared_ptr<const IndexVersion>>> LogFollower::Cu
   for (int tries = 0; tries < kTries; ++tries) {
     if (take()) return versions;
   }
-  const MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(LockUnlessStopped(stop));
+  mutex_.AssertHeld();
+  const MutexLock lock(&mutex_, std::adopt_lock);
   for (const auto& index : indexes) RETURN_IF_ERROR(index->Ready().status());
   if (take()) return versions;
   return absl::FailedPreconditionError("the indexes are not at one sequence number");
 }
 
-absl::StatusOr<LogFollower::State> LogFollower::CurrentState(const FollowedIndex& index) {
-  RETURN_IF_ERROR(Current(index).status());
+absl::StatusOr<LogFollower::State> LogFollower::CurrentState(const FollowedIndex& index,
+                                                             const StopCondition& stop) {
+  RETURN_IF_ERROR(Current(index, stop).status());
   State state;
   const auto take_snapshot = [&] {
     state.snapshot = std::make_shared<rocksdb::ManagedSnapshot>(db_);
@@ -170,10 +200,12 @@ absl::StatusOr<LogFollower::State> LogFollower::CurrentState(const FollowedIndex
     RETURN_IF_ERROR(take_snapshot());
     if (is_at_snapshot() && index.Ready().ok()) return state;
   }
-  const MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(LockUnlessStopped(stop));
+  mutex_.AssertHeld();
+  const MutexLock lock(&mutex_, std::adopt_lock);
   if (closed_) return Closed();
   RETURN_IF_ERROR(take_snapshot());
-  FollowTo(state.snapshot->snapshot()->GetSequenceNumber(), state.snapshot);
+  RETURN_IF_ERROR(FollowTo(state.snapshot->snapshot()->GetSequenceNumber(), state.snapshot, stop));
   RETURN_IF_ERROR(index.Ready().status());
   if (is_at_snapshot()) return state;
   return absl::FailedPreconditionError(absl::StrFormat(
@@ -208,9 +240,11 @@ bool LogFollower::LimitBacklog(absl::Duration longest, bool may_wait, absl::Dura
   return true;
 }
 
-void LogFollower::FollowTo(SequenceNumber until,
-                           std::shared_ptr<rocksdb::ManagedSnapshot> snapshot) {
+absl::Status LogFollower::FollowTo(SequenceNumber until,
+                                   std::shared_ptr<rocksdb::ManagedSnapshot> snapshot,
+                                   const StopCondition& stop) {
   while (tail_ != nullptr && tail_->sequence() < until) {
+    RETURN_IF_ERROR(stop.Check());
     const SequenceNumber before = tail_->sequence();
     const absl::Time begin = absl::Now();
     const uint64_t ingested = CountIngested(/*wait=*/false);
@@ -230,6 +264,7 @@ void LogFollower::FollowTo(SequenceNumber until,
                               std::max(1e-6, absl::ToDoubleSeconds(absl::Now() - begin));
     per_second_ = (1 - kNewestShare) * per_second_ + kNewestShare * per_second;
   }
+  return absl::OkStatus();
 }
 
 void LogFollower::NoteIngested(SequenceNumber sequence) {

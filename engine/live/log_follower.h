@@ -25,6 +25,7 @@
 #include "engine/source/manifest_families.h"
 #include "engine/version/index_writer.h"
 #include "index/machine/mutex.h"
+#include "index/machine/stop_flag.h"
 #include "rocksdb/db.h"
 #include "rocksdb/snapshot.h"
 
@@ -68,12 +69,14 @@ class LogFollower {
   // FailedPrecondition once this is closed.
   absl::Status Follow();
   // Returns the index with all commits that returned before the call. Errors: those of
-  // FollowedIndex::Ready and Follow.
-  absl::StatusOr<std::shared_ptr<SecondaryIndex>> Current(const FollowedIndex& index);
+  // FollowedIndex::Ready and Follow; Cancelled or DeadlineExceeded if `stop` ends the wait, here
+  // and in the next two methods.
+  absl::StatusOr<std::shared_ptr<SecondaryIndex>> Current(const FollowedIndex& index,
+                                                          const StopCondition& stop = {});
   // Returns the versions of several indexes at one sequence number, with all commits before the
   // call. Errors: those of Current; FailedPrecondition if one does not follow.
   absl::StatusOr<std::vector<std::shared_ptr<const IndexVersion>>> CurrentTogether(
-      absl::Span<const std::shared_ptr<FollowedIndex>> indexes);
+      absl::Span<const std::shared_ptr<FollowedIndex>> indexes, const StopCondition& stop = {});
   // An index at one state with all commits before the call, and a snapshot of the database at the
   // same sequence number. Errors: those of Current; FailedPrecondition if the database does not
   // support snapshots.
@@ -81,7 +84,7 @@ class LogFollower {
     std::shared_ptr<const IndexVersion> version;
     std::shared_ptr<rocksdb::ManagedSnapshot> snapshot;
   };
-  absl::StatusOr<State> CurrentState(const FollowedIndex& index);
+  absl::StatusOr<State> CurrentState(const FollowedIndex& index, const StopCondition& stop = {});
   // Waits while catching up would take the indexes longer than `longest`, and sets `waited`. If not
   // `may_wait`, returns false instead of waiting. If no wait is needed, this costs a few
   // nanoseconds.
@@ -163,8 +166,10 @@ class LogFollower {
   };
 
   // Brings the indexes up to `sequence`, and further to all current commits, or waits until another
-  // thread has done so.
-  absl::Status Follow(SequenceNumber sequence);
+  // thread has done so. Errors: FailedPrecondition after Close; those of `stop`.
+  absl::Status Follow(SequenceNumber sequence, const StopCondition& stop = {});
+  // Locks mutex_, unless `stop` ends the wait for it.
+  absl::Status LockUnlessStopped(const StopCondition& stop);
 
   // Checks that the database continues the index's state, and updates the index's anchor
   // accordingly.
@@ -188,9 +193,14 @@ class LogFollower {
   bool TakesPart(const Member& member) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return member.from <= tail_->sequence();
   }
-  // Brings the indexes to a state. Each one's result is in its state.
+  // Brings the indexes to a state. Each one's result is in its state. The first overload ends
+  // between two steps if `stop` has an error, and returns it.
+  absl::Status FollowTo(SequenceNumber until, std::shared_ptr<rocksdb::ManagedSnapshot> snapshot,
+                        const StopCondition& stop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FollowTo(SequenceNumber until, std::shared_ptr<rocksdb::ManagedSnapshot> snapshot)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    FollowTo(until, std::move(snapshot), {}).IgnoreError();
+  }
   // Follows up to a place where the indexes can be published, and publishes them.
   absl::Status Step(SequenceNumber until, std::shared_ptr<rocksdb::ManagedSnapshot>* snapshot)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -23,10 +23,12 @@ bool Route::Takes(Operation operation, ResultOrder order) const {
 }
 
 absl::Status Route::Execute(const Batch& batch) const {
-  if (strategy_ == Strategy::kUnbuffered) return cairn::Execute(*index_, batch, parallelism_);
+  Parallelism parallelism = parallelism_;
+  parallelism.stop = StopCondition::Of(batch.options);
+  if (strategy_ == Strategy::kUnbuffered) return cairn::Execute(*index_, batch, parallelism);
   StrategyOptions options;
   options.strategy = strategy_;
-  return cairn::Execute(*index_, batch, options, parallelism_, scratch_.get());
+  return cairn::Execute(*index_, batch, options, parallelism, scratch_.get());
 }
 
 }  // namespace cairn

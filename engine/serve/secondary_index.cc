@@ -28,6 +28,7 @@
 #include "engine/version/verify_source.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
+#include "index/machine/stop_flag.h"
 #include "index/machine/topology.h"
 #include "index/query/batch_check.h"
 
@@ -64,7 +65,9 @@ class OpenIndex final : public SecondaryIndex {
     return version()->base->router->router().BestBatch(operation);
   }
 
-  absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin() const override {
+  absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin(
+      const QueryOptions& options) const override {
+    RETURN_IF_ERROR(StopCondition::Of(options).Check());
     return Guarded("pinning an index",
                    [&]() -> absl::StatusOr<std::shared_ptr<const SecondaryIndex>> {
                      return OverVersion(version());
@@ -83,14 +86,15 @@ class OpenIndex final : public SecondaryIndex {
   }
   using SecondaryIndex::Columns;
   absl::Status AggregateRanges(const RangeBatch& ranges, absl::Span<const Aggregate> aggregates,
-                               std::vector<ColumnValues>* values) const override {
+                               std::vector<ColumnValues>* values,
+                               const QueryOptions& options) const override {
     return Guarded("computing aggregates", [&] {
-      return version()->AggregateRanges(ranges, aggregates, threads(), values);
+      return version()->AggregateRanges(ranges, aggregates, threads(), StopCondition::Of(options),
+                                        values);
     });
   }
   absl::Status AggregateGroups(const RangeBatch& ranges, size_t leading_parts,
-                               absl::Span<const Aggregate> aggregates,
-                               const AggregateGroupsOptions& options,
+                               absl::Span<const Aggregate> aggregates, const QueryOptions& options,
                                AggregateGroupsResult* groups) const override {
     return Guarded("computing aggregates of groups", [&] {
       return version()->AggregateGroups(ranges, leading_parts, aggregates, options, threads(),
@@ -99,9 +103,10 @@ class OpenIndex final : public SecondaryIndex {
   }
   absl::Status Fetch(const SnapshotSource& source, const RangeBatch& ranges,
                      const QueryOptions& options, FetchResult* rows) const override;
-  absl::Status Verify() const override;
+  absl::Status Verify(const QueryOptions& options) const override;
   absl::Status VerifyAgainst(const SnapshotSource& source, size_t max_differences,
-                             std::vector<std::string>* differences) const override;
+                             std::vector<std::string>* differences,
+                             const QueryOptions& options) const override;
   absl::StatusOr<IndexStats> Stats() const override;
 
   absl::StatusOr<CatchUpReport> CatchUp(const SnapshotSource& source,
@@ -141,31 +146,34 @@ absl::Status OpenIndex::Fetch(const SnapshotSource& source, const RangeBatch& ra
       absl::MakeConstSpan(&at, 1), /*by_source=*/false,
       [&](const Batch& batch) { return at->Execute(batch, at->base->options.threads); }, ranges,
       options, &matches));
-  RETURN_IF_ERROR(FetchRows(*at, source, ranges, matches, rows));
+  RETURN_IF_ERROR(FetchRows(*at, source, ranges, matches, StopCondition::Of(options), rows));
   rows->cursors = std::move(matches.cursors);
   return absl::OkStatus();
 } catch (...) {
   return StatusOfException("fetching rows");
 }
 
-absl::Status OpenIndex::Verify() const try {
+absl::Status OpenIndex::Verify(const QueryOptions& query) const try {
+  const StopCondition stop = StopCondition::Of(query);
+  RETURN_IF_ERROR(stop.Check());
   // Once more from the disk: what is mapped was perhaps opened without looking at the checksums.
   const auto at = version();
   OpenOptions options = at->base->options;
   options.verify = VerifyLevel::kFull;
   ASSIGN_OR_RETURN(std::unique_ptr<IndexWriter> opened,
                    IndexWriter::Open(at->base->directory, options));
-  return VerifyStructure(*opened->version()->base);
+  return VerifyStructure(*opened->version()->base, stop);
 } catch (...) {
   return StatusOfException("verifying an index");
 }
 
 absl::Status OpenIndex::VerifyAgainst(const SnapshotSource& source, size_t max_differences,
-                                      std::vector<std::string>* differences) const try {
+                                      std::vector<std::string>* differences,
+                                      const QueryOptions& options) const try {
   const auto at = version();
   RETURN_IF_ERROR(CheckSameDatabase(*at->base, source));
   return VerifyAgainstSource(*at, source, Topology::Get().Threads(threads()), max_differences,
-                             differences);
+                             StopCondition::Of(options), differences);
 } catch (...) {
   return StatusOfException("comparing an index with its database");
 }

@@ -14,6 +14,7 @@
 #include "engine/shards/sharded_index.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
+#include "index/machine/stop_flag.h"
 #include "index/query/physical_key.h"
 #include "index/query/range_column.h"
 
@@ -28,10 +29,11 @@ constexpr uint64_t kFirstBlock = 16, kMaxBlock = 4096;
 class IndexIterator::Walk {
  public:
   Walk(std::shared_ptr<const SecondaryIndex> index, bool by_source, RangeColumn range,
-       std::vector<std::string> columns)
+       const IteratorOptions& options)
       : index_(std::move(index)), by_source_(by_source), range_(std::move(range)) {
+    options_ = StopCondition::Of(options).As<QueryOptions>();
     options_.with_keys = true;
-    options_.columns = std::move(columns);
+    options_.columns = options.columns;
   }
 
   bool valid() const { return valid_; }
@@ -243,16 +245,16 @@ IndexIterator IterateVersion(std::shared_ptr<const SecondaryIndex> version,
       RETURN_IF_ERROR(version->Columns({}, {}, options.columns, &none));
     }
     const std::optional<OpenShards> shards = ShardsOf(*version);
-    iterator.walk_ = std::make_unique<IndexIterator::Walk>(std::move(version),
-                                                           shards.has_value() && shards->by_source,
-                                                           std::move(range), options.columns);
+    iterator.walk_ = std::make_unique<IndexIterator::Walk>(
+        std::move(version), shards.has_value() && shards->by_source, std::move(range), options);
     return absl::OkStatus();
   });
   return iterator;
 }
 
 IndexIterator SecondaryIndex::NewIterator(const IteratorOptions& options) const {
-  absl::StatusOr<std::shared_ptr<const SecondaryIndex>> pinned = Pin();
+  absl::StatusOr<std::shared_ptr<const SecondaryIndex>> pinned =
+      Pin(StopCondition::Of(options).As<QueryOptions>());
   return pinned.ok() ? IterateVersion(*std::move(pinned), options) : IndexIterator(pinned.status());
 }
 

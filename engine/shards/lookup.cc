@@ -20,6 +20,7 @@
 #include "engine/version/distinct_rows.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
+#include "index/machine/stop_flag.h"
 #include "index/query/range_column.h"
 
 namespace cairn {
@@ -50,10 +51,16 @@ absl::Status PhysicalRanges(const SecondaryIndex& index, const KeyQuery& query,
 }
 
 QueryOptions ScanOptions(const LookupOptions& options) {
-  QueryOptions scan;
+  QueryOptions scan = StopCondition::Of(options).As<QueryOptions>();
   scan.limit = options.limit;
   scan.order = options.order;
   return scan;
+}
+
+// Elements [first, first + count) of `values`, or none if it is empty.
+template <typename T>
+absl::Span<const T> Part(const std::vector<T>& values, size_t first, size_t count) {
+  return values.empty() ? absl::Span<const T>() : absl::MakeConstSpan(values).subspan(first, count);
 }
 
 // Errors of a scan that has a cursor, which may be wrong.
@@ -102,7 +109,9 @@ absl::Status FindRows(const SecondaryIndex& version, RangeColumn* query,
                       const LookupOptions& options, FindResult* matches) {
   const bool whole = options.limit == LookupOptions().limit && options.after.empty() &&
                      options.order == Order::kAscending;
-  if (query->is_keys() && whole) return version.Find(query->Keys(), matches);
+  if (query->is_keys() && whole) {
+    return version.Find(query->Keys(), matches, ScanOptions(options));
+  }
   if (query->is_keys() || !MayHaveSeveralKeys(version.spec())) {
     return version.Scan(query->Ranges(), matches, ScanOptions(options));
   }
@@ -125,9 +134,15 @@ absl::StatusOr<FoundKeys> LookUpKeys(const SecondaryIndex& version, const KeyQue
     return InScan(version, options, s);
   }
   auto keys = std::make_shared<StringList>();
-  RETURN_IF_ERROR(version.PrimaryKeysOf(matches, keys.get()));
+  const StopCondition stop = StopCondition::Of(options);
+  RETURN_IF_ERROR(ForEachStoppable(
+      matches.row_ids.size(), stop, [&](size_t first, size_t count) -> absl::Status {
+        return version.PrimaryKeys(Part(matches.shards, first, count),
+                                   Part(matches.row_ids, first, count), keys.get());
+      }));
   std::vector<ColumnValues> columns;
   if (!options.columns.empty()) {
+    RETURN_IF_ERROR(stop.Check());
     RETURN_IF_ERROR(version.Columns(matches.shards, matches.row_ids, options.columns, &columns));
   }
   std::vector<std::string_view> views;
@@ -163,7 +178,8 @@ absl::StatusOr<FoundRows> LookUpRows(const SecondaryIndex& version, const Snapsh
 absl::StatusOr<FoundKeys> SecondaryIndex::Lookup(const KeyQuery& keys,
                                                  const LookupOptions& options) const {
   return Guarded("looking up keys", [&]() -> absl::StatusOr<FoundKeys> {
-    ASSIGN_OR_RETURN(const std::shared_ptr<const SecondaryIndex> pinned, Pin());
+    ASSIGN_OR_RETURN(const std::shared_ptr<const SecondaryIndex> pinned,
+                     Pin(StopCondition::Of(options).As<QueryOptions>()));
     return LookUpKeys(*pinned, keys, options);
   });
 }
@@ -174,28 +190,32 @@ absl::StatusOr<FoundRows> SecondaryIndex::LookupRows(const SnapshotSource& sourc
   return Guarded("looking up rows", [&] { return LookUpRows(*this, source, keys, options); });
 }
 
-absl::StatusOr<std::vector<uint64_t>> SecondaryIndex::Count(const KeyQuery& keys) const {
+absl::StatusOr<std::vector<uint64_t>> SecondaryIndex::Count(const KeyQuery& keys,
+                                                            const LookupOptions& options) const {
   return Guarded("counting entries", [&]() -> absl::StatusOr<std::vector<uint64_t>> {
     RangeColumn ranges;
     RETURN_IF_ERROR(PhysicalRanges(*this, keys, &ranges));
     std::vector<uint64_t> counts(ranges.size());
-    RETURN_IF_ERROR(Count(ranges.Ranges(), absl::MakeSpan(counts)));
+    RETURN_IF_ERROR(Count(ranges.Ranges(), absl::MakeSpan(counts),
+                          StopCondition::Of(options).As<QueryOptions>()));
     return counts;
   });
 }
 
-absl::StatusOr<std::vector<bool>> SecondaryIndex::Contains(const KeyQuery& keys) const {
+absl::StatusOr<std::vector<bool>> SecondaryIndex::Contains(const KeyQuery& keys,
+                                                           const LookupOptions& options) const {
   return Guarded("looking for keys", [&]() -> absl::StatusOr<std::vector<bool>> {
     RangeColumn ranges;
     RETURN_IF_ERROR(PhysicalRanges(*this, keys, &ranges));
+    const QueryOptions query = StopCondition::Of(options).As<QueryOptions>();
     std::vector<bool> contains(ranges.size());
     if (ranges.is_keys()) {
       absl::FixedArray<bool> found(ranges.size());
-      RETURN_IF_ERROR(Contains(ranges.Keys(), absl::MakeSpan(found)));
+      RETURN_IF_ERROR(Contains(ranges.Keys(), absl::MakeSpan(found), query));
       contains.assign(found.begin(), found.end());
     } else {
       uint64_t count = 0;
-      RETURN_IF_ERROR(Count(ranges.Ranges(), absl::MakeSpan(&count, 1)));
+      RETURN_IF_ERROR(Count(ranges.Ranges(), absl::MakeSpan(&count, 1), query));
       contains[0] = count > 0;
     }
     return contains;

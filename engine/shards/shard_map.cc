@@ -55,15 +55,15 @@ class PublishedShards final : public ShardMap {
   absl::StatusOr<std::string> AggregateRangesPart(
       const SecondaryIndex& shard, const RangeBatch& ranges,
       absl::Span<const Aggregate> aggregates) const override;
-  absl::StatusOr<std::string> AggregateGroupsPart(
-      const SecondaryIndex& shard, const RangeBatch& ranges, size_t leading_parts,
-      absl::Span<const Aggregate> aggregates, const AggregateGroupsOptions& options) const override;
+  absl::StatusOr<std::string> AggregateGroupsPart(const SecondaryIndex& shard,
+                                                  const RangeBatch& ranges, size_t leading_parts,
+                                                  absl::Span<const Aggregate> aggregates,
+                                                  const QueryOptions& options) const override;
   absl::Status CombineRanges(size_t ranges, absl::Span<const Aggregate> aggregates,
                              absl::Span<const AggregatePart> parts,
                              std::vector<ColumnValues>* values) const override;
   absl::Status CombineGroups(size_t ranges, size_t leading_parts,
-                             absl::Span<const Aggregate> aggregates,
-                             const AggregateGroupsOptions& options,
+                             absl::Span<const Aggregate> aggregates, const QueryOptions& options,
                              absl::Span<const AggregatePart> parts,
                              AggregateGroupsResult* groups) const override;
 
@@ -149,7 +149,7 @@ absl::StatusOr<std::string> PublishedShards::AggregateRangesPart(
   ASSIGN_OR_RETURN(const auto version, VersionOfShard(shard));
   RETURN_IF_ERROR(CheckQueries(codec_.kind(), Batch::Count(ranges, {})));
   AggregateResults results(plan);
-  RETURN_IF_ERROR(version->AggregateRanges(ranges, plan, ThreadsOf(shard), &results));
+  RETURN_IF_ERROR(version->AggregateRanges(ranges, plan, ThreadsOf(shard), {}, &results));
   return EncodePart(plan, codec_.kind(), ranges.size(), results);
 } catch (...) {
   return StatusOfException("computing aggregates of a shard");
@@ -157,7 +157,7 @@ absl::StatusOr<std::string> PublishedShards::AggregateRangesPart(
 
 absl::StatusOr<std::string> PublishedShards::AggregateGroupsPart(
     const SecondaryIndex& shard, const RangeBatch& ranges, size_t leading_parts,
-    absl::Span<const Aggregate> aggregates, const AggregateGroupsOptions& options) const try {
+    absl::Span<const Aggregate> aggregates, const QueryOptions& options) const try {
   ASSIGN_OR_RETURN(const AggregatePlan plan, PlanOf(aggregates));
   ASSIGN_OR_RETURN(const auto version, VersionOfShard(shard));
   GroupResults results(plan);
@@ -180,7 +180,7 @@ absl::Status PublishedShards::CombineRanges(size_t ranges, absl::Span<const Aggr
 
 absl::Status PublishedShards::CombineGroups(size_t ranges, size_t leading_parts,
                                             absl::Span<const Aggregate> aggregates,
-                                            const AggregateGroupsOptions& options,
+                                            const QueryOptions& options,
                                             absl::Span<const AggregatePart> parts,
                                             AggregateGroupsResult* groups) const try {
   RETURN_IF_ERROR(CheckSize(ranges));

@@ -16,6 +16,7 @@
 #include "engine/util/scan_cursor.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
+#include "index/machine/stop_flag.h"
 #include "index/query/match_rows.h"
 #include "index/query/physical_key.h"
 
@@ -258,6 +259,7 @@ absl::Status ShardScan::Write() {
                                               return Merge<typename decltype(type)::type>(range);
                                             })
                           : Append(range);
+    RETURN_IF_ERROR(stopped_);
     if (range.goes_on) last[i] = end;
     all.offsets[i + 1] = all.row_ids.size();
   }
@@ -307,7 +309,9 @@ ShardScan::Place ShardScan::Merge(const RangeState& range) {
   std::priority_queue heads(later, std::vector<Head>());
   for (const ScanPiece& piece : range.pieces) heads.push({&piece, piece.begin});
   Place last;
+  const StopCondition stop = StopCondition::Of(batch_.options);
   for (uint64_t left = range.left; left > 0 && !heads.empty(); --left) {
+    if (left % kStopRows == 0 && !(stopped_ = stop.Check()).ok()) break;
     Head head = heads.top();
     heads.pop();
     AppendEntries(*head.piece, head.at, head.at + 1);

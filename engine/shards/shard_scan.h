@@ -73,6 +73,7 @@ class ShardScan {
   std::vector<std::unique_ptr<Part>> parts_;  // of all rounds
   std::vector<std::string> prefix_ends_;      // one a range, by source
   bool asked_ = false;                        // one round was
+  absl::Status stopped_;                      // error of the stop condition, in Merge
 };
 
 }  // namespace cairn

@@ -38,6 +38,7 @@
 #include "index/machine/guard.h"
 #include "index/machine/mutex.h"
 #include "index/machine/status_macros.h"
+#include "index/machine/stop_flag.h"
 #include "index/machine/topology.h"
 #include "index/query/batch_check.h"
 
@@ -66,7 +67,7 @@ absl::Status CountStale(const ShardVersions& versions, const FindResult& matches
 // does. Throws std::bad_alloc.
 absl::Status FetchShardedRows(const ShardVersions& versions, const SnapshotSource& source,
                               const RangeBatch& ranges, const FindResult& matches,
-                              FetchResult* rows) {
+                              const StopCondition& stop, FetchResult* rows) {
   std::vector<FetchResult> of_shard(versions.size());
   rows->stale = 0;
   for (uint32_t s = 0; s < versions.size(); ++s) {
@@ -78,7 +79,7 @@ absl::Status FetchShardedRows(const ShardVersions& versions, const SnapshotSourc
       }
       part.offsets.push_back(part.row_ids.size());
     }
-    RETURN_IF_ERROR(FetchRows(*versions[s], source, ranges, part, &of_shard[s]));
+    RETURN_IF_ERROR(FetchRows(*versions[s], source, ranges, part, stop, &of_shard[s]));
     rows->stale += of_shard[s].stale;
   }
 
@@ -116,10 +117,11 @@ class ShardAggregates {
  public:
   // SecondaryIndex's methods AggregateRanges and AggregateGroups.
   absl::Status Ranges(const ShardedState& state, const RangeBatch& ranges,
-                      absl::Span<const Aggregate> aggregates, std::vector<ColumnValues>* values);
+                      absl::Span<const Aggregate> aggregates, const QueryOptions& options,
+                      std::vector<ColumnValues>* values);
   absl::Status AggregateGroupsResult(const ShardedState& state, const RangeBatch& ranges,
                                      size_t leading_parts, absl::Span<const Aggregate> aggregates,
-                                     const AggregateGroupsOptions& options,
+                                     const QueryOptions& options,
                                      cairn::AggregateGroupsResult* groups);
 
   // What is kept for counts of different keys.
@@ -146,7 +148,7 @@ bool CountsKeys(absl::Span<const Aggregate> aggregates) {
 // Appends the values of some ranges, of which the first is number `at` of the caller's.
 absl::Status AppendValues(const ShardedState& state, const RangeBatch& ranges, size_t at,
                           const AggregatePlan& plan, const SharedKeys* shared,
-                          std::vector<ColumnValues>* values) {
+                          const StopCondition& stop, std::vector<ColumnValues>* values) {
   std::vector<ShardInterval> intervals(ranges.size());
   state.routing.RouteRanges(ranges, absl::MakeSpan(intervals));
   const ShardAssignment assignment = Assign(intervals, state.routing.shards());
@@ -157,7 +159,7 @@ absl::Status AppendValues(const ShardedState& state, const RangeBatch& ranges, s
       GatheredRanges of_shard;
       of_shard.Gather(ranges, queries);
       parts[s].ranges.assign(queries.begin(), queries.end());
-      return state.versions[s]->AggregateRanges(of_shard.Batch(), plan, state.threads,
+      return state.versions[s]->AggregateRanges(of_shard.Batch(), plan, state.threads, stop,
                                                 &parts[s].results);
     });
   }));
@@ -194,10 +196,12 @@ uint64_t ShardAggregates::memory_bytes() const {
 
 absl::Status ShardAggregates::Ranges(const ShardedState& state, const RangeBatch& ranges,
                                      absl::Span<const Aggregate> aggregates,
+                                     const QueryOptions& options,
                                      std::vector<ColumnValues>* values) {
+  const StopCondition stop = StopCondition::Of(options);
   const IndexVersion& first = *state.versions[0];
   if (state.versions.size() == 1) {
-    return first.AggregateRanges(ranges, aggregates, state.threads, values);
+    return first.AggregateRanges(ranges, aggregates, state.threads, stop, values);
   }
   if (!ranges.after.empty()) {
     return absl::InvalidArgumentError("a range's aggregates are of all of it: expected no cursors");
@@ -206,10 +210,11 @@ absl::Status ShardAggregates::Ranges(const ShardedState& state, const RangeBatch
                    AggregatePlan::Make(first.delta->base_columns.columns(), aggregates));
   RETURN_IF_ERROR(CheckQueries(first.base->codec.kind(), Batch::Count(ranges, {})));
   *values = plan.Columns();
+  RETURN_IF_ERROR(stop.Check());
   const auto shared = plan.counts_keys ? SharedOf(state) : nullptr;
   for (size_t at = 0; at < ranges.size(); at += kRangesAtOnce) {
     const RangeBatch some = ranges.Slice(at, std::min(kRangesAtOnce, ranges.size() - at));
-    RETURN_IF_ERROR(AppendValues(state, some, at, plan, shared.get(), values));
+    RETURN_IF_ERROR(AppendValues(state, some, at, plan, shared.get(), stop, values));
   }
   return absl::OkStatus();
 }
@@ -217,7 +222,7 @@ absl::Status ShardAggregates::Ranges(const ShardedState& state, const RangeBatch
 absl::Status ShardAggregates::AggregateGroupsResult(const ShardedState& state,
                                                     const RangeBatch& ranges, size_t leading_parts,
                                                     absl::Span<const Aggregate> aggregates,
-                                                    const AggregateGroupsOptions& options,
+                                                    const QueryOptions& options,
                                                     cairn::AggregateGroupsResult* groups) {
   std::vector<const IndexVersion*> versions;
   for (const auto& version : state.versions) versions.push_back(version.get());
@@ -256,7 +261,9 @@ class ShardedIndex final : public SecondaryIndex {
   absl::Duration PredictedTime(Operation operation, size_t queries) const override;
   size_t BestBatch(Operation operation) const override;
 
-  absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin() const override {
+  absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin(
+      const QueryOptions& options) const override {
+    RETURN_IF_ERROR(StopCondition::Of(options).Check());
     return Guarded("pinning an index",
                    [&]() -> absl::StatusOr<std::shared_ptr<const SecondaryIndex>> {
                      return std::make_shared<ShardedIndex>(shards_, routing_, aggregates_, options_,
@@ -285,15 +292,16 @@ class ShardedIndex final : public SecondaryIndex {
                    [&] { return ShardedColumns(Versions(), shards, row_ids, names, columns); });
   }
   absl::Status AggregateRanges(const RangeBatch& ranges, absl::Span<const Aggregate> aggregates,
-                               std::vector<ColumnValues>* values) const override {
+                               std::vector<ColumnValues>* values,
+                               const QueryOptions& options) const override {
     return Guarded("computing aggregates", [&] {
       const ShardVersions versions = Versions();
-      return aggregates_->Ranges({*routing_, versions, threads_}, ranges, aggregates, values);
+      return aggregates_->Ranges({*routing_, versions, threads_}, ranges, aggregates, options,
+                                 values);
     });
   }
   absl::Status AggregateGroups(const RangeBatch& ranges, size_t leading_parts,
-                               absl::Span<const Aggregate> aggregates,
-                               const AggregateGroupsOptions& options,
+                               absl::Span<const Aggregate> aggregates, const QueryOptions& options,
                                AggregateGroupsResult* groups) const override {
     return Guarded("computing aggregates of groups", [&] {
       const ShardVersions versions = Versions();
@@ -303,9 +311,10 @@ class ShardedIndex final : public SecondaryIndex {
   }
   absl::Status Fetch(const SnapshotSource& source, const RangeBatch& ranges,
                      const QueryOptions& options, FetchResult* rows) const override;
-  absl::Status Verify() const override;
+  absl::Status Verify(const QueryOptions& options) const override;
   absl::Status VerifyAgainst(const SnapshotSource& source, size_t max_differences,
-                             std::vector<std::string>* differences) const override;
+                             std::vector<std::string>* differences,
+                             const QueryOptions& options) const override;
   absl::StatusOr<IndexStats> Stats() const override {
     return Guarded("counting what an index holds", [&]() -> absl::StatusOr<IndexStats> {
       IndexStats stats = ShardedStats(*shards_, Versions());
@@ -370,10 +379,13 @@ absl::Status ShardedIndex::AnswerAt(const ShardVersions& versions, const Batch& 
   }
   RETURN_IF_ERROR(CheckBatch(codec().kind(), batch));
   RETURN_IF_ERROR(BeginColumns(batch));
+  const StopCondition stop = StopCondition::Of(batch.options);
+  RETURN_IF_ERROR(stop.Check());
   if (batch.options.columns.empty()) return AnswerEntries(versions, batch);
   Batch entries = batch;
   entries.options.columns.clear();
   RETURN_IF_ERROR(AnswerEntries(versions, entries));
+  RETURN_IF_ERROR(stop.Check());
   FindResult& matches = *batch.matches;
   return ShardedColumns(versions, matches.shards, matches.row_ids, batch.options.columns,
                         &matches.columns);
@@ -437,18 +449,21 @@ absl::Status ShardedIndex::Fetch(const SnapshotSource& source, const RangeBatch&
   RETURN_IF_ERROR(ScanDistinctRows(
       versions, routing_->asks_all(), [&](const Batch& batch) { return AnswerAt(versions, batch); },
       ranges, options, &matches));
-  RETURN_IF_ERROR(FetchShardedRows(versions, source, ranges, matches, rows));
+  RETURN_IF_ERROR(
+      FetchShardedRows(versions, source, ranges, matches, StopCondition::Of(options), rows));
   rows->cursors = std::move(matches.cursors);
   return absl::OkStatus();
 } catch (...) {
   return StatusOfException("fetching rows");
 }
 
-absl::Status ShardedIndex::Verify() const try {
+absl::Status ShardedIndex::Verify(const QueryOptions& query) const try {
+  const StopCondition stop = StopCondition::Of(query);
   // Once more from the disk: what is mapped was perhaps opened without looking at the checksums.
   for (size_t s = 0; s < shards_->size(); ++s) {
     OpenOptions options = shards_->OptionsOf(s);
     options.verify = VerifyLevel::kFull;
+    RETURN_IF_ERROR(stop.Check());
     const absl::StatusOr<std::unique_ptr<IndexWriter>> opened =
         IndexWriter::Open(shards_->PathOf(s), options);
     if (!opened.ok()) return Named(s, opened.status());
@@ -457,7 +472,7 @@ absl::Status ShardedIndex::Verify() const try {
     if (status.ok())
       status =
           CheckShardEntries({base.run(), base.rows(), base.codec}, shards_->manifest().shards[s]);
-    if (status.ok()) status = VerifyStructure(base);
+    if (status.ok()) status = VerifyStructure(base, stop);
     if (!status.ok()) return Named(s, status);
   }
   return absl::OkStatus();
@@ -466,7 +481,8 @@ absl::Status ShardedIndex::Verify() const try {
 }
 
 absl::Status ShardedIndex::VerifyAgainst(const SnapshotSource& source, size_t max_differences,
-                                         std::vector<std::string>* differences) const try {
+                                         std::vector<std::string>* differences,
+                                         const QueryOptions& options) const try {
   const ShardVersions versions = Versions();
   RETURN_IF_ERROR(CheckIsDatabase(versions, source));
   if (routing_->asks_all() && versions.size() > 1) {
@@ -483,7 +499,7 @@ absl::Status ShardedIndex::VerifyAgainst(const SnapshotSource& source, size_t ma
           version_of[i] = routing_->ShardOfEntry(keys, i, primary_keys[row_of_key[i]]);
         }
       },
-      source, threads_, max_differences, differences);
+      source, threads_, max_differences, StopCondition::Of(options), differences);
 } catch (...) {
   return StatusOfException("comparing an index with its database");
 }

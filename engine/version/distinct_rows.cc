@@ -11,6 +11,7 @@
 #include "cairn/column.h"
 #include "engine/version/row_entries.h"
 #include "index/machine/status_macros.h"
+#include "index/machine/stop_flag.h"
 #include "index/query/batch_check.h"
 #include "index/query/match_rows.h"
 
@@ -91,6 +92,7 @@ class DistinctScan {
         limit_(options.limit),
         matches_(*matches),
         entries_(versions, by_source) {
+    options_ = StopCondition::Of(options).As<QueryOptions>();
     options_.order = options.order;
     options_.with_keys = true;
     options_.route = options.route;

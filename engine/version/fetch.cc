@@ -14,6 +14,9 @@
 namespace cairn {
 namespace {
 
+// Rows that are read from the database between two checks of a stop condition.
+constexpr size_t kStopReads = 1024;
+
 // Rows as they are in the database now, in the order of their primary keys.
 struct CurrentRows {
   std::vector<RowId> row_ids;       // distinct
@@ -32,14 +35,18 @@ auto InOrderOf(const IndexVersion& version) {
 }
 
 absl::StatusOr<CurrentRows> ReadRows(const IndexVersion& version, const SnapshotSource& source,
-                                     const std::vector<RowId>& wanted) {
+                                     const std::vector<RowId>& wanted, const StopCondition& stop) {
   ASSIGN_OR_RETURN(RowExtractor extractor, RowExtractor::Create(version.spec()));
   CurrentRows rows;
   rows.keys.Clear(extractor.codec().kind());
   rows.row_ids = wanted;
   std::sort(rows.row_ids.begin(), rows.row_ids.end(), InOrderOf(version));
   rows.row_ids.erase(std::unique(rows.row_ids.begin(), rows.row_ids.end()), rows.row_ids.end());
-  RETURN_IF_ERROR(version.delta->PrimaryKeys(rows.row_ids, &rows.primary_keys));
+  RETURN_IF_ERROR(
+      ForEachStoppable(rows.row_ids.size(), stop, [&](size_t first, size_t count) -> absl::Status {
+        return version.delta->PrimaryKeys(absl::MakeConstSpan(rows.row_ids).subspan(first, count),
+                                          &rows.primary_keys);
+      }));
   std::vector<std::string_view> primary_keys;  // ascending
   for (size_t i = 0; i < rows.row_ids.size(); ++i) primary_keys.push_back(rows.primary_keys[i]);
   rows.values.resize(primary_keys.size());
@@ -47,18 +54,21 @@ absl::StatusOr<CurrentRows> ReadRows(const IndexVersion& version, const Snapshot
   rows.key_ends.reserve(primary_keys.size());
 
   RowExtractor::Scratch scratch;
-  const absl::Status status =
-      source.Get(primary_keys, [&](size_t i, const RowView& row) -> absl::Status {
-        rows.key_ends.resize(
-            i,
-            rows.keys.size());  // rows in between are gone
-                                // A row that cannot be read (any more) has no key that could match.
-        rows.found[i] = extractor.Extract(row, &scratch, &rows.keys).ok();
-        rows.key_ends.push_back(rows.keys.size());
-        rows.values[i].assign(row.value);
-        return absl::OkStatus();
-      });
-  if (!status.ok()) return status;
+  const auto take = [&](size_t i, const RowView& row) -> absl::Status {
+    rows.key_ends.resize(i, rows.keys.size());  // rows in between are gone
+    // A row that cannot be read (any more) has no key that could match.
+    rows.found[i] = extractor.Extract(row, &scratch, &rows.keys).ok();
+    rows.key_ends.push_back(rows.keys.size());
+    rows.values[i].assign(row.value);
+    return absl::OkStatus();
+  };
+  const size_t at_a_time = stop.may_stop() ? kStopReads : std::max<size_t>(primary_keys.size(), 1);
+  for (size_t first = 0; first < primary_keys.size(); first += at_a_time) {
+    RETURN_IF_ERROR(stop.Check());
+    const size_t count = std::min(at_a_time, primary_keys.size() - first);
+    RETURN_IF_ERROR(source.Get(absl::MakeConstSpan(primary_keys).subspan(first, count),
+                               [&](size_t i, const RowView& row) { return take(first + i, row); }));
+  }
   rows.key_ends.resize(primary_keys.size(), rows.keys.size());
   return rows;
 }
@@ -73,7 +83,8 @@ bool KeyWithin(const EncodedKeys& keys, size_t k, const RangeBatch& ranges, size
 }  // namespace
 
 absl::Status FetchRows(const IndexVersion& version, const SnapshotSource& source,
-                       const RangeBatch& ranges, const FindResult& matches, FetchResult* rows) {
+                       const RangeBatch& ranges, const FindResult& matches,
+                       const StopCondition& stop, FetchResult* rows) {
   rows->offsets.assign(1, 0);
   rows->row_ids.clear();
   rows->shards.clear();
@@ -81,12 +92,14 @@ absl::Status FetchRows(const IndexVersion& version, const SnapshotSource& source
   rows->values.Clear();
   rows->cursors.clear();
   rows->stale = 0;
-  ASSIGN_OR_RETURN(CurrentRows current, ReadRows(version, source, matches.row_ids));
+  ASSIGN_OR_RETURN(CurrentRows current, ReadRows(version, source, matches.row_ids, stop));
 
   std::unordered_set<RowId> returned;  // for the range at hand
+  size_t looked_at = 0;
   for (size_t i = 0; i < matches.size(); ++i) {
     returned.clear();
     for (const RowId row_id : matches[i]) {
+      if (looked_at++ % kStopRows == 0) RETURN_IF_ERROR(stop.Check());
       if (!returned.insert(row_id).second) continue;
       const auto at = std::lower_bound(current.row_ids.begin(), current.row_ids.end(), row_id,
                                        InOrderOf(version));

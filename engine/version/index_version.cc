@@ -54,9 +54,11 @@ absl::Status IndexVersion::Execute(const Batch& batch, int threads) const {
     }
   }
   RETURN_IF_ERROR(BeginColumns(batch));
+  const StopCondition stop = StopCondition::Of(batch.options);
+  RETURN_IF_ERROR(stop.Check());
   RETURN_IF_ERROR(AnswerEntries(batch, threads));
   if (batch.options.columns.empty()) return absl::OkStatus();
-  return Columns(batch.matches->row_ids, batch.options.columns, &batch.matches->columns);
+  return Columns(batch.matches->row_ids, batch.options.columns, &batch.matches->columns, stop);
 }
 
 IndexVersion IndexVersion::ToAsk(size_t ranges) const {
@@ -75,13 +77,15 @@ absl::Status IndexVersion::AnswerEntries(const Batch& batch, int threads) const 
   RETURN_IF_ERROR(delta->empty() && !in_pages
                       ? answer_base(batch)
                       : AnswerVersion(*delta, answer_base, batch,
-                                      Parallelism{Topology::Get().Threads(threads)}));
+                                      Parallelism{.threads = Topology::Get().Threads(threads),
+                                                  .stop = StopCondition::Of(batch.options)}));
   return base->is_proven() ? absl::OkStatus() : CheckRows(*base, batch);
 }
 
 absl::Status IndexVersion::Columns(absl::Span<const RowId> row_ids,
                                    absl::Span<const std::string> names,
-                                   std::vector<ColumnValues>* columns) const {
+                                   std::vector<ColumnValues>* columns,
+                                   const StopCondition& stop) const {
   const ColumnTable& table = delta->base_columns;
   std::vector<size_t> numbers;
   columns->clear();
@@ -99,7 +103,9 @@ absl::Status IndexVersion::Columns(absl::Span<const RowId> row_ids,
     numbers.push_back(*number);
     columns->emplace_back(table.columns()[*number].type);
   }
-  return delta->Included(row_ids, numbers, absl::MakeSpan(*columns));
+  return ForEachStoppable(row_ids.size(), stop, [&](size_t first, size_t count) {
+    return delta->Included(row_ids.subspan(first, count), numbers, absl::MakeSpan(*columns));
+  });
 }
 
 }  // namespace cairn

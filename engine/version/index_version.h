@@ -12,6 +12,7 @@
 #include "cairn/types.h"
 #include "engine/delta/delta.h"
 #include "engine/version/base.h"
+#include "index/machine/stop_flag.h"
 
 namespace cairn {
 
@@ -33,21 +34,21 @@ struct IndexVersion {
   // SecondaryIndex::Execute and Columns. Throw std::bad_alloc.
   absl::Status Execute(const Batch& batch, int threads) const;
   absl::Status Columns(absl::Span<const RowId> row_ids, absl::Span<const std::string> names,
-                       std::vector<ColumnValues>* columns) const;
+                       std::vector<ColumnValues>* columns, const StopCondition& stop = {}) const;
   // SecondaryIndex's methods of these names. Throw std::bad_alloc.
   absl::Status AggregateRanges(const RangeBatch& ranges, absl::Span<const Aggregate> aggregates,
-                               int threads, std::vector<ColumnValues>* values) const;
+                               int threads, const StopCondition& stop,
+                               std::vector<ColumnValues>* values) const;
   absl::Status AggregateGroups(const RangeBatch& ranges, size_t leading_parts,
-                               absl::Span<const Aggregate> aggregates,
-                               const AggregateGroupsOptions& options, int threads,
-                               AggregateGroupsResult* groups) const;
+                               absl::Span<const Aggregate> aggregates, const QueryOptions& options,
+                               int threads, AggregateGroupsResult* groups) const;
   // The results of a plan that is of the index's columns, which several versions' are put together
   // from.
   absl::Status AggregateRanges(const RangeBatch& ranges, const AggregatePlan& plan, int threads,
-                               AggregateResults* results) const;
+                               const StopCondition& stop, AggregateResults* results) const;
   absl::Status AggregateGroups(const RangeBatch& ranges, size_t leading_parts,
-                               const AggregatePlan& plan, const AggregateGroupsOptions& options,
-                               int threads, GroupResults* results) const;
+                               const AggregatePlan& plan, const QueryOptions& options, int threads,
+                               GroupResults* results) const;
 
   // The same with its delta in the form that is best to ask for so many ranges (CompactDelta).
   IndexVersion ToAsk(size_t ranges) const;
@@ -61,7 +62,7 @@ struct IndexVersion {
 absl::Status AggregateGroupsOf(absl::Span<const IndexVersion* const> versions,
                                const SharedKeys* shared, const RangeBatch& ranges,
                                size_t leading_parts, absl::Span<const Aggregate> aggregates,
-                               const AggregateGroupsOptions& options, int threads,
+                               const QueryOptions& options, int threads,
                                AggregateGroupsResult* groups);
 
 // Makes a batch ready for the columns that it asks for. InvalidArgument where its operation returns

@@ -14,6 +14,7 @@
 #include "engine/version/range_chunk.h"
 #include "engine/version/run_spans.h"
 #include "index/machine/status_macros.h"
+#include "index/machine/stop_flag.h"
 #include "index/query/physical_key.h"
 #include "index/run/run_columns.h"
 
@@ -24,11 +25,12 @@ struct RangePositions {
   std::vector<Position> begin, end;
 
   // Errors as a query's of the base's. Throws std::bad_alloc.
-  absl::Status Find(const Base& base, const RangeBatch& ranges) {
+  absl::Status Find(const Base& base, const RangeBatch& ranges, const StopCondition& stop) {
     begin.resize(ranges.size());
     end.resize(ranges.size());
-    return base.router->Execute(
-        Batch::Positions(ranges, absl::MakeSpan(begin), absl::MakeSpan(end)));
+    Batch batch = Batch::Positions(ranges, absl::MakeSpan(begin), absl::MakeSpan(end));
+    batch.options = stop.As<QueryOptions>();
+    return base.router->Execute(batch);
   }
 };
 

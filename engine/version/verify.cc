@@ -19,11 +19,12 @@ bool SameKey(const SortedRun& run, size_t i, size_t j) {
 }
 
 // Every distinct key's lower and upper bound.
-absl::Status CheckOrderedIndex(const Base& base) {
+absl::Status CheckOrderedIndex(const Base& base, const StopCondition& stop) {
   const SortedRun& run = base.run();
   EncodedKeys keys(run.kind());
   std::vector<Position> expected_lower, expected_upper, lower, upper;
   for (size_t i = 0; i < run.size();) {
+    RETURN_IF_ERROR(stop.Check());
     keys.Clear(run.kind());
     expected_lower.clear();
     expected_upper.clear();
@@ -56,8 +57,8 @@ absl::Status CheckOrderedIndex(const Base& base) {
 
 }  // namespace
 
-absl::Status VerifyStructure(const Base& base) {
-  return CheckOrderedIndex(base);
+absl::Status VerifyStructure(const Base& base, const StopCondition& stop) {
+  return CheckOrderedIndex(base, stop);
 }
 
 }  // namespace cairn

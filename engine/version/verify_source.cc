@@ -141,12 +141,13 @@ class SourcePass {
  public:
   SourcePass(const SnapshotSource& source, RowExtractor extractor, ErrorPolicy on_error,
              PlaceEntries place, std::vector<std::unique_ptr<Comparison>> comparisons,
-             Differences* differences)
+             const StopCondition& stop, Differences* differences)
       : source_(source),
         extractor_(std::move(extractor)),
         on_error_(on_error),
         place_(place),
         comparisons_(std::move(comparisons)),
+        stop_(stop),
         differences_(*differences) {}
 
   absl::Status Run(int threads);
@@ -170,6 +171,7 @@ class SourcePass {
   const ErrorPolicy on_error_;
   const PlaceEntries place_;
   const std::vector<std::unique_ptr<Comparison>> comparisons_;
+  const StopCondition stop_;
   Differences& differences_;
   Mutex mutex_;
   absl::Status error_;  // guarded by mutex_ while there are threads
@@ -192,12 +194,14 @@ absl::Status SourcePass::Run(int threads) {
   ParallelFor(threads, static_cast<size_t>(threads), [&](size_t) { work(); });
   if (!error_.ok()) return error_;
   for (const auto& comparison : comparisons_) {
+    RETURN_IF_ERROR(stop_.Check());
     RETURN_IF_ERROR(comparison->ReportWhatIsLeft());
   }
   return absl::OkStatus();
 }
 
 absl::Status SourcePass::CompareRange(const PrimaryKeyRange& range) {
+  RETURN_IF_ERROR(stop_.Check());
   ASSIGN_OR_RETURN(std::unique_ptr<RowCursor> cursor, source_.Scan(range));
   RowExtractor::Scratch scratch;
   Work work(comparisons_.size());
@@ -217,6 +221,7 @@ absl::Status SourcePass::CompareRange(const PrimaryKeyRange& range) {
     batch.primary_keys.Append(row.primary_key);
     if (tuple != nullptr) batch.tuples.Append(*tuple);
     if (batch.full()) {
+      RETURN_IF_ERROR(stop_.Check());
       RETURN_IF_ERROR(HandOver(&work));
     }
   }
@@ -372,17 +377,17 @@ absl::Status Comparison::ReportEntry(const SortedRun& run, size_t i, RowId row) 
 }  // namespace
 
 absl::Status VerifyAgainstSource(const IndexVersion& version, const SnapshotSource& source,
-                                 int threads, size_t max_differences,
+                                 int threads, size_t max_differences, const StopCondition& stop,
                                  std::vector<std::string>* differences) {
   const IndexVersion* const versions[] = {&version};
   const auto place = [](KeyBatch, absl::Span<const uint32_t>, const StringList&,
                         absl::Span<uint32_t>) {};
-  return VerifyAgainstSource(versions, place, source, threads, max_differences, differences);
+  return VerifyAgainstSource(versions, place, source, threads, max_differences, stop, differences);
 }
 
 absl::Status VerifyAgainstSource(absl::Span<const IndexVersion* const> versions, PlaceEntries place,
                                  const SnapshotSource& source, int threads, size_t max_differences,
-                                 std::vector<std::string>* differences) {
+                                 const StopCondition& stop, std::vector<std::string>* differences) {
   if (max_differences == 0) {
     return absl::InvalidArgumentError("max_differences: expected a positive number, got 0");
   }
@@ -396,7 +401,7 @@ absl::Status VerifyAgainstSource(absl::Span<const IndexVersion* const> versions,
     comparisons.push_back(std::make_unique<Comparison>(*version, std::move(added), &found));
   }
   return SourcePass(source, std::move(extractor), spec.on_error, place, std::move(comparisons),
-                    &found)
+                    stop, &found)
       .Run(threads);
 }
 

@@ -10,6 +10,7 @@
 #include "cairn/query.h"
 #include "cairn/snapshot_source.h"
 #include "engine/version/index_version.h"
+#include "index/machine/stop_flag.h"
 
 namespace cairn {
 
@@ -19,7 +20,7 @@ namespace cairn {
 // entries are compared too. Differences are appended to `differences`, one line each; the scan ends
 // at the `most`th. Uses `threads` threads.
 absl::Status VerifyAgainstSource(const IndexVersion& version, const SnapshotSource& source,
-                                 int threads, size_t max_differences,
+                                 int threads, size_t max_differences, const StopCondition& stop,
                                  std::vector<std::string>* differences);
 
 // Says of entries which of several versions should have each: version_of[i] for key i, which is of
@@ -32,6 +33,6 @@ using PlaceEntries =
 // one pass over the source. `place` is called by several threads.
 absl::Status VerifyAgainstSource(absl::Span<const IndexVersion* const> versions, PlaceEntries place,
                                  const SnapshotSource& source, int threads, size_t max_differences,
-                                 std::vector<std::string>* differences);
+                                 const StopCondition& stop, std::vector<std::string>* differences);
 
 }  // namespace cairn

@@ -36,14 +36,15 @@ void AppendTo(const AggregateResults& more, AggregateResults* results) {
 // ranges from `at` on at a time, on several threads.
 template <typename Values, typename Take>
 absl::Status EvaluateRanges(const IndexVersion& version, const RangeBatch& ranges,
-                            const AggregatePlan& plan, int threads, const Values& none,
-                            Values* values, Take take) {
+                            const AggregatePlan& plan, int threads, const StopCondition& stop,
+                            const Values& none, Values* values, Take take) {
   if (!ranges.after.empty()) {
     return absl::InvalidArgumentError("a range's aggregates are of all of it: expected no cursors");
   }
+  RETURN_IF_ERROR(stop.Check());
   RETURN_IF_ERROR(version.base->Prove(threads));
   RangePositions positions;
-  RETURN_IF_ERROR(positions.Find(*version.base, ranges));
+  RETURN_IF_ERROR(positions.Find(*version.base, ranges, stop));
   *values = none;
   if (ranges.size() == 0) return absl::OkStatus();
   const IndexVersion asked = version.ToAsk(ranges.size());
@@ -54,7 +55,8 @@ absl::Status EvaluateRanges(const IndexVersion& version, const RangeBatch& range
         AggregateEvaluator evaluator(asked, plan, threads);
         Slice<Values> slice = {first, none};
         RETURN_IF_ERROR(ForEachSpans(*asked.delta, ranges, positions, first, count,
-                                     [&](const RunSpans& spans, size_t at) {
+                                     [&](const RunSpans& spans, size_t at) -> absl::Status {
+                                       RETURN_IF_ERROR(stop.Check());
                                        return take(spans, at, &evaluator, &slice.values);
                                      }));
         const MutexLock lock(&mutex);
@@ -72,10 +74,11 @@ absl::Status EvaluateRanges(const IndexVersion& version, const RangeBatch& range
 
 absl::Status IndexVersion::AggregateRanges(const RangeBatch& ranges,
                                            absl::Span<const Aggregate> aggregates, int threads,
+                                           const StopCondition& stop,
                                            std::vector<ColumnValues>* values) const {
   ASSIGN_OR_RETURN(const AggregatePlan plan,
                    AggregatePlan::Make(delta->base_columns.columns(), aggregates));
-  return EvaluateRanges(*this, ranges, plan, Topology::Get().Threads(threads), plan.Columns(),
+  return EvaluateRanges(*this, ranges, plan, Topology::Get().Threads(threads), stop, plan.Columns(),
                         values,
                         [](const RunSpans& spans, size_t at, AggregateEvaluator* evaluator,
                            std::vector<ColumnValues>* columns) {
@@ -86,8 +89,9 @@ absl::Status IndexVersion::AggregateRanges(const RangeBatch& ranges,
 }
 
 absl::Status IndexVersion::AggregateRanges(const RangeBatch& ranges, const AggregatePlan& plan,
-                                           int threads, AggregateResults* results) const {
-  return EvaluateRanges(*this, ranges, plan, Topology::Get().Threads(threads),
+                                           int threads, const StopCondition& stop,
+                                           AggregateResults* results) const {
+  return EvaluateRanges(*this, ranges, plan, Topology::Get().Threads(threads), stop,
                         AggregateResults(plan), results,
                         [&](const RunSpans& spans, size_t, AggregateEvaluator* evaluator,
                             AggregateResults* all) -> absl::Status {

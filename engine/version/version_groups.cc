@@ -50,12 +50,13 @@ class GroupWalk {
   // `threads` is at least 1; all must outlive it. One of `groups` and `results` is null.
   GroupWalk(absl::Span<const IndexVersion* const> versions, const SharedKeys* shared,
             const RangeBatch& ranges, size_t parts, const AggregatePlan& plan,
-            const AggregateGroupsOptions& options, int threads, AggregateGroupsResult* groups,
+            const QueryOptions& options, int threads, AggregateGroupsResult* groups,
             GroupResults* results)
       : ranges_(ranges),
         parts_(parts),
         plan_(plan),
         options_(options),
+        stop_(StopCondition::Of(options)),
         prefixes_(versions[0]->base->codec, parts),
         shared_(shared),
         repeats_(kQueryChunk),
@@ -71,7 +72,7 @@ class GroupWalk {
   // All ranges. `whole`: the same without cursors.
   absl::Status Run(const RangeBatch& whole) {
     for (const auto& version : versions_) {
-      RETURN_IF_ERROR(version->positions.Find(*version->version.base, whole));
+      RETURN_IF_ERROR(version->positions.Find(*version->version.base, whole, stop_));
     }
     const size_t size = whole.size();
     for (size_t at = 0; at < size; at += kQueryChunk) {
@@ -81,7 +82,7 @@ class GroupWalk {
         version->chunk.Take(at, absl::MakeConstSpan(found.begin).subspan(at, some),
                             absl::MakeConstSpan(found.end).subspan(at, some));
       }
-      RETURN_IF_ERROR(CheckNotCancelled(options_.cancelled));
+      RETURN_IF_ERROR(stop_.Check());
       for (size_t i = 0; i < some; ++i) {
         for (const auto& version : versions_) version->Begin(i);
         RETURN_IF_ERROR(TakeRange(at + i));
@@ -184,7 +185,7 @@ class GroupWalk {
 
   absl::Status TakeGroup(const Prefix& prefix) {
     if (pending_ == kQueryChunk) RETURN_IF_ERROR(Evaluate());
-    if (size_ % kGroupsTogether == 0) RETURN_IF_ERROR(CheckNotCancelled(options_.cancelled));
+    if (size_ % kGroupsTogether == 0) RETURN_IF_ERROR(stop_.Check());
     if (results_ != nullptr) {
       results_->prefixes.Append(PrefixBytes(prefix));
     } else {
@@ -261,7 +262,8 @@ class GroupWalk {
   const RangeBatch& ranges_;
   const size_t parts_;
   const AggregatePlan& plan_;
-  const AggregateGroupsOptions& options_;
+  const QueryOptions& options_;
+  const StopCondition stop_;
   const KeyPrefixes<Key> prefixes_;
   const SharedKeys* const shared_;
   SharedKeys::Stretch shared_left_;  // of the range
@@ -290,7 +292,7 @@ absl::Status CheckGroups(const IndexVersion& version, const RangeBatch& ranges,
 // Runs a walk, whose question has been checked.
 absl::Status Walk(absl::Span<const IndexVersion* const> versions, const SharedKeys* shared,
                   const RangeBatch& ranges, size_t leading_parts, const AggregatePlan& plan,
-                  const AggregateGroupsOptions& options, int threads, AggregateGroupsResult* groups,
+                  const QueryOptions& options, int threads, AggregateGroupsResult* groups,
                   GroupResults* results) {
   const int all_threads = Topology::Get().Threads(threads);
   for (const IndexVersion* version : versions) RETURN_IF_ERROR(version->base->Prove(all_threads));
@@ -310,7 +312,7 @@ absl::Status Walk(absl::Span<const IndexVersion* const> versions, const SharedKe
 absl::Status AggregateGroupsOf(absl::Span<const IndexVersion* const> versions,
                                const SharedKeys* shared, const RangeBatch& ranges,
                                size_t leading_parts, absl::Span<const Aggregate> aggregates,
-                               const AggregateGroupsOptions& options, int threads,
+                               const QueryOptions& options, int threads,
                                AggregateGroupsResult* groups) {
   const IndexVersion& first = *versions[0];
   RETURN_IF_ERROR(CheckGroups(first, ranges, leading_parts));
@@ -328,7 +330,7 @@ absl::Status AggregateGroupsOf(absl::Span<const IndexVersion* const> versions,
 
 absl::Status IndexVersion::AggregateGroups(const RangeBatch& ranges, size_t leading_parts,
                                            absl::Span<const Aggregate> aggregates,
-                                           const AggregateGroupsOptions& options, int threads,
+                                           const QueryOptions& options, int threads,
                                            AggregateGroupsResult* groups) const {
   const IndexVersion* const self = this;
   return AggregateGroupsOf(absl::MakeConstSpan(&self, 1), nullptr, ranges, leading_parts,
@@ -336,9 +338,8 @@ absl::Status IndexVersion::AggregateGroups(const RangeBatch& ranges, size_t lead
 }
 
 absl::Status IndexVersion::AggregateGroups(const RangeBatch& ranges, size_t leading_parts,
-                                           const AggregatePlan& plan,
-                                           const AggregateGroupsOptions& options, int threads,
-                                           GroupResults* results) const {
+                                           const AggregatePlan& plan, const QueryOptions& options,
+                                           int threads, GroupResults* results) const {
   RETURN_IF_ERROR(CheckGroups(*this, ranges, leading_parts));
   const IndexVersion* const self = this;
   *results = GroupResults(plan);

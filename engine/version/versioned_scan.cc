@@ -11,11 +11,15 @@
 #include "engine/version/range_chunk.h"
 #include "engine/version/version_ranges.h"
 #include "index/machine/status_macros.h"
+#include "index/machine/stop_flag.h"
 #include "index/query/match_rows.h"
 #include "index/run/run_columns.h"
 
 namespace cairn {
 namespace {
+
+// Entries of a range that are merged between two checks of the stop condition.
+constexpr uint64_t kMergedTogether = uint64_t{1} << 18;
 
 // Ranges whose rows are on their way while one is merged.
 constexpr size_t kAhead = 8;
@@ -36,30 +40,34 @@ struct BasePositions {
 };
 
 // Calls body(chunk, first, count) for the ranges from `first` on, some at a time.
+// Returns the error of `stop` once it has one.
 template <typename Key, typename Body>
-void ForEachChunk(const Delta& delta, const RangeBatch& ranges, const BasePositions& base,
-                  size_t first, size_t count, Body body) {
+absl::Status ForEachChunk(const Delta& delta, const RangeBatch& ranges, const BasePositions& base,
+                          size_t first, size_t count, const StopCondition& stop, Body body) {
   const size_t most = std::min(count, kQueryChunk);
   RangeChunk<Key> chunk(delta, ranges, most);
   for (size_t at = first; at < first + count; at += most) {
+    RETURN_IF_ERROR(stop.Check());
     const size_t some = std::min(most, first + count - at);
     chunk.Take(at, absl::MakeConstSpan(base.begin).subspan(at, some),
                absl::MakeConstSpan(base.end).subspan(at, some));
-    body(&chunk, at, some);
+    RETURN_IF_ERROR(body(&chunk, at, some));
   }
+  return absl::OkStatus();
 }
 
 absl::Status CountRanges(const Delta& delta, const BasePositions& base, const Batch& batch,
                          const Parallelism& parallelism) {
   return ForEachSlice(batch.size(), parallelism, [&](size_t first, size_t count) {
-    WithPhysicalKey(batch.ranges.kind(), [&](auto type) {
+    return WithPhysicalKey(batch.ranges.kind(), [&](auto type) {
       using Key = typename decltype(type)::type;
-      ForEachChunk<Key>(delta, batch.ranges, base, first, count,
-                        [&](RangeChunk<Key>* chunk, size_t at, size_t some) {
-                          for (size_t i = 0; i < some; ++i) batch.counts[at + i] = chunk->Count(i);
-                        });
+      return ForEachChunk<Key>(delta, batch.ranges, base, first, count, parallelism.stop,
+                               [&](RangeChunk<Key>* chunk, size_t at, size_t some) {
+                                 for (size_t i = 0; i < some; ++i)
+                                   batch.counts[at + i] = chunk->Count(i);
+                                 return absl::OkStatus();
+                               });
     });
-    return absl::OkStatus();
   });
 }
 
@@ -101,6 +109,7 @@ class Scan {
         base_(base),
         ranges_(batch.ranges),
         options_(batch.options),
+        stop_(StopCondition::Of(batch.options)),
         matches_(batch.matches),
         in_pages_(options_.limit != QueryOptions().limit || !ranges_.after.empty()) {}
 
@@ -114,22 +123,24 @@ class Scan {
     }
     // Keys are appended, by one thread.
     if (options_.with_keys || SliceCount(ranges_.size(), parallelism) == 1) {
-      ForEach(0, ranges_.size(), [&](RangeChunk<Key>* chunk, size_t first, size_t count) {
-        Count(*chunk, first, count);
-        Place(first, count);
-        Fill(chunk, first, count);
-      });
+      RETURN_IF_ERROR(
+          ForEach(0, ranges_.size(), [&](RangeChunk<Key>* chunk, size_t first, size_t count) {
+            Count(*chunk, first, count);
+            Place(first, count);
+            return Fill(chunk, first, count);
+          }));
     } else {
       RETURN_IF_ERROR(ForEachSlice(ranges_.size(), parallelism, [&](size_t first, size_t count) {
-        ForEach(first, count,
-                [&](RangeChunk<Key>* chunk, size_t at, size_t some) { Count(*chunk, at, some); });
-        return absl::OkStatus();
+        return ForEach(first, count, [&](RangeChunk<Key>* chunk, size_t at, size_t some) {
+          Count(*chunk, at, some);
+          return absl::OkStatus();
+        });
       }));
       Place(0, ranges_.size());
       RETURN_IF_ERROR(ForEachSlice(ranges_.size(), parallelism, [&](size_t first, size_t count) {
-        ForEach(first, count,
-                [&](RangeChunk<Key>* chunk, size_t at, size_t some) { Fill(chunk, at, some); });
-        return absl::OkStatus();
+        return ForEach(first, count, [&](RangeChunk<Key>* chunk, size_t at, size_t some) {
+          return Fill(chunk, at, some);
+        });
       }));
     }
     if (!in_pages_) return absl::OkStatus();
@@ -140,12 +151,12 @@ class Scan {
 
  private:
   template <typename Body>
-  void ForEach(size_t first, size_t count, Body body) const {
-    ForEachChunk<Key>(delta_, ranges_, base_, first, count,
-                      [&](RangeChunk<Key>* chunk, size_t at, size_t some) {
-                        if (!cursors_.ranges.empty()) chunk->GoOn(cursors_, options_.order);
-                        body(chunk, at, some);
-                      });
+  absl::Status ForEach(size_t first, size_t count, Body body) const {
+    return ForEachChunk<Key>(delta_, ranges_, base_, first, count, stop_,
+                             [&](RangeChunk<Key>* chunk, size_t at, size_t some) {
+                               if (!cursors_.ranges.empty()) chunk->GoOn(cursors_, options_.order);
+                               return body(chunk, at, some);
+                             });
   }
 
   // Writes the numbers of the ranges' rows where their offsets will be.
@@ -162,25 +173,32 @@ class Scan {
     for (size_t i = 0; i < count; ++i) offsets[i + 1] += offsets[i];
     matches_->row_ids.resize(offsets[count]);
   }
-  void Fill(RangeChunk<Key>* chunk, size_t first, size_t count) {
+  absl::Status Fill(RangeChunk<Key>* chunk, size_t first, size_t count) {
     EncodedKeys* const keys = options_.with_keys ? &matches_->keys : nullptr;
     for (size_t i = 0; i < kAhead; ++i) chunk->PrefetchRows(i, options_.order, options_.limit);
     for (size_t i = 0; i < count; ++i) {
       chunk->PrefetchRows(i + kAhead, options_.order, options_.limit);
       RangeMerge<Key> merge(*delta_.rows, chunk->Get(i));
       const uint64_t* const offset = matches_->offsets.data() + first + i;
-      RowId* const out = matches_->row_ids.data() + offset[0];
-      const EntryPlace end = options_.order == Order::kAscending
-                                 ? merge.Ascend(offset[1] - offset[0], out, keys)
-                                 : merge.Descend(offset[1] - offset[0], out, keys);
+      EntryPlace end;
+      for (uint64_t at = offset[0]; at < offset[1];) {
+        if (at != offset[0]) RETURN_IF_ERROR(stop_.Check());
+        const uint64_t some = std::min(kMergedTogether, offset[1] - at);
+        RowId* const out = matches_->row_ids.data() + at;
+        end = options_.order == Order::kAscending ? merge.Ascend(some, out, keys)
+                                                  : merge.Descend(some, out, keys);
+        at += some;
+      }
       if (in_pages_ && goes_on_[first + i]) last_[first + i] = end;
     }
+    return absl::OkStatus();
   }
 
   const Delta& delta_;
   const BasePositions& base_;
   const RangeBatch& ranges_;
   const QueryOptions& options_;
+  const StopCondition stop_;
   FindResult* const matches_;
   const bool in_pages_;
   RangeCursors cursors_;

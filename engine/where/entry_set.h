@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -58,17 +57,17 @@ class EntrySet {
 };
 
 // Calls body(position, row) for the entries of one of a version's runs that are in `set`, in order.
-// Returns Cancelled once `cancelled`, which may be null, is set.
+// Returns the error of `stop` once it has one.
 template <typename Body>
 absl::Status ForEachEntry(const Delta& delta, const EntrySet& set, size_t run,
-                          const std::atomic<bool>* cancelled, Body body) {
+                          const StopCondition& stop, Body body) {
   constexpr uint64_t kEntriesTogether = uint64_t{1} << 16;
   const PositionSet& removed = run == 0 ? delta.removed : delta.parts[run - 1].removed;
   const RowId* const rows =
       run == 0 ? delta.base_run.row_ids().data() : delta.parts[run - 1].segment->rows().data();
   for (const PositionRange& range : set.run(run)) {
     for (uint64_t p = range.begin; p < range.end;) {
-      const absl::Status s = CheckNotCancelled(cancelled);
+      const absl::Status s = stop.Check();
       if (!s.ok()) return s;
       p = removed.FirstAbsent(p, range.end);
       const uint64_t end =

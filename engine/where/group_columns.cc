@@ -116,14 +116,13 @@ absl::StatusOr<GroupColumns::Column> GroupColumns::Find(std::string_view name) c
 }
 
 absl::Status GroupColumns::Read(absl::Span<const RowId> rows, const Column& column,
-                                const std::atomic<bool>* cancelled, ColumnValues* values) const {
-  RETURN_IF_ERROR(CheckNotCancelled(cancelled));
+                                const StopCondition& stop, ColumnValues* values) const {
+  RETURN_IF_ERROR(stop.Check());
   values->Clear(column.type);
   for (size_t s = 0; s < members_[column.member]->shards(); ++s) {
     RETURN_IF_ERROR(members_[column.member + s]->Prepare());
   }
-  return column.is_key ? ReadKeys(rows, column, cancelled, values)
-                       : ReadIncluded(rows, column, values);
+  return column.is_key ? ReadKeys(rows, column, stop, values) : ReadIncluded(rows, column, values);
 }
 
 absl::Status GroupColumns::ReadIncluded(absl::Span<const RowId> rows, const Column& column,
@@ -171,8 +170,7 @@ absl::Status GroupColumns::ReadIncluded(absl::Span<const RowId> rows, const Colu
 }
 
 absl::Status GroupColumns::ReadKeys(absl::Span<const RowId> rows, const Column& column,
-                                    const std::atomic<bool>* cancelled,
-                                    ColumnValues* values) const {
+                                    const StopCondition& stop, ColumnValues* values) const {
   const size_t shards = members_[column.member]->shards();
   std::vector<CodedKeys> coded;
   for (size_t s = 0; s < shards; ++s) {
@@ -181,7 +179,7 @@ absl::Status GroupColumns::ReadKeys(absl::Span<const RowId> rows, const Column& 
   std::string scratch;
   RowEntries::Places places;
   for (size_t i = 0; i < rows.size(); ++i) {
-    if (i % kKeysOfRowsTogether == 0) RETURN_IF_ERROR(CheckNotCancelled(cancelled));
+    if (i % kKeysOfRowsTogether == 0) RETURN_IF_ERROR(stop.Check());
     const RowId row = rows[i];
     size_t shard = 0;  // the shard that has the entry
     RowId local = kNoRow;

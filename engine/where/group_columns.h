@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <string_view>
@@ -13,6 +12,7 @@
 #include "cairn/types.h"
 #include "engine/where/row_space.h"
 #include "engine/where/where_node.h"
+#include "index/machine/stop_flag.h"
 
 namespace cairn {
 
@@ -35,15 +35,15 @@ class GroupColumns {
   absl::StatusOr<Column> Find(std::string_view name) const;
   // Sets *values to the rows' values; null for a row without an entry in the index. Requires rows
   // of the space. InvalidArgument, naming the row: it has several keys. DataLoss: the index is
-  // damaged. Cancelled: `cancelled`, which may be null, is set.
-  absl::Status Read(absl::Span<const RowId> rows, const Column& column,
-                    const std::atomic<bool>* cancelled, ColumnValues* values) const;
+  // damaged. Returns the error of `stop` once it has one.
+  absl::Status Read(absl::Span<const RowId> rows, const Column& column, const StopCondition& stop,
+                    ColumnValues* values) const;
 
  private:
   absl::Status ReadIncluded(absl::Span<const RowId> rows, const Column& column,
                             ColumnValues* values) const;
   absl::Status ReadKeys(absl::Span<const RowId> rows, const Column& column,
-                        const std::atomic<bool>* cancelled, ColumnValues* values) const;
+                        const StopCondition& stop, ColumnValues* values) const;
   absl::Status SeveralKeys(size_t member, RowId row) const;
 
   const GroupMembers& members_;

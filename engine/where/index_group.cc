@@ -63,7 +63,7 @@ class Group final : public WholeGroup {
       WhereGoal goal;
       ASSIGN_OR_RETURN(goal, GoalOf(options));
       ASSIGN_OR_RETURN(const WhereNode node,
-                       ResolvePredicate(where, group_, end_row(), options.cancelled));
+                       ResolvePredicate(where, group_, end_row(), StopCondition::Of(options)));
       return PlanWhere(node, group_, search_, goal, options.strategy);
     });
   }
@@ -76,7 +76,7 @@ class Group final : public WholeGroup {
   absl::Status Columns(absl::Span<const RowId> rows, absl::Span<const std::string> names,
                        std::vector<ColumnValues>* columns) const override {
     return Guarded("reading included columns",
-                   [&] { return ReadColumns(rows, names, nullptr, columns); });
+                   [&] { return ReadColumns(rows, names, {}, columns); });
   }
   absl::Status RowsOf(size_t member, absl::Span<const RowId> rows,
                       absl::Span<RowId> member_rows) const override {
@@ -150,22 +150,22 @@ class Group final : public WholeGroup {
     WhereGoal goal;
     goal.only_count = true;
     ASSIGN_OR_RETURN(const WhereNode node,
-                     ResolvePredicate(where, group_, end_row(), options.cancelled));
+                     ResolvePredicate(where, group_, end_row(), StopCondition::Of(options)));
     ASSIGN_OR_RETURN(WherePlan plan, PlanWhere(node, group_, search_, goal, options.strategy));
     uint64_t count = 0;
-    const std::atomic<bool>* const cancelled = options.cancelled;
+    const StopCondition stop = StopCondition::Of(options);
     if (plan.strategy == WhereStrategy::kBitmap) {
       RowBitmap bitmap;
-      RETURN_IF_ERROR(search_.Bitmap(node, &bitmap, cancelled));
+      RETURN_IF_ERROR(search_.Bitmap(node, &bitmap, stop));
       count = bitmap.Count();
     } else if (plan.strategy == WhereStrategy::kScan) {
-      RETURN_IF_ERROR(search_.Scan(node, &count, nullptr, cancelled));
+      RETURN_IF_ERROR(search_.Scan(node, &count, nullptr, stop));
     } else if (node.kind == WhereNode::Kind::kLeaf && node.mode == WhereNode::Mode::kSome &&
                group_[node.member]->is_single()) {
       count = node.entries;
     } else {
       std::vector<RowId> rows;
-      RETURN_IF_ERROR(search_.Gather(node, &rows, cancelled));
+      RETURN_IF_ERROR(search_.Gather(node, &rows, stop));
       count = rows.size();
     }
     if (plan_out != nullptr) *plan_out = std::move(plan);
@@ -174,13 +174,13 @@ class Group final : public WholeGroup {
 
   // Finds all rows, in any order.
   absl::Status FindAll(const WhereNode& node, WhereStrategy strategy, std::vector<RowId>* rows,
-                       const std::atomic<bool>* cancelled) const {
+                       const StopCondition& stop) const {
     rows->clear();
     uint64_t count = 0;
-    if (strategy == WhereStrategy::kScan) return search_.Scan(node, &count, rows, cancelled);
-    if (strategy == WhereStrategy::kGather) return search_.Gather(node, rows, cancelled);
+    if (strategy == WhereStrategy::kScan) return search_.Scan(node, &count, rows, stop);
+    if (strategy == WhereStrategy::kGather) return search_.Gather(node, rows, stop);
     RowBitmap bitmap;
-    RETURN_IF_ERROR(search_.Bitmap(node, &bitmap, cancelled));
+    RETURN_IF_ERROR(search_.Bitmap(node, &bitmap, stop));
     bitmap.AppendTo(rows);
     return absl::OkStatus();
   }
@@ -192,16 +192,17 @@ class Group final : public WholeGroup {
     WhereGoal goal;
     ASSIGN_OR_RETURN(goal, GoalOf(options));
     ASSIGN_OR_RETURN(const WhereNode node,
-                     ResolvePredicate(where, group_, end_row(), options.cancelled));
+                     ResolvePredicate(where, group_, end_row(), StopCondition::Of(options)));
     ASSIGN_OR_RETURN(*plan, PlanWhere(node, group_, search_, goal, options.strategy));
     if (goal.order_by.has_value()) {
-      absl::StatusOr<WhereOrder> made = WhereOrder::Create(
-          group_, search_, *goal.order_by, options.order, options.after, or_at, options.cancelled);
+      absl::StatusOr<WhereOrder> made =
+          WhereOrder::Create(group_, search_, *goal.order_by, options.order, options.after, or_at,
+                             StopCondition::Of(options));
       if (!made.ok()) return made.status();
       order->emplace(*std::move(made));
     }
     if (plan->strategy == WhereStrategy::kWalk) return (*order)->Walk(node, most, rows);
-    RETURN_IF_ERROR(FindAll(node, plan->strategy, rows, options.cancelled));
+    RETURN_IF_ERROR(FindAll(node, plan->strategy, rows, StopCondition::Of(options)));
     if (!order->has_value()) return SortByPrimaryKey(options, or_at, most, rows);
     return (*order)->Sort(most, rows);
   }
@@ -238,17 +239,16 @@ class Group final : public WholeGroup {
         matches->cursor = MakeCursor(where, options, place);
       }
     }
-    return ReadColumns(rows, options.columns, options.cancelled, &matches->columns);
+    return ReadColumns(rows, options.columns, StopCondition::Of(options), &matches->columns);
   }
 
   absl::Status ReadColumns(absl::Span<const RowId> rows, absl::Span<const std::string> names,
-                           const std::atomic<bool>* cancelled,
-                           std::vector<ColumnValues>* columns) const {
+                           const StopCondition& stop, std::vector<ColumnValues>* columns) const {
     RETURN_IF_ERROR(CheckRows(rows));
     columns->clear();
     for (const std::string& name : names) {
       ASSIGN_OR_RETURN(const GroupColumns::Column column, columns_.Find(name));
-      RETURN_IF_ERROR(columns_.Read(rows, column, cancelled, &columns->emplace_back()));
+      RETURN_IF_ERROR(columns_.Read(rows, column, stop, &columns->emplace_back()));
     }
     return absl::OkStatus();
   }

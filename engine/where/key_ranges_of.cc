@@ -30,8 +30,8 @@ absl::Span<const DataValue> BeforeNull(absl::Span<const DataValue> parts) {
 
 }  // namespace
 
-KeyRanges::KeyRanges(const KeyCodec& codec, Which which, const std::atomic<bool>* cancelled)
-    : codec_(&codec), which_(which), cancelled_(cancelled), ranges_(codec.kind()) {}
+KeyRanges::KeyRanges(const KeyCodec& codec, Which which, const StopCondition& stop)
+    : codec_(&codec), which_(which), stop_(stop), ranges_(codec.kind()) {}
 
 KeyRanges::Comparison KeyRanges::Opposite(Comparison comparison) {
   switch (comparison) {
@@ -108,7 +108,7 @@ absl::Status KeyRanges::AddOrder(Comparison comparison, Parts parts) {
   const bool has_null = known.size() != parts.size();
   if (has_null || parts.empty()) RETURN_IF_ERROR(CheckParts(parts));
   if (which_ == Which::kNotFalse && keeps_nulls()) {
-    KeyRanges& is_false = outside_.emplace_back(*codec_, Which::kTrue, cancelled_);
+    KeyRanges& is_false = outside_.emplace_back(*codec_, Which::kTrue, stop_);
     return is_false.AddOrder(Opposite(comparison), parts);
   }
   // For keys that are equal up to the null, the result is unknown.
@@ -159,8 +159,8 @@ absl::Status KeyRanges::AddBetween(const KeyQuery& range) {
   if (below) return AddOrder(to_upper, upper);
   if (above) return AddOrder(from_lower, lower);
   if (keeps_nulls() && (which_ == Which::kNotFalse || codec_->parts().size() > 1)) {
-    auto& [from, to] = both_.emplace_back(KeyRanges(*codec_, which_, cancelled_),
-                                          KeyRanges(*codec_, which_, cancelled_));
+    auto& [from, to] =
+        both_.emplace_back(KeyRanges(*codec_, which_, stop_), KeyRanges(*codec_, which_, stop_));
     RETURN_IF_ERROR(from.AddOrder(from_lower, lower));
     return to.AddOrder(to_upper, upper);
   }
@@ -182,7 +182,7 @@ absl::Status KeyRanges::AddAll(const Predicate& where) {
   switch (query.kind()) {
     case KeyQuery::Kind::kKeys:
       for (size_t i = 0; i < query.keys().size(); ++i) {
-        if (i % kKeysTogether == 0) RETURN_IF_ERROR(CheckNotCancelled(cancelled_));
+        if (i % kKeysTogether == 0) RETURN_IF_ERROR(stop_.Check());
         RETURN_IF_ERROR(AddEqual(query.keys()[i].parts(), /*is_prefix=*/false));
       }
       return absl::OkStatus();

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "cairn/query.h"
 #include "engine/where/entry_set.h"
 #include "engine/where/group_member.h"
+#include "index/machine/stop_flag.h"
 #include "index/query/range_column.h"
 
 namespace cairn {
@@ -26,8 +26,8 @@ class KeyRanges {
  public:
   enum class Which : uint8_t { kTrue, kNotFalse };
 
-  // `cancelled` may be null. It and `codec` must outlive this.
-  KeyRanges(const KeyCodec& codec, Which which, const std::atomic<bool>* cancelled);
+  // `codec` must outlive this.
+  KeyRanges(const KeyCodec& codec, Which which, const StopCondition& stop);
 
   // Adds the keys of a comparison, Predicate::Kind::kKeys. InvalidArgument, naming index and
   // comparison: a key does not fit, or these keys are not ranges. Cancelled. Throws std::bad_alloc.
@@ -62,7 +62,7 @@ class KeyRanges {
 
   const KeyCodec* codec_;
   Which which_;
-  const std::atomic<bool>* cancelled_;
+  StopCondition stop_;
   RangeColumn ranges_;
   std::vector<std::pair<KeyRanges, KeyRanges>> both_;  // keys in both of a pair
   std::vector<KeyRanges> outside_;                     // keys not in one of these

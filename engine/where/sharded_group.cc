@@ -78,7 +78,7 @@ void AddPlan(WherePlan more, double max_rows, PlanPlaces* places, WherePlan* pla
     if (same == plan->candidates.end()) {
       plan->candidates.push_back(candidate);
     } else {
-      same->nanoseconds += candidate.nanoseconds;
+      same->predicted += candidate.predicted;
     }
   }
 }
@@ -95,7 +95,7 @@ WherePlan PlanOf(std::vector<WherePlan> plans) {
     max_rows = std::max(max_rows, rows);
   }
   std::stable_sort(all.candidates.begin(), all.candidates.end(),
-                   [](const auto& a, const auto& b) { return a.nanoseconds < b.nanoseconds; });
+                   [](const auto& a, const auto& b) { return a.predicted < b.predicted; });
   return all;
 }
 
@@ -317,7 +317,7 @@ class ShardedGroup final : public IndexGroup {
     }
     while (!heads.empty() && matches->rows.size() < most) {
       if (matches->rows.size() % kMergedTogether == 0) {
-        RETURN_IF_ERROR(CheckNotCancelled(options.cancelled));
+        RETURN_IF_ERROR(StopCondition::Of(options).Check());
       }
       Head head = heads.top();
       heads.pop();

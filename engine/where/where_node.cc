@@ -180,8 +180,8 @@ WhereNode NoneOf(const GroupMembers& members, size_t m, std::vector<EntrySet> se
 
 class Resolver {
  public:
-  Resolver(const GroupMembers& members, uint64_t rows, const std::atomic<bool>* cancelled)
-      : members_(members), rows_(rows), cancelled_(cancelled) {}
+  Resolver(const GroupMembers& members, uint64_t rows, const StopCondition& stop)
+      : members_(members), rows_(rows), stop_(stop) {}
 
   absl::StatusOr<WhereNode> Resolve(const Predicate& where, bool negated, int level = 0) {
     if (level > kMaxLevels) {
@@ -214,7 +214,7 @@ class Resolver {
     // false.
     std::map<size_t, std::vector<const Predicate*>> together;
     for (const Predicate& child : where.children()) {
-      RETURN_IF_ERROR(CheckNotCancelled(cancelled_));
+      RETURN_IF_ERROR(stop_.Check());
       const Predicate* comparison = &child;
       bool is_negated = negated;
       if (comparison->kind() == Predicate::Kind::kNot) {
@@ -282,10 +282,10 @@ class Resolver {
     const GroupMember& member = *members_[m];
     for (size_t s = 0; s < member.shards(); ++s) RETURN_IF_ERROR(members_[m + s]->Prepare());
     KeyRanges ranges(member.codec(),
-                     negated ? KeyRanges::Which::kNotFalse : KeyRanges::Which::kTrue, cancelled_);
+                     negated ? KeyRanges::Which::kNotFalse : KeyRanges::Which::kTrue, stop_);
     std::vector<std::string> texts;
     for (const Predicate* const comparison : comparisons) {
-      RETURN_IF_ERROR(CheckNotCancelled(cancelled_));
+      RETURN_IF_ERROR(stop_.Check());
       RETURN_IF_ERROR(ranges.Add(*comparison, member));
       texts.push_back(texts.size() < kMaxTexts ? comparison->ToString() : std::string());
     }
@@ -343,7 +343,7 @@ class Resolver {
 
   const GroupMembers& members_;
   const uint64_t rows_;
-  const std::atomic<bool>* const cancelled_;
+  const StopCondition stop_;
 };
 
 // Returns a node that may be true for rows without an entry in any index, which cannot be
@@ -386,10 +386,9 @@ WhereNode AllOf(std::vector<WhereNode> nodes, const GroupMembers& members, uint6
 }
 
 absl::StatusOr<WhereNode> ResolvePredicate(const Predicate& where, const GroupMembers& members,
-                                           uint64_t rows, const std::atomic<bool>* cancelled) {
-  RETURN_IF_ERROR(CheckNotCancelled(cancelled));
-  ASSIGN_OR_RETURN(WhereNode node,
-                   Resolver(members, rows, cancelled).Resolve(where, /*negated=*/false));
+                                           uint64_t rows, const StopCondition& stop) {
+  RETURN_IF_ERROR(stop.Check());
+  ASSIGN_OR_RETURN(WhereNode node, Resolver(members, rows, stop).Resolve(where, /*negated=*/false));
   if (const WhereNode* const unbounded = FindUnbounded(node); unbounded != nullptr) {
     const std::string& name = members[unbounded->member]->name();
     return absl::InvalidArgumentError(absl::StrFormat(

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -13,6 +12,7 @@
 #include "cairn/predicate.h"
 #include "engine/where/entry_set.h"
 #include "engine/where/group_member.h"
+#include "index/machine/stop_flag.h"
 
 namespace cairn {
 
@@ -37,10 +37,10 @@ struct WhereNode {
 using GroupMembers = std::vector<std::unique_ptr<const GroupMember>>;
 
 // Looks up the keys of a predicate. Adjacent comparisons of one index become one leaf if that is
-// equivalent, in O(n log n) for n of them. `rows` is the number of rows of the group. `cancelled`
-// may be null. InvalidArgument: as for IndexGroup::Count. Cancelled. Throws std::bad_alloc.
+// equivalent, in O(n log n) for n of them. `rows` is the number of rows of the group.
+// InvalidArgument: as for IndexGroup::Count. The errors of `stop`. Throws std::bad_alloc.
 absl::StatusOr<WhereNode> ResolvePredicate(const Predicate& where, const GroupMembers& members,
-                                           uint64_t rows, const std::atomic<bool>* cancelled);
+                                           uint64_t rows, const StopCondition& stop);
 
 // Returns the rows without an entry in an index. `member` is its only or first shard.
 WhereNode AbsentRows(const GroupMembers& members, size_t member, uint64_t rows);

@@ -25,9 +25,9 @@ constexpr uint64_t kFirstWalk = 256, kMaxWalk = 16384;
 absl::StatusOr<WhereOrder> WhereOrder::Create(const GroupMembers& members,
                                               const WhereSearch& search, size_t member, Order order,
                                               std::string_view after, bool or_at,
-                                              const std::atomic<bool>* cancelled) {
+                                              const StopCondition& stop) {
   WhereOrder whole(members, search, member, order);
-  whole.cancelled_ = cancelled;
+  whole.stop_ = stop;
   for (size_t m = whole.first_; m < whole.end_; ++m) RETURN_IF_ERROR(members[m]->Prepare());
   whole.is_single_ = IsSingle(members, member);
   whole.or_at_ = or_at;
@@ -117,7 +117,7 @@ absl::Status WhereOrder::Sort(uint64_t limit, std::vector<RowId>* rows) const {
   std::vector<Entry> entries;
   std::vector<RowId> absent;
   for (size_t i = 0; i < rows->size(); ++i) {
-    if (i % kFirstWalk == 0) RETURN_IF_ERROR(CheckNotCancelled(cancelled_));
+    if (i % kFirstWalk == 0) RETURN_IF_ERROR(stop_.Check());
     const RowId row = (*rows)[i];
     Entry entry;
     if (FirstEntry(row, &entry)) {
@@ -182,7 +182,7 @@ absl::Status WhereOrder::WalkEntries(size_t member, const WhereNode& node, uint6
   bool pass[256];
   for (uint64_t step = kFirstWalk; left > 0 && rows->size() < limit;
        step = std::min(2 * step, kMaxWalk)) {
-    RETURN_IF_ERROR(CheckNotCancelled(cancelled_));
+    RETURN_IF_ERROR(stop_.Check());
     some.resize(std::min(step, left));
     if (descending_) {
       merge.Descend(some.size(), some.data(), nullptr);
@@ -228,7 +228,7 @@ absl::Status WhereOrder::Walk(const WhereNode& node, uint64_t limit,
   const uint64_t all = search_.space().end_row();
   std::vector<RowId> absent;
   RETURN_IF_ERROR(search_.Gather(AllOf({node, AbsentRows(members_, first_, all)}, members_, all),
-                                 &absent, cancelled_));
+                                 &absent, stop_));
   RETURN_IF_ERROR(Sort(limit - rows->size(), &absent));
   rows->insert(rows->end(), absent.begin(), absent.end());
   return absl::OkStatus();

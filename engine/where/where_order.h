@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -15,6 +14,7 @@
 #include "cairn/types.h"
 #include "engine/where/where_node.h"
 #include "engine/where/where_search.h"
+#include "index/machine/stop_flag.h"
 
 namespace cairn {
 
@@ -33,10 +33,10 @@ class WhereOrder {
   // Creates the order of the index whose only or first shard is `member`. It starts after the
   // cursor `after` unless that is empty; if `or_at`, it includes the cursor's place.
   // InvalidArgument: `after` is not a cursor of this order. `after` and the other arguments must
-  // outlive this. `cancelled` may be null; Sort and Walk return Cancelled once it is set.
+  // outlive this. Sort and Walk return the error of `stop` once it has one.
   static absl::StatusOr<WhereOrder> Create(const GroupMembers& members, const WhereSearch& search,
                                            size_t member, Order order, std::string_view after,
-                                           bool or_at, const std::atomic<bool>* cancelled);
+                                           bool or_at, const StopCondition& stop);
 
   // Keeps the first `limit` rows after the cursor, in order.
   absl::Status Sort(uint64_t limit, std::vector<RowId>* rows) const;
@@ -99,7 +99,7 @@ class WhereOrder {
   uint64_t cursor_number_ = 0;     // the cursor's key
   std::string_view cursor_bytes_;
   RowSpace::Place cursor_place_;
-  const std::atomic<bool>* cancelled_ = nullptr;
+  StopCondition stop_;
 };
 
 }  // namespace cairn

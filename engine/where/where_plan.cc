@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/time.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn {
@@ -164,18 +165,20 @@ absl::StatusOr<WherePlan> PlanWhere(const WhereNode& node, const GroupMembers& m
   const double listed = goal.only_count ? 0 : node.rows * kFoundRow;
   const bool counted = goal.only_count && IsCountedAlone(node, members);
   const double sorted = goal.only_count || goal.order_by.has_value() ? 0 : node.rows * kSortRow;
-  plan.candidates.push_back(
-      {WhereStrategy::kGather, counted ? 0 : costs.Gather(node) + sorted + order});
-  plan.candidates.push_back({WhereStrategy::kBitmap, costs.Bitmap(node) + listed + order});
+  const auto add = [&](WhereStrategy strategy, double nanoseconds) {
+    plan.candidates.push_back({strategy, absl::Nanoseconds(nanoseconds)});
+  };
+  add(WhereStrategy::kGather, counted ? 0 : costs.Gather(node) + sorted + order);
+  add(WhereStrategy::kBitmap, costs.Bitmap(node) + listed + order);
   ASSIGN_OR_RETURN(const bool can_scan, search.CanScan(node));
   if (can_scan) {
-    plan.candidates.push_back({WhereStrategy::kScan, costs.Scan(node) + listed + order});
+    add(WhereStrategy::kScan, costs.Scan(node) + listed + order);
   }
   if (goal.order_by.has_value() && !goal.only_count) {
-    plan.candidates.push_back({WhereStrategy::kWalk, costs.Walk(node, goal)});
+    add(WhereStrategy::kWalk, costs.Walk(node, goal));
   }
   std::stable_sort(plan.candidates.begin(), plan.candidates.end(),
-                   [](const auto& a, const auto& b) { return a.nanoseconds < b.nanoseconds; });
+                   [](const auto& a, const auto& b) { return a.predicted < b.predicted; });
   plan.strategy = wanted == WhereStrategy::kAuto ? plan.candidates[0].strategy : wanted;
   const bool can = std::any_of(plan.candidates.begin(), plan.candidates.end(),
                                [&](const auto& c) { return c.strategy == plan.strategy; });
@@ -216,7 +219,7 @@ std::string WherePlan::ToString() const {
   }
   for (const Candidate& candidate : candidates) {
     absl::StrAppendFormat(&text, "  %s: predicted %.3f ms\n", WhereStrategyName(candidate.strategy),
-                          candidate.nanoseconds / 1e6);
+                          absl::ToDoubleMilliseconds(candidate.predicted));
   }
   return text;
 }

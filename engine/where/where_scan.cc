@@ -119,9 +119,8 @@ absl::StatusOr<bool> WhereSearch::CanScan(const WhereNode& node) const {
 }
 
 absl::Status WhereSearch::PrepareScan(const WhereNode& node, std::vector<ScanLeaf>* leaves,
-                                      const std::atomic<bool>* cancelled) const {
-  for (const WhereNode& child : node.children)
-    RETURN_IF_ERROR(PrepareScan(child, leaves, cancelled));
+                                      const StopCondition& stop) const {
+  for (const WhereNode& child : node.children) RETURN_IF_ERROR(PrepareScan(child, leaves, stop));
   if (node.kind != Kind::kLeaf) return absl::OkStatus();
   RETURN_IF_ERROR(members_[node.member]->Prepare());
   ScanLeaf leaf;
@@ -129,7 +128,7 @@ absl::Status WhereSearch::PrepareScan(const WhereNode& node, std::vector<ScanLea
   leaf.ranges = node.set.run(0);
   if (leaf.ranges.size() > kMaxRanges && node.mode != Mode::kAbsent) {
     leaf.has_bitmap = true;
-    RETURN_IF_ERROR(Bitmap(node, &leaf.bitmap, cancelled));
+    RETURN_IF_ERROR(Bitmap(node, &leaf.bitmap, stop));
   } else {
     leaf.codes = members_[node.member]->version().base->Codes();
     for (PositionRange& range : leaf.ranges) {
@@ -199,15 +198,15 @@ std::vector<RowId> WhereSearch::ChangedRows(const WhereNode& node) const {
 }
 
 absl::Status WhereSearch::Scan(const WhereNode& node, uint64_t* count, std::vector<RowId>* rows,
-                               const std::atomic<bool>* cancelled) const {
+                               const StopCondition& stop) const {
   std::vector<ScanLeaf> leaves;
-  RETURN_IF_ERROR(PrepareScan(node, &leaves, cancelled));
+  RETURN_IF_ERROR(PrepareScan(node, &leaves, stop));
   std::vector<RowId> changed = ChangedRows(node);
   size_t next = 0;
   *count = 0;
   std::vector<uint8_t> pass(kBlock), scratch;
   for (uint64_t first = 0; first < space_->base_rows(); first += kBlock) {
-    RETURN_IF_ERROR(CheckNotCancelled(cancelled));
+    RETURN_IF_ERROR(stop.Check());
     size_t leaf = 0;
     ScanBlock(node, leaves, static_cast<RowId>(first), pass.data(), &leaf, 0, &scratch);
     // Changed rows are tested separately.
@@ -219,7 +218,7 @@ absl::Status WhereSearch::Scan(const WhereNode& node, uint64_t* count, std::vect
     *count += Sum(pass.data());
     if (rows != nullptr) AppendRows(pass.data(), static_cast<RowId>(first), rows);
   }
-  RETURN_IF_ERROR(Filter(node, &changed, cancelled));
+  RETURN_IF_ERROR(Filter(node, &changed, stop));
   *count += changed.size();
   if (rows != nullptr) rows->insert(rows->end(), changed.begin(), changed.end());
   return absl::OkStatus();

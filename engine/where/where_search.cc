@@ -99,11 +99,11 @@ void WhereSearch::Test(const WhereNode& node, absl::Span<const RowId> rows, bool
 }
 
 absl::Status WhereSearch::Filter(const WhereNode& node, std::vector<RowId>* rows,
-                                 const std::atomic<bool>* cancelled) const {
+                                 const StopCondition& stop) const {
   bool pass[kChunk];
   size_t kept = 0;
   for (size_t first = 0; first < rows->size(); first += kChunk) {
-    RETURN_IF_ERROR(CheckNotCancelled(cancelled));
+    RETURN_IF_ERROR(stop.Check());
     const size_t some = std::min(kChunk, rows->size() - first);
     Test(node, absl::MakeConstSpan(*rows).subspan(first, some), pass);
     for (size_t i = 0; i < some; ++i) {
@@ -136,7 +136,7 @@ void WhereSearch::Sort(std::vector<RowId>* rows) const {
 }
 
 absl::Status WhereSearch::Gather(const WhereNode& node, std::vector<RowId>* rows,
-                                 const std::atomic<bool>* cancelled) const {
+                                 const StopCondition& stop) const {
   rows->clear();
   switch (node.kind) {
     case Kind::kNothing:
@@ -145,27 +145,26 @@ absl::Status WhereSearch::Gather(const WhereNode& node, std::vector<RowId>* rows
       const GroupMember& member = *members_[node.member];
       if (node.mode != Mode::kSome) {
         RowBitmap bitmap;
-        RETURN_IF_ERROR(Bitmap(node, &bitmap, cancelled));
+        RETURN_IF_ERROR(Bitmap(node, &bitmap, stop));
         bitmap.AppendTo(rows);
         return absl::OkStatus();
       }
       rows->reserve(node.entries);
       const bool identity = space_->IsIdentity(node.member);
       for (size_t run = 0; run <= member.delta().parts.size(); ++run) {
-        RETURN_IF_ERROR(
-            ForEachEntry(member.delta(), node.set, run, cancelled, [&](Position, RowId row) {
-              rows->push_back(identity ? row : space_->FromMember(node.member, row));
-            }));
+        RETURN_IF_ERROR(ForEachEntry(member.delta(), node.set, run, stop, [&](Position, RowId row) {
+          rows->push_back(identity ? row : space_->FromMember(node.member, row));
+        }));
       }
       if (!member.is_single()) SortOnce(rows);
       return absl::OkStatus();
     }
     case Kind::kAnd: {
       // Children are sorted by their expected number of rows.
-      RETURN_IF_ERROR(Gather(node.children[0], rows, cancelled));
+      RETURN_IF_ERROR(Gather(node.children[0], rows, stop));
       for (size_t i = 1; i < node.children.size(); ++i) {
         RETURN_IF_ERROR(Prepare(node.children[i]));
-        RETURN_IF_ERROR(Filter(node.children[i], rows, cancelled));
+        RETURN_IF_ERROR(Filter(node.children[i], rows, stop));
       }
       return absl::OkStatus();
     }
@@ -174,8 +173,8 @@ absl::Status WhereSearch::Gather(const WhereNode& node, std::vector<RowId>* rows
   }
   std::vector<RowId> more;
   for (const WhereNode& child : node.children) {
-    RETURN_IF_ERROR(CheckNotCancelled(cancelled));
-    RETURN_IF_ERROR(Gather(child, &more, cancelled));
+    RETURN_IF_ERROR(stop.Check());
+    RETURN_IF_ERROR(Gather(child, &more, stop));
     rows->insert(rows->end(), more.begin(), more.end());
   }
   SortOnce(rows);
@@ -189,7 +188,7 @@ absl::StatusOr<const RowBitmap*> WhereSearch::Present(size_t m) const {
     auto present = std::make_unique<RowBitmap>(space_->end_row());
     const EntrySet all = EntrySet(delta).Complement(delta);
     for (size_t run = 0; run <= delta.parts.size(); ++run) {
-      RETURN_IF_ERROR(ForEachEntry(delta, all, run, nullptr, [&](Position, RowId row) {
+      RETURN_IF_ERROR(ForEachEntry(delta, all, run, StopCondition(), [&](Position, RowId row) {
         present->Add(space_->FromMember(m, row));
       }));
     }
@@ -199,8 +198,8 @@ absl::StatusOr<const RowBitmap*> WhereSearch::Present(size_t m) const {
 }
 
 absl::Status WhereSearch::Bitmap(const WhereNode& node, RowBitmap* rows,
-                                 const std::atomic<bool>* cancelled) const {
-  RETURN_IF_ERROR(CheckNotCancelled(cancelled));
+                                 const StopCondition& stop) const {
+  RETURN_IF_ERROR(stop.Check());
   *rows = RowBitmap(space_->end_row());
   switch (node.kind) {
     case Kind::kNothing:
@@ -209,7 +208,7 @@ absl::Status WhereSearch::Bitmap(const WhereNode& node, RowBitmap* rows,
       const Delta& delta = members_[node.member]->delta();
       const bool identity = space_->IsIdentity(node.member);
       for (size_t run = 0; run <= delta.parts.size(); ++run) {
-        RETURN_IF_ERROR(ForEachEntry(delta, node.set, run, cancelled, [&](Position, RowId row) {
+        RETURN_IF_ERROR(ForEachEntry(delta, node.set, run, stop, [&](Position, RowId row) {
           rows->Add(identity ? row : space_->FromMember(node.member, row));
         }));
       }
@@ -227,10 +226,10 @@ absl::Status WhereSearch::Bitmap(const WhereNode& node, RowBitmap* rows,
     case Kind::kOr:
       break;
   }
-  RETURN_IF_ERROR(Bitmap(node.children[0], rows, cancelled));
+  RETURN_IF_ERROR(Bitmap(node.children[0], rows, stop));
   RowBitmap more;
   for (size_t i = 1; i < node.children.size(); ++i) {
-    RETURN_IF_ERROR(Bitmap(node.children[i], &more, cancelled));
+    RETURN_IF_ERROR(Bitmap(node.children[i], &more, stop));
     if (node.kind == Kind::kAnd) {
       rows->And(more);
     } else {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +13,7 @@
 #include "engine/where/row_space.h"
 #include "engine/where/where_node.h"
 #include "index/machine/mutex.h"
+#include "index/machine/stop_flag.h"
 
 namespace cairn {
 
@@ -63,9 +63,8 @@ class RowBitmap {
   std::vector<uint64_t> words_;
 };
 
-// Finds the rows of a resolved predicate with one of several strategies. `cancelled` may be null;
-// methods that take it return Cancelled once it is set. Thread-safe. All methods except the
-// constructor throw std::bad_alloc.
+// Finds the rows of a resolved predicate with one of several strategies. Methods return the error
+// of `stop` once it has one. Thread-safe. All methods except the constructor throw std::bad_alloc.
 class WhereSearch {
  public:
   WhereSearch(const GroupMembers* members, std::shared_ptr<const RowSpace> space)
@@ -75,10 +74,9 @@ class WhereSearch {
 
   // Finds each row once, in any order: the rows of the most selective leaf, tested for the others.
   absl::Status Gather(const WhereNode& node, std::vector<RowId>* rows,
-                      const std::atomic<bool>* cancelled) const;
+                      const StopCondition& stop) const;
   // Finds the rows by one bitmap per leaf.
-  absl::Status Bitmap(const WhereNode& node, RowBitmap* rows,
-                      const std::atomic<bool>* cancelled) const;
+  absl::Status Bitmap(const WhereNode& node, RowBitmap* rows, const StopCondition& stop) const;
 
   // Returns whether Scan supports a predicate: no row of a base has several entries, and rows have
   // the indexes' own numbers.
@@ -86,7 +84,7 @@ class WhereSearch {
   // Counts the rows, and appends them unless `rows` is null: unchanged rows ascending, then changed
   // ones. Requires CanScan.
   absl::Status Scan(const WhereNode& node, uint64_t* count, std::vector<RowId>* rows,
-                    const std::atomic<bool>* cancelled) const;
+                    const StopCondition& stop) const;
 
   // Sets pass[i] to whether rows[i] satisfies the node. Requires Prepare of the node's members.
   void Test(const WhereNode& node, absl::Span<const RowId> rows, bool* pass) const;
@@ -102,11 +100,11 @@ class WhereSearch {
   void TestLeaf(const WhereNode& leaf, absl::Span<const RowId> rows, bool* pass) const;
   // Keeps the rows that satisfy the node.
   absl::Status Filter(const WhereNode& node, std::vector<RowId>* rows,
-                      const std::atomic<bool>* cancelled) const;
+                      const StopCondition& stop) const;
   void SortOnce(std::vector<RowId>* rows) const;
   absl::StatusOr<const RowBitmap*> Present(size_t member) const;
   absl::Status PrepareScan(const WhereNode& node, std::vector<ScanLeaf>* leaves,
-                           const std::atomic<bool>* cancelled) const;
+                           const StopCondition& stop) const;
   void ScanBlock(const WhereNode& node, const std::vector<ScanLeaf>& leaves, RowId first,
                  uint8_t* pass, size_t* leaf, int level, std::vector<uint8_t>* scratch) const;
   // Returns the changed rows of the members of these leaves.

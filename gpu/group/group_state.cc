@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "cairn/internal/peer_exchange.h"
 #include "gpu/runtime/device_memory.h"
 #include "gpu/runtime/stream_uses.h"
 #include "index/machine/guard.h"

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "cairn/internal/peer_exchange.h"
 #include "gpu/group/group_state.h"
 #include "gpu/group/peer_copy.h"
 #include "gpu/runtime/cuda_status.h"

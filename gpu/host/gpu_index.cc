@@ -9,6 +9,7 @@
 #include "gpu/host/query_context.h"
 #include "gpu/host/string_batch.h"
 #include "index/machine/status_macros.h"
+#include "index/machine/stop_flag.h"
 #include "index/query/batch_check.h"
 #include "index/query/match_rows.h"
 
@@ -171,17 +172,18 @@ absl::Status GpuIndex::Rows(const RangeBatch& ranges, const QueryOptions& option
   if (status.ok()) status = PlanMatches(run().kind(), options, begin, end, matches);
   if (!status.ok()) return status;
   if (matches->row_ids.size() <= policy_.max_rows_from_run) {
-    CopyRows(run(), options, 0, begin, end, matches);
+    status = CopyRows(run(), options, 0, begin, end, matches);
   } else {
     status = CopyRowsToHost(*index_, begin, end, matches->offsets, options.order,
                             matches->row_ids.data(), policy_, context);
-    if (!status.ok()) return status;
   }
+  if (!status.ok()) return status;
   return AppendKeys(run(), options, begin, end, matches);
 }
 
 absl::Status GpuIndex::Execute(const Batch& batch) const {
   RETURN_IF_ERROR(CheckBatch(run().kind(), batch));
+  RETURN_IF_ERROR(StopCondition::Of(batch.options).Check());
   if (batch.empty()) {
     return batch.gives_matches() ? BeginMatches(run().kind(), 0, batch.matches) : absl::OkStatus();
   }

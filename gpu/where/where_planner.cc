@@ -39,7 +39,8 @@ std::string DeviceWherePlan::ToString() const {
   const char* separator = " ";
   for (const Candidate& candidate : candidates) {
     absl::StrAppendFormat(&text, "%s%s %.0f us", separator,
-                          DeviceWhereStrategyName(candidate.strategy), candidate.microseconds);
+                          DeviceWhereStrategyName(candidate.strategy),
+                          absl::ToDoubleMicroseconds(candidate.predicted));
     separator = ", ";
   }
   return text + "\n";
@@ -237,15 +238,16 @@ absl::StatusOr<WhereDecision> DecideWhere(const DevicePredicate& where,
     const bool counted = only_count && decision.rest.ops.empty();
     candidates.push_back(
         {DeviceWhereStrategy::kGather,
-         counted ? kStart : costs.Gather(decision.driver, decision.rest, only_count)});
+         absl::Microseconds(counted ? kStart
+                                    : costs.Gather(decision.driver, decision.rest, only_count))});
   }
   decision.part_bits = PartBits(group, decision.program);
   if (decision.part_bits != 0 && max_entries <= kMaxEntries) {
-    candidates.push_back({DeviceWhereStrategy::kBitmap, costs.Bitmap()});
+    candidates.push_back({DeviceWhereStrategy::kBitmap, absl::Microseconds(costs.Bitmap())});
   }
-  candidates.push_back({DeviceWhereStrategy::kScan, costs.Scan(share)});
+  candidates.push_back({DeviceWhereStrategy::kScan, absl::Microseconds(costs.Scan(share))});
   std::stable_sort(candidates.begin(), candidates.end(),
-                   [](const auto& a, const auto& b) { return a.microseconds < b.microseconds; });
+                   [](const auto& a, const auto& b) { return a.predicted < b.predicted; });
   decision.plan.strategy = wanted == DeviceWhereStrategy::kAuto ? candidates[0].strategy : wanted;
   const bool can = std::any_of(candidates.begin(), candidates.end(), [&](const auto& candidate) {
     return candidate.strategy == decision.plan.strategy;

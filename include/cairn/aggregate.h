@@ -1,8 +1,6 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -65,13 +63,6 @@ struct Aggregate {
   static Aggregate Avg(std::string column) { return {AggregateFunction::kAvg, std::move(column)}; }
   static Aggregate Min(std::string column) { return {AggregateFunction::kMin, std::move(column)}; }
   static Aggregate Max(std::string column) { return {AggregateFunction::kMax, std::move(column)}; }
-};
-
-struct AggregateGroupsOptions {
-  uint64_t limit = std::numeric_limits<uint64_t>::max();  // groups per range; 0: no groups
-  // If not null, another thread may set this to true to cancel the call, which then returns
-  // Cancelled within some milliseconds.
-  const std::atomic<bool>* cancelled = nullptr;
 };
 
 // The groups of each range of a batch. Range i has the groups from offsets[i] up to, but not

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <future>
@@ -9,34 +8,26 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "cairn/query.h"
 #include "cairn/types.h"
 
 namespace cairn {
 
+class BatcherClock;
 class BatcherCore;
 class BatchIndex;
 
-// A time of the clock for deadlines, which is monotonic: setting the system time does not affect
-// requests that wait.
-using BatcherTime = std::chrono::steady_clock::time_point;
-
-// The source of the time for a Batcher, for tests that control it. Thread-safe.
-class BatcherClock {
- public:
-  virtual ~BatcherClock() = default;
-  virtual BatcherTime Now() const = 0;
-};
-
 struct BatcherOptions {
   // The time within which requests without a deadline of their own are executed.
-  std::chrono::nanoseconds default_deadline = std::chrono::milliseconds(1);
+  absl::Duration default_deadline = absl::Milliseconds(1);
 
   // `max_waiting`: the maximum number of queries, of all threads, that wait at a time. `when_full`:
   // the treatment of a request for which there is no room.
@@ -67,13 +58,13 @@ struct BatcherOptions {
   size_t best_batch = 0;
   // The maximum predicted time of a batch of more than one query. It limits how long another
   // operation waits for its turn. 0: a sixteenth of default_deadline.
-  std::chrono::nanoseconds max_batch_time = std::chrono::nanoseconds(0);
+  absl::Duration max_batch_time = absl::ZeroDuration();
 
   // The number of submission queues. More queues reduce contention between threads. Not related to
   // shards of an index. 0: one per hardware thread, at most 64.
   int shards = 0;
-  // Null: std::chrono::steady_clock. Any other clock requires `threads` to be 0, and must outlive
-  // the batcher.
+  // For tests that control the time (internal/batcher_clock.h): requires `threads` to be 0, and
+  // must outlive the batcher. Null: the time of the machine.
   const BatcherClock* clock = nullptr;
 };
 
@@ -94,7 +85,7 @@ struct BatcherStats {
     uint64_t due = 0;
     uint64_t idle = 0;
     uint64_t flushed = 0;
-    std::chrono::nanoseconds busy{0};  // sum of the times in the index
+    absl::Duration busy;  // sum of the times in the index
     std::array<uint64_t, kBuckets> waiting_times = {};
 
     double mean_batch() const {
@@ -107,7 +98,7 @@ struct BatcherStats {
   // The measured overhead of a batch in addition to its time in the index, as 99th percentile: late
   // wakeup of the batcher's thread, gathering keys, and distributing results. Batches are executed
   // earlier by this time, or by half of default_deadline if that is less.
-  std::chrono::nanoseconds dispatch_overhead{0};
+  absl::Duration dispatch_overhead;
 };
 
 // Combines small requests of many threads into batches, because an index is fastest in batches. A
@@ -137,8 +128,8 @@ struct BatcherStats {
 class Batcher {
  public:
   // The deadline of a request without a deadline of its own: BatcherOptions::default_deadline after
-  // the request.
-  static constexpr BatcherTime kNoDeadline = BatcherTime::max();
+  // the request. Setting the system time does not affect requests that already wait.
+  static constexpr absl::Time kNoDeadline = absl::InfiniteFuture();
 
   // One physical key, not owned. Conversions are implicit, so that calls can use a number or a
   // string. Requests copy the key.
@@ -168,6 +159,12 @@ class Batcher {
     std::string cursor;  // see FindResult::cursors
   };
 
+  // The result type of one query of an operation.
+  template <Operation kOperation>
+  using AnswerOf =
+      std::tuple_element_t<static_cast<size_t>(kOperation),
+                           std::tuple<RowId, bool, std::vector<RowId>, uint64_t, Entries>>;
+
   // Creates a batcher. The index must outlive it. Errors: InvalidArgument for invalid options;
   // ResourceExhausted if threads cannot be started.
   static absl::StatusOr<std::unique_ptr<Batcher>> Make(const BatchIndex* index,
@@ -183,15 +180,15 @@ class Batcher {
   using Future = std::future<absl::StatusOr<Answer>>;
 
   // Returns the lowest row of the key, or kNoRow.
-  Future<RowId> FindFirst(const Key& key, BatcherTime deadline = kNoDeadline);
-  Future<bool> Contains(const Key& key, BatcherTime deadline = kNoDeadline);
+  Future<RowId> FindFirst(const Key& key, absl::Time deadline = kNoDeadline);
+  Future<bool> Contains(const Key& key, absl::Time deadline = kNoDeadline);
   // Returns all rows of the key.
-  Future<std::vector<RowId>> Find(const Key& key, BatcherTime deadline = kNoDeadline);
+  Future<std::vector<RowId>> Find(const Key& key, absl::Time deadline = kNoDeadline);
   // Counts or scans one range; InvalidArgument for any other number of ranges. Scan uses only
   // `order`, `limit` and `with_keys` of `options`; InvalidArgument if `columns` is not empty.
-  Future<uint64_t> Count(const RangeBatch& range, BatcherTime deadline = kNoDeadline);
+  Future<uint64_t> Count(const RangeBatch& range, absl::Time deadline = kNoDeadline);
   Future<Entries> Scan(const RangeBatch& range, const QueryOptions& options = {},
-                       BatcherTime deadline = kNoDeadline);
+                       absl::Time deadline = kNoDeadline);
 
   // ---- Callbacks: called exactly once, with the result or the error. ----
   //
@@ -203,11 +200,11 @@ class Batcher {
   template <typename Answer>
   using Callback = absl::AnyInvocable<void(absl::StatusOr<Answer>) &&>;
 
-  void FindFirst(const Key& key, BatcherTime deadline, Callback<RowId> done);
-  void Contains(const Key& key, BatcherTime deadline, Callback<bool> done);
-  void Find(const Key& key, BatcherTime deadline, Callback<std::vector<RowId>> done);
-  void Count(const RangeBatch& range, BatcherTime deadline, Callback<uint64_t> done);
-  void Scan(const RangeBatch& range, const QueryOptions& options, BatcherTime deadline,
+  void FindFirst(const Key& key, absl::Time deadline, Callback<RowId> done);
+  void Contains(const Key& key, absl::Time deadline, Callback<bool> done);
+  void Find(const Key& key, absl::Time deadline, Callback<std::vector<RowId>> done);
+  void Count(const RangeBatch& range, absl::Time deadline, Callback<uint64_t> done);
+  void Scan(const RangeBatch& range, const QueryOptions& options, absl::Time deadline,
             Callback<Entries> done);
 
   // ---- Receivers: the basis of the other ways. ----
@@ -236,7 +233,7 @@ class Batcher {
   struct Request {
     Receiver receiver;
     uint64_t cookie = 0;
-    BatcherTime deadline = kNoDeadline;
+    absl::Time deadline = kNoDeadline;
   };
 
   // Submits FindFirst, Contains or Find of each key. An empty batch gets no result.
@@ -257,9 +254,9 @@ class Batcher {
   void Shutdown();
 
   // Executes, on the calling thread, the batches that are due. Returns the time at which the next
-  // batch is due: BatcherTime::max() if no request waits. For programs with an event loop; several
-  // threads may call it at the same time.
-  BatcherTime Poll();
+  // batch is due: absl::InfiniteFuture() if no request waits. For programs with an event loop;
+  // several threads may call it at the same time.
+  absl::Time Poll();
 
   BatcherStats Stats() const;
 
@@ -281,12 +278,12 @@ class BatcherGroup {
   // their deadlines; if the batcher rejects them, Wait returns the error. The third overload is for
   // Count and Scan. Errors: those of Batcher::Submit; ResourceExhausted if the group would exceed
   // its capacity. On error nothing is added.
-  absl::Status Add(const Batcher::Key& key, BatcherTime deadline = Batcher::kNoDeadline) {
+  absl::Status Add(const Batcher::Key& key, absl::Time deadline = Batcher::kNoDeadline) {
     return Add(key.batch(), deadline);
   }
-  absl::Status Add(const KeyBatch& keys, BatcherTime deadline = Batcher::kNoDeadline);
+  absl::Status Add(const KeyBatch& keys, absl::Time deadline = Batcher::kNoDeadline);
   absl::Status Add(const RangeBatch& ranges, const QueryOptions& options = {},
-                   BatcherTime deadline = Batcher::kNoDeadline);
+                   absl::Time deadline = Batcher::kNoDeadline);
 
   // Waits until all requests have results. Returns OK, or the first error of a request since the
   // last Wait. If no other thread is submitting requests, waiting requests are executed at once,
@@ -320,35 +317,11 @@ class BatcherGroup {
   // Keys that have not been passed to the batcher: the last ones of size_.
   EncodedKeys keys_;
   size_t key_count_ = 0;
-  BatcherTime deadline_ = Batcher::kNoDeadline;
+  absl::Time deadline_ = Batcher::kNoDeadline;
 
   int32_t submitted_ = 0;  // since the last Wait
   struct Answered;
   const std::unique_ptr<Answered> answered_;  // changed by the threads that provide results
-};
-
-// Result type of one query, by operation.
-template <Operation>
-struct BatcherAnswer;
-template <>
-struct BatcherAnswer<Operation::kFindFirst> {
-  using Type = RowId;
-};
-template <>
-struct BatcherAnswer<Operation::kContains> {
-  using Type = bool;
-};
-template <>
-struct BatcherAnswer<Operation::kFind> {
-  using Type = std::vector<RowId>;
-};
-template <>
-struct BatcherAnswer<Operation::kCount> {
-  using Type = uint64_t;
-};
-template <>
-struct BatcherAnswer<Operation::kScan> {
-  using Type = Batcher::Entries;
 };
 
 // A set of requests of one thread for one operation, with one wait for all of them, and their
@@ -363,7 +336,7 @@ struct BatcherAnswer<Operation::kScan> {
 template <Operation kOperation>
 class Batcher::Group : public BatcherGroup {
  public:
-  using Answer = typename BatcherAnswer<kOperation>::Type;
+  using Answer = AnswerOf<kOperation>;
 
   // `capacity`: the maximum number of queries between two calls of Clear.
   Group(Batcher* batcher, size_t capacity);

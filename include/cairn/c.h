@@ -192,7 +192,8 @@ CAIRN_C_MUST_USE cairn_error* cairn_stats(const cairn_index* index, char** json)
 enum { CAIRN_ASCENDING = 0, CAIRN_DESCENDING = 1 };
 
 // Options of a query; see QueryOptions (cairn/query.h). An index over columns uses `order`,
-// `with_keys` and `limit`; CAIRN_INVALID_ARGUMENT if `route`, `explain` or `columns` is set.
+// `with_keys`, `limit`, `cancel` and `timeout_ns`; CAIRN_INVALID_ARGUMENT if `route`, `explain` or
+// `columns` is set.
 typedef struct cairn_query_options {
   size_t size;
   int32_t order;               // of a scan: CAIRN_ASCENDING or CAIRN_DESCENDING
@@ -204,6 +205,10 @@ typedef struct cairn_query_options {
   char** explain;  // if not NULL, set to Explain (cairn/query.h) as a JSON object, or to NULL
   const char* const* columns;  // of finds and scans: names of included columns to return
   size_t column_count;
+  const cairn_cancel* cancel;  // NULL: the query cannot be cancelled
+  // A query that is not complete this time after the call returns CAIRN_DEADLINE_EXCEEDED, within
+  // some milliseconds. 0: no limit.
+  uint64_t timeout_ns;
 } cairn_query_options;
 CAIRN_C_INIT(cairn_query_options)
 

@@ -29,4 +29,5 @@
 #include "cairn/sharding.h"
 #include "cairn/snapshot_source.h"
 #include "cairn/sorted_run.h"
+#include "cairn/types.h"
 #include "cairn/version.h"

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "cairn/aggregate.h"
 #include "cairn/column.h"
@@ -52,10 +53,11 @@ struct WhereOptions {
   // InvalidArgument if the strategy does not support the predicate, for example kWalk without
   // order_by.
   WhereStrategy strategy = WhereStrategy::kAuto;
-  // If not null, another thread may set this to true to cancel the call, which then returns
-  // Cancelled within some milliseconds. The final sort of the rows is not interrupted, nor is work
-  // that is done once and kept, such as the first use of an index in a group.
+  // End the call before it is complete: see QueryOptions. The final sort of the rows is not
+  // interrupted, nor is work that is done once and kept, such as the first use of an index in a
+  // group.
   const std::atomic<bool>* cancelled = nullptr;
+  absl::Time deadline = absl::InfiniteFuture();
 };
 
 // How a predicate is executed.
@@ -68,7 +70,7 @@ struct WherePlan {
   };
   struct Candidate {
     WhereStrategy strategy;
-    double nanoseconds = 0;  // predicted time
+    absl::Duration predicted;  // time
   };
   WhereStrategy strategy = WhereStrategy::kAuto;  // the chosen strategy
   double expected_rows = 0;                       // assumes independent comparisons
@@ -120,7 +122,8 @@ struct GroupByOptions {
   // cursor. Empty: start at the first group.
   std::string after = {};
   WhereStrategy strategy = WhereStrategy::kAuto;  // how rows are found; not kWalk
-  const std::atomic<bool>* cancelled = nullptr;   // see WhereOptions::cancelled
+  const std::atomic<bool>* cancelled = nullptr;   // see WhereOptions
+  absl::Time deadline = absl::InfiniteFuture();
 };
 
 // The result of IndexGroup::GroupBy. Plain data. A failed call leaves it in an unspecified valid
@@ -172,8 +175,9 @@ class IndexGroup {
   // Returns the largest row id of any shard plus 1.
   virtual RowId end_row() const = 0;
 
-  // Returns the number of rows for which `where` is true. Uses only `strategy` and `cancelled` of
-  // `options`. If `plan` is not null, sets *plan. Errors: Cancelled; InvalidArgument,
+  // Returns the number of rows for which `where` is true. Uses only `strategy`, `cancelled` and
+  // `deadline` of `options`. If `plan` is not null, sets *plan. Errors: Cancelled;
+  // DeadlineExceeded; InvalidArgument,
   // naming the index and the expected value, for an unknown index and for a key of the wrong type
   // or number of parts. InvalidArgument for a condition that an index cannot decide
   // (docs/queries.md): IS NULL in an index with nulls=skip, unless another index restricts the

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "cairn/lookup.h"
 
@@ -22,6 +24,10 @@ struct IteratorOptions {
   KeyQuery range = KeyQuery::Everything();
   // The included columns that IndexIterator::column reads, by name (IndexSpec::include).
   std::vector<std::string> columns = {};
+  // End NewIterator and reads of entries before they are complete: see QueryOptions. The iterator
+  // then becomes invalid, with status Cancelled or DeadlineExceeded.
+  const std::atomic<bool>* cancelled = nullptr;
+  absl::Time deadline = absl::InfiniteFuture();
 };
 
 // Iterates over the entries of an index in (secondary key, primary key) order, like

@@ -379,10 +379,12 @@ class IndexedDB : public rocksdb::StackableDB {
   // empty; those of reading the rows.
   virtual absl::StatusOr<FoundRows> LookupRows(const std::string& index, const KeyQuery& keys,
                                                const LookupOptions& options = {}) const = 0;
-  // Return the results of SecondaryIndex::Count and Contains at the state that Lookup would use.
-  // Errors: those of Lookup.
-  absl::StatusOr<std::vector<uint64_t>> Count(const std::string& index, const KeyQuery& keys) const;
-  absl::StatusOr<std::vector<bool>> Contains(const std::string& index, const KeyQuery& keys) const;
+  // Return the results of SecondaryIndex::Count and Contains at the state that Lookup would use,
+  // and use only `cancelled` and `deadline` of `options`. Errors: those of Lookup.
+  absl::StatusOr<std::vector<uint64_t>> Count(const std::string& index, const KeyQuery& keys,
+                                              const LookupOptions& options = {}) const;
+  absl::StatusOr<std::vector<bool>> Contains(const std::string& index, const KeyQuery& keys,
+                                             const LookupOptions& options = {}) const;
   // Returns an iterator over the entries of an index, at the state that Lookup would use: see
   // index_iterator.h. Errors: those of Lookup, through IndexIterator::status. This is a template so
   // that NewIterator({}) calls the method of rocksdb::DB.
@@ -402,19 +404,21 @@ class IndexedDB : public rocksdb::StackableDB {
   virtual absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Index(
       const std::string& name) const = 0;
   // Returns the current state of the index, with all writes that have returned. It never changes,
-  // including its row ids, and may outlive the database. Errors: those of Index and its queries.
+  // including its row ids, and may outlive the database. `cancelled` and `deadline` of `options`
+  // limit the wait for these writes, here and in PinGroup; the other options are ignored. Errors:
+  // those of Index and its queries.
   virtual absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin(
-      const std::string& name) const = 0;
+      const std::string& name, const QueryOptions& options = {}) const = 0;
   // Returns several indexes of one column family at one state, with all writes that have returned,
   // for predicates over them. Writes do not wait. Errors: those of Pin and of IndexGroup::Create.
   //
   //   auto people = db->PinGroup({"city", "age"});
   //   (*people)->Count(Predicate("city", "Lisbon") && Predicate("age", KeyQuery::AtLeast(18)));
   virtual absl::StatusOr<std::shared_ptr<const IndexGroup>> PinGroup(
-      absl::Span<const std::string> names) const = 0;
+      absl::Span<const std::string> names, const QueryOptions& options = {}) const = 0;
   absl::StatusOr<std::shared_ptr<const IndexGroup>> PinGroup(
-      std::initializer_list<std::string> names) const {
-    return PinGroup(absl::MakeConstSpan(names.begin(), names.size()));
+      std::initializer_list<std::string> names, const QueryOptions& options = {}) const {
+    return PinGroup(absl::MakeConstSpan(names.begin(), names.size()), options);
   }
   // Returns the state that the index has now, without waiting and without reading the log. For a
   // stale index, also while it is rebuilt, this is its last state; SecondaryIndex::sequence() is

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "cairn/column.h"
 #include "cairn/query.h"
@@ -30,9 +31,9 @@ struct JoinOptions {
   // Included columns to return for the rows of each side, by name (IndexSpec::include).
   std::vector<std::string> left_columns = {};
   std::vector<std::string> right_columns = {};
-  // If not null, another thread may set this to true to cancel the join, which then returns
-  // Cancelled within some milliseconds.
+  // End the join before it is complete: see QueryOptions.
   const std::atomic<bool>* cancelled = nullptr;
+  absl::Time deadline = absl::InfiniteFuture();
 };
 
 // Pairs of rows, as columns: pair j is (left[j], right[j]). Plain data that can be reused. A failed
@@ -63,20 +64,22 @@ struct JoinResult {
 // changed in between; it returns no pair twice.
 //
 // Errors: InvalidArgument if the types of the keys differ, for an unknown column, and for a cursor
-// of another join; Cancelled; those of the queries of the indexes. Thread-safe.
+// of another join; Cancelled; DeadlineExceeded; those of the queries of the indexes. Thread-safe.
 absl::Status Join(const SecondaryIndex& left, const SecondaryIndex& right,
                   const JoinOptions& options, JoinResult* rows);
 
-// Returns the number of pairs that Join would return without a limit. `cancelled`: see JoinOptions.
-// Errors: those of Join; OutOfRange if there are more than 2^64 - 1 pairs.
+// Returns the number of pairs that Join would return without a limit. Uses only
+// `cancelled` and `deadline` of `options`. Errors: those of Join; OutOfRange if there are more than
+// 2^64 - 1 pairs.
 absl::StatusOr<uint64_t> CountJoin(const SecondaryIndex& left, const SecondaryIndex& right,
-                                   const std::atomic<bool>* cancelled = nullptr);
+                                   const JoinOptions& options = {});
 
 // Sets *rows to every pair of a key of `keys` and a row of `index` with that key, in the order of
 // `keys`; left[j] is the index of the key in `keys`. `keys` are physical keys
-// (SecondaryIndex::codec). A key with a null in any part has no pairs. Uses only `right_columns`
-// and `cancelled` of `options`. Errors: InvalidArgument if `limit`, `after`, `with_keys` or
-// `left_columns` is set; Cancelled; those of SecondaryIndex::Find. Thread-safe.
+// (SecondaryIndex::codec). A key with a null in any part has no pairs. Uses only `right_columns`,
+// `cancelled` and `deadline` of `options`. Errors: InvalidArgument if `limit`, `after`, `with_keys`
+// or `left_columns` is set; Cancelled; DeadlineExceeded; those of SecondaryIndex::Find.
+// Thread-safe.
 absl::Status JoinKeys(KeyBatch keys, const SecondaryIndex& index, const JoinOptions& options,
                       JoinResult* rows);
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -11,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "cairn/column.h"
 #include "cairn/key_codec.h"
@@ -193,6 +195,10 @@ struct LookupOptions {
   // reading the database: LookupResult::columns. InvalidArgument, listing the included columns, for
   // an unknown name, and for any name in LookupRows.
   std::vector<std::string> columns = {};
+  // End the lookup before it is complete: see QueryOptions. They also limit the wait for writes
+  // that the index has not applied yet.
+  const std::atomic<bool>* cancelled = nullptr;
+  absl::Time deadline = absl::InfiniteFuture();
 };
 
 // The result of a lookup. Results are in the order of the keys of the query; those of one key or

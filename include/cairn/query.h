@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -33,25 +34,15 @@ enum class ResultOrder : uint8_t {
 
 struct Explain;  // defined below
 
-// Maps a C++ type to the physical type of its keys.
-template <typename Key>
-struct PhysicalTypeOf {};
-template <>
-struct PhysicalTypeOf<uint32_t> {
-  static constexpr PhysicalType value = PhysicalType::kU32;
-};
-template <>
-struct PhysicalTypeOf<uint64_t> {
-  static constexpr PhysicalType value = PhysicalType::kU64;
-};
-template <>
-struct PhysicalTypeOf<std::string_view> {
-  static constexpr PhysicalType value = PhysicalType::kBytes;
-};
-
 // A batch of physical keys: a typed view that owns nothing. The keys must outlive every call that
 // gets the batch. Cheap to copy.
 class KeyBatch {
+  template <PhysicalType kKind>
+  using Kind = std::integral_constant<PhysicalType, kKind>;
+  static Kind<PhysicalType::kU32> KindOf(const uint32_t*);
+  static Kind<PhysicalType::kU64> KindOf(const uint64_t*);
+  static Kind<PhysicalType::kBytes> KindOf(const std::string_view*);
+
  public:
   KeyBatch() = default;  // an empty batch, accepted for any type
 
@@ -59,8 +50,7 @@ class KeyBatch {
 
   // Refers to the keys of a vector, span or array of uint32_t, uint64_t or std::string_view.
   template <typename Keys,
-            PhysicalType kKind = PhysicalTypeOf<std::remove_cv_t<
-                std::remove_pointer_t<decltype(std::data(std::declval<const Keys&>()))>>>::value>
+            PhysicalType kKind = decltype(KindOf(std::data(std::declval<const Keys&>())))::value>
   KeyBatch(const Keys& keys) : kind_(kKind), size_(std::size(keys)), keys_(std::data(keys)) {}
   // NOLINTEND
 
@@ -213,8 +203,8 @@ struct FindResult {
 
 enum class Order : uint8_t { kAscending, kDescending };
 
-// How to execute a batch. OrderedIndex uses `order`, `limit` and `with_keys`; SecondaryIndex uses
-// every field.
+// How to execute a batch. OrderedIndex uses `order`, `limit`, `with_keys`, `cancelled` and
+// `deadline`; SecondaryIndex uses every field.
 struct QueryOptions {
   Order order = Order::kAscending;  // of the entries of a scan, by (key, primary key)
   uint64_t limit = std::numeric_limits<uint64_t>::max();  // entries per range of a scan; 0: no rows
@@ -237,6 +227,15 @@ struct QueryOptions {
   // The name of the route to use. Empty: the router chooses. InvalidArgument, listing the available
   // routes, for any other name.
   std::string_view route = {};
+
+  // If not null, another thread may set this to true to cancel the query, which then returns
+  // Cancelled within some milliseconds. The flag must outlive the query.
+  const std::atomic<bool>* cancelled = nullptr;
+  // A query that is not complete at this time returns DeadlineExceeded within some milliseconds. A
+  // call after this time returns it at once. A query that ends with an error has no results. These
+  // steps are not interrupted: sorting the keys of a batch, the allocation of memory for results,
+  // one read of the database, and structures that are built once and kept.
+  absl::Time deadline = absl::InfiniteFuture();
 };
 
 // The operation of each query in a batch.

@@ -105,7 +105,8 @@ struct FetchResult {
 // compaction.
 //
 // No function throws. Common errors: InvalidArgument for a batch with the wrong type of keys;
-// ResourceExhausted if memory runs out; DataLoss for a corrupt file; NotFound if there is no index.
+// ResourceExhausted if memory runs out; DataLoss for a corrupt file; NotFound if there is no index;
+// Cancelled and DeadlineExceeded for queries, see QueryOptions.
 // Methods document further errors.
 class SecondaryIndex : public BatchIndex {
  public:
@@ -179,8 +180,11 @@ class SecondaryIndex : public BatchIndex {
 
   // Returns the current version of the index. CatchUp and Compact of this index do not change it or
   // its row ids, and it may outlive this index. Its own CatchUp and Compact return
-  // FailedPrecondition. Takes constant time.
-  virtual absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin() const = 0;
+  // FailedPrecondition. Takes constant time. An index from IndexedDB::Index first waits for writes
+  // that it has not applied; `cancelled` and `deadline` of `options` limit that wait, and the other
+  // options are ignored.
+  virtual absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin(
+      const QueryOptions& options = {}) const = 0;
 
   // Returns the primary keys of the rows with these keys, or with keys in this range, and the
   // values of LookupOptions::columns: see lookup.h. The result is from one state of the index. For
@@ -194,13 +198,15 @@ class SecondaryIndex : public BatchIndex {
   absl::StatusOr<FoundRows> LookupRows(const SnapshotSource& source, const KeyQuery& keys,
                                        const LookupOptions& options = {}) const;
   // Returns the number of entries with each key of a batch, or one number for a range. This is the
-  // number of rows, except that a row counts once for each of its keys in the range. Errors: those
-  // of Lookup.
-  absl::StatusOr<std::vector<uint64_t>> Count(const KeyQuery& keys) const;
+  // number of rows, except that a row counts once for each of its keys in the range. Count and
+  // Contains use only `cancelled` and `deadline` of `options`. Errors: those of Lookup.
+  absl::StatusOr<std::vector<uint64_t>> Count(const KeyQuery& keys,
+                                              const LookupOptions& options = {}) const;
   using BatchIndex::Count;
   // Returns whether any row has each key of a batch, or one result for a range. Errors: those of
   // Lookup.
-  absl::StatusOr<std::vector<bool>> Contains(const KeyQuery& keys) const;
+  absl::StatusOr<std::vector<bool>> Contains(const KeyQuery& keys,
+                                             const LookupOptions& options = {}) const;
   using BatchIndex::Contains;
   // Returns an iterator over the entries of one state of the index: see index_iterator.h. For an
   // index sharded by database, its order is (secondary key, shard, primary key). Errors: see
@@ -239,22 +245,25 @@ class SecondaryIndex : public BatchIndex {
   // entries of a range or on the number of changes since the base was built. The supporting
   // structure is built at a column's first use, or by Open if OpenOptions::aggregates names it;
   // this is linear in the entries. Compact rebuilds it before queries use the new base. For a
-  // sharded index, sums are exact over all shards, and a key in several shards counts once.
+  // sharded index, sums are exact over all shards, and a key in several shards counts once. Uses
+  // only `cancelled` and `deadline` of `options`.
   //
   // Errors: InvalidArgument if a column is not included or its type is not supported by the
   // function, and for cursors; OutOfRange, naming the range and the column, if a sum of integers
   // does not fit its type; ResourceExhausted.
   virtual absl::Status AggregateRanges(const RangeBatch& ranges,
                                        absl::Span<const Aggregate> aggregates,
-                                       std::vector<ColumnValues>* values) const = 0;
+                                       std::vector<ColumnValues>* values,
+                                       const QueryOptions& options = {}) const = 0;
   // Computes aggregates of the groups of each range. A group consists of the entries with equal
   // values in the first `leading_parts` parts of the key, at least 1. Groups are in key order; null
   // is a value here. A group costs one search for its end, whatever its number of entries. With a
-  // limit, the groups of a range are returned in pages (AggregateGroupsResult::cursors). Errors:
-  // those of AggregateRanges; InvalidArgument for an invalid `leading_parts` or cursor; Cancelled.
+  // limit, the groups of a range are returned in pages (AggregateGroupsResult::cursors). Uses
+  // `cancelled`, `deadline` and `limit` of `options`; the limit is the number of groups per range.
+  // Errors: those of AggregateRanges; InvalidArgument for an invalid `leading_parts` or cursor.
   virtual absl::Status AggregateGroups(const RangeBatch& ranges, size_t leading_parts,
                                        absl::Span<const Aggregate> aggregates,
-                                       const AggregateGroupsOptions& options,
+                                       const QueryOptions& options,
                                        AggregateGroupsResult* groups) const = 0;
 
   // Reads the rows of the ranges (RangeBatch::Equal for keys) from `source`, with sorted MultiGet
@@ -269,16 +278,18 @@ class SecondaryIndex : public BatchIndex {
 
   // Reads the index from disk again and verifies it: checksums of all files, the order of the
   // entries, row ids, and the search structures against the entries. For this it opens the index a
-  // second time, or one shard after the other, and needs the memory of that until it returns.
-  // Errors: DataLoss with the first fault.
-  virtual absl::Status Verify() const = 0;
+  // second time, or one shard after the other, and needs the memory of that until it returns. Like
+  // VerifyAgainst, it uses only `cancelled` and `deadline` of `options`. Errors: DataLoss with the
+  // first fault.
+  virtual absl::Status Verify(const QueryOptions& options = {}) const = 0;
   // Verifies the index against the database: every key of every row must be in the index, and every
   // entry must belong to a row with its key. Reads all rows of `source`. Appends one line per
   // difference to *differences, at most `max_differences`. OK without a line means that no
   // difference was found. Errors: InvalidArgument if `max_differences` is 0; FailedPrecondition if
   // `source` is not the database and column family of the index; those of reading it.
   virtual absl::Status VerifyAgainst(const SnapshotSource& source, size_t max_differences,
-                                     std::vector<std::string>* differences) const = 0;
+                                     std::vector<std::string>* differences,
+                                     const QueryOptions& options = {}) const = 0;
 
   virtual absl::StatusOr<IndexStats> Stats() const = 0;
 };

@@ -192,9 +192,11 @@ class ShardMap {
   virtual absl::StatusOr<std::string> AggregateRangesPart(
       const SecondaryIndex& shard, const RangeBatch& ranges,
       absl::Span<const Aggregate> aggregates) const = 0;
-  virtual absl::StatusOr<std::string> AggregateGroupsPart(
-      const SecondaryIndex& shard, const RangeBatch& ranges, size_t leading_parts,
-      absl::Span<const Aggregate> aggregates, const AggregateGroupsOptions& options) const = 0;
+  virtual absl::StatusOr<std::string> AggregateGroupsPart(const SecondaryIndex& shard,
+                                                          const RangeBatch& ranges,
+                                                          size_t leading_parts,
+                                                          absl::Span<const Aggregate> aggregates,
+                                                          const QueryOptions& options) const = 0;
 
   // Combines partial aggregates into the aggregates of a batch of `ranges` ranges. `parts` are the
   // results of the shards that RouteRanges listed, in shard order, for the same aggregates. Sets
@@ -209,7 +211,7 @@ class ShardMap {
   // and for the whole index.
   virtual absl::Status CombineGroups(size_t ranges, size_t leading_parts,
                                      absl::Span<const Aggregate> aggregates,
-                                     const AggregateGroupsOptions& options,
+                                     const QueryOptions& options,
                                      absl::Span<const AggregatePart> parts,
                                      AggregateGroupsResult* groups) const = 0;
 };

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace cairn {
 
@@ -47,7 +48,7 @@ enum class PhysicalType : uint8_t {
 };
 
 // Returns the name used in messages: "u32", "u64" or "bytes".
-const char* PhysicalTypeName(PhysicalType kind);
+std::string_view PhysicalTypeName(PhysicalType kind);
 
 // How thoroughly a file is verified before use.
 enum class VerifyLevel : uint8_t {

@@ -20,7 +20,8 @@ class ABSL_LOCKABLE Mutex {
   Mutex(const Mutex&) = delete;
   Mutex& operator=(const Mutex&) = delete;
 
-  // If true, construct a MutexLock that adopts the lock.
+  // Construct a MutexLock that adopts the lock, after Lock or if TryLock returns true.
+  void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mutex_.lock(); }
   bool TryLock() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) { return mutex_.try_lock(); }
 
   // Asserts to the analysis that this thread has locked the mutex. Does nothing at run time.

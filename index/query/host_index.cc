@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "index/machine/status_macros.h"
+#include "index/machine/stop_flag.h"
 #include "index/query/batch_check.h"
 #include "index/query/match_rows.h"
 #include "index/query/range_positions.h"
@@ -89,18 +90,29 @@ absl::Status HostIndex::ForEachRange(const Batch& batch, Take take) const {
 
 absl::Status HostIndex::AppendRanges(const Batch& batch, const QueryOptions& options) const {
   RETURN_IF_ERROR(BeginMatches(run().kind(), batch.size(), batch.matches));
-  return ForEachRange(
-      batch, [&](size_t first, absl::Span<const Position> begin, absl::Span<const Position> end) {
-        return AppendRows(run(), options, first, begin, end, batch.matches);
-      });
+  const StopCondition stop = StopCondition::Of(options);
+  return ForEachRange(batch,
+                      [&](size_t first, absl::Span<const Position> begin,
+                          absl::Span<const Position> end) -> absl::Status {
+                        RETURN_IF_ERROR(stop.Check());
+                        return AppendRows(run(), options, first, begin, end, batch.matches);
+                      });
 }
 
 absl::Status HostIndex::Find(const Batch& batch) const {
-  return AppendRanges(batch, QueryOptions());
+  return AppendRanges(batch, StopCondition::Of(batch.options).As<QueryOptions>());
 }
 
 absl::Status HostIndex::Execute(const Batch& batch) const {
   if (absl::Status s = CheckBatch(run().kind(), batch); !s.ok()) return s;
+  if (const StopCondition stop = StopCondition::Of(batch.options); stop.may_stop()) {
+    RETURN_IF_ERROR(stop.Check());
+    if (batch.size() > kStopRows && !batch.gives_matches()) {
+      return ForEachStoppable(batch.size(), stop, [&](size_t first, size_t count) {
+        return Execute(batch.Slice(first, count));
+      });
+    }
+  }
   if (run().empty()) return AnswerNothing(run().kind(), batch);
   using Ranges = absl::Span<const Position>;
   switch (batch.operation) {

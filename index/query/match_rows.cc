@@ -4,10 +4,15 @@
 
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
+#include "index/machine/stop_flag.h"
 #include "index/run/run_columns.h"
 
 namespace cairn {
 namespace {
+
+// Rows and keys that are copied between two checks of a stop condition.
+constexpr uint64_t kCopiedTogether = uint64_t{1} << 20;
+constexpr uint64_t kKeysTogether = uint64_t{1} << 16;
 
 // Runs `append`, which grows a FindResult, and converts exceptions of allocations to a Status.
 template <typename Append>
@@ -54,9 +59,11 @@ absl::Status PlanMatches(PhysicalType kind, const QueryOptions& options,
   return AllocateRows(options, 0, begin, end, matches);
 }
 
-void CopyRows(const SortedRun& run, const QueryOptions& options, size_t first,
-              absl::Span<const Position> begin, absl::Span<const Position> end,
-              FindResult* matches) {
+absl::Status CopyRows(const SortedRun& run, const QueryOptions& options, size_t first,
+                      absl::Span<const Position> begin, absl::Span<const Position> end,
+                      FindResult* matches) {
+  const StopCondition stop = StopCondition::Of(options);
+  uint64_t copied = 0;  // since the last check
   const bool descending = options.order == Order::kDescending;
   const RowId* rows = run.row_ids().data();
   RowId* out = matches->row_ids.data() + matches->offsets[first];
@@ -65,10 +72,21 @@ void CopyRows(const SortedRun& run, const QueryOptions& options, size_t first,
     PrefetchRows(run.row_ids(), (descending ? end : begin).subspan(chunk, chunk_end - chunk));
     for (size_t i = chunk; i < chunk_end; ++i) {
       const uint64_t count = std::min<uint64_t>(end[i] - begin[i], options.limit);
+      if (stop.may_stop() && (copied += count) > kCopiedTogether) {
+        copied = 0;
+        for (uint64_t at = 0; at < count; at += kCopiedTogether) {
+          RETURN_IF_ERROR(stop.Check());
+          const uint64_t some = std::min(kCopiedTogether, count - at);
+          out = descending ? std::reverse_copy(rows + end[i] - at - some, rows + end[i] - at, out)
+                           : std::copy_n(rows + begin[i] + at, some, out);
+        }
+        continue;
+      }
       out = descending ? std::reverse_copy(rows + end[i] - count, rows + end[i], out)
                        : std::copy(rows + begin[i], rows + begin[i] + count, out);
     }
   }
+  return absl::OkStatus();
 }
 
 absl::Status AppendKeys(const SortedRun& run, const QueryOptions& options,
@@ -76,14 +94,18 @@ absl::Status AppendKeys(const SortedRun& run, const QueryOptions& options,
                         FindResult* matches) {
   if (!options.with_keys) return absl::OkStatus();
   const bool descending = options.order == Order::kDescending;
-  return Growing([&] {
-    WithColumn(run, [&](const auto& column) {
+  const StopCondition stop = StopCondition::Of(options);
+  uint64_t appended = 0;
+  return Guarded("growing a result", [&] {
+    return WithColumn(run, [&](const auto& column) -> absl::Status {
       for (size_t i = 0; i < begin.size(); ++i) {
         const uint64_t count = std::min<uint64_t>(end[i] - begin[i], options.limit);
         for (uint64_t k = 0; k < count; ++k) {
+          if (++appended % kKeysTogether == 0) RETURN_IF_ERROR(stop.Check());
           column.Append(descending ? end[i] - 1 - k : begin[i] + k, &matches->keys);
         }
       }
+      return absl::OkStatus();
     });
   });
 }
@@ -92,7 +114,7 @@ absl::Status AppendRows(const SortedRun& run, const QueryOptions& options, size_
                         absl::Span<const Position> begin, absl::Span<const Position> end,
                         FindResult* matches) {
   RETURN_IF_ERROR(AllocateRows(options, first, begin, end, matches));
-  CopyRows(run, options, first, begin, end, matches);
+  RETURN_IF_ERROR(CopyRows(run, options, first, begin, end, matches));
   return AppendKeys(run, options, begin, end, matches);
 }
 

@@ -28,10 +28,10 @@ absl::Status PlanMatches(PhysicalType kind, const QueryOptions& options,
                          FindResult* matches);
 
 // Writes the ranges' rows to the memory from AllocateRows. Several threads may write different
-// ranges.
-void CopyRows(const SortedRun& run, const QueryOptions& options, size_t first,
-              absl::Span<const Position> begin, absl::Span<const Position> end,
-              FindResult* matches);
+// ranges. Errors, here and below: Cancelled and DeadlineExceeded as `options` require.
+absl::Status CopyRows(const SortedRun& run, const QueryOptions& options, size_t first,
+                      absl::Span<const Position> begin, absl::Span<const Position> end,
+                      FindResult* matches);
 
 // Appends the ranges' keys if options.with_keys.
 absl::Status AppendKeys(const SortedRun& run, const QueryOptions& options,

@@ -32,7 +32,9 @@ auto WithPhysicalKey(PhysicalType kind, Body body) {
 }
 
 template <typename Key>
-inline constexpr PhysicalType kKindOf = PhysicalTypeOf<Key>::value;
+inline constexpr PhysicalType kKindOf = std::is_same_v<Key, uint32_t>   ? PhysicalType::kU32
+                                        : std::is_same_v<Key, uint64_t> ? PhysicalType::kU64
+                                                                        : PhysicalType::kBytes;
 
 // A view of keys as this type; requires that they be of its kind.
 template <typename Key>

@@ -16,7 +16,7 @@ absl::Span<T> SliceOf(absl::Span<T> all, size_t first, size_t count) {
 
 }  // namespace
 
-const char* PhysicalTypeName(PhysicalType kind) {
+std::string_view PhysicalTypeName(PhysicalType kind) {
   switch (kind) {
     case PhysicalType::kU32:
       return "u32";

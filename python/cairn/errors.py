@@ -65,6 +65,10 @@ class Cancelled(Error):
     """The call was cancelled."""
 
 
+class DeadlineExceeded(Error, TimeoutError):
+    """The call was not complete within its `timeout`."""
+
+
 class Internal(Error):
     """A defect of Cairn, or a system error without a separate class."""
 

@@ -25,27 +25,31 @@
 namespace cairn::python {
 namespace {
 
-Column AggregateRanges(const Index& self, nb::handle aggregates, const RangeArguments& arguments) {
+Column AggregateRanges(const Index& self, nb::handle aggregates, const RangeArguments& arguments,
+                       Timeout timeout) {
   const auto index = self.OpenSecondary();
   const NamedAggregates named = AggregatesOf(aggregates);
   const RangesIn in(arguments, self.codec());
   auto values = std::make_shared<std::vector<ColumnValues>>();
+  QueryOptions options;
+  options.deadline = timeout.deadline;
   absl::Status status;
   {
     const GilReleased released;
-    status = index->AggregateRanges(in.batch(), named.aggregates, values.get());
+    status = index->AggregateRanges(in.batch(), named.aggregates, values.get(), options);
   }
   Check(status);
   return ValuesTable(in.batch().size(), named.names, std::move(values));
 }
 
 FoundGroups GroupBy(const Index& self, size_t parts, nb::handle aggregates,
-                    const RangeArguments& arguments, std::optional<Limit> limit) {
+                    const RangeArguments& arguments, std::optional<Limit> limit, Timeout timeout) {
   const auto index = self.OpenSecondary();
   NamedAggregates named = AggregatesOf(aggregates);
   const RangesIn in(arguments, self.codec());
-  AggregateGroupsOptions options;
+  QueryOptions options;
   if (limit.has_value()) options.limit = limit->most;
+  options.deadline = timeout.deadline;
   auto groups = std::make_shared<AggregateGroupsResult>();
   RunQuery([&](const std::atomic<bool>* cancelled) {
     options.cancelled = cancelled;
@@ -62,12 +66,15 @@ void BindAggregates(nb::module_& module, nb::class_<Index, Queries>& index) {
       .def(
           "aggregate",
           [](const Index& self, nb::handle aggregates, nb::handle lower, nb::handle upper,
-             nb::handle keys, nb::handle prefix, nb::handle leading, TextArg<"bounds"> bounds) {
+             nb::handle keys, nb::handle prefix, nb::handle leading, TextArg<"bounds"> bounds,
+             TimeoutArg timeout) {
             return AggregateRanges(self, aggregates,
-                                   {lower, upper, keys, prefix, leading, *bounds, nb::none()});
+                                   {lower, upper, keys, prefix, leading, *bounds, nb::none()},
+                                   *timeout);
           },
-          nb::arg("aggregates").none(), CAIRN_AGGREGATE_RANGES,
-          nb::sig("def aggregate(self, " CAIRN_AGGREGATE_RANGES_SIG ") -> Column"),
+          nb::arg("aggregates").none(), CAIRN_AGGREGATE_RANGES, nb::arg("timeout") = nb::none(),
+          nb::sig("def aggregate(self, " CAIRN_AGGREGATE_RANGES_SIG
+                  ", timeout: float | None = None) -> Column"),
           R"doc(Aggregates of each range: a column of structs, with one row per range and one field per aggregate.
 
     index.aggregate({"rows": "count", "total": ("sum", "price")}, keys=["de", "fr"])
@@ -82,15 +89,16 @@ Functions: "count" of entries or of a column's values, "count_distinct" of the k
           [](const Index& self, Argument<size_t, "parts"> parts, nb::handle aggregates,
              nb::handle lower, nb::handle upper, nb::handle keys, nb::handle prefix,
              nb::handle leading, TextArg<"bounds"> bounds, LimitArg<"limit"> limit,
-             nb::handle after) {
+             nb::handle after, TimeoutArg timeout) {
             return GroupBy(self, *parts, aggregates,
-                           {lower, upper, keys, prefix, leading, *bounds, after}, *limit);
+                           {lower, upper, keys, prefix, leading, *bounds, after}, *limit, *timeout);
           },
           nb::arg("parts"), nb::arg("aggregates").none(), CAIRN_AGGREGATE_RANGES,
           nb::arg("limit") = nb::none(), nb::arg("after") = nb::none(),
+          nb::arg("timeout") = nb::none(),
           nb::sig("def group_by(self, parts: int, " CAIRN_AGGREGATE_RANGES_SIG
                   ", limit: int | None = None, after: collections.abc.Sequence[bytes] | None = "
-                  "None) -> AggregateGroupsResult"),
+                  "None, timeout: float | None = None) -> AggregateGroupsResult"),
           R"doc(Aggregates of each group of a range: its entries with the same values in the first `parts` parts of the key.
 
 With a `limit`, each range returns at most `limit` groups. `after` takes the `cursors` of the previous call

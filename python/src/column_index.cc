@@ -200,7 +200,10 @@ the columns. It has no primary keys, no cursors and no routes. Thread-safe.)doc"
           },
           "Bytes of the structure and the sorted columns.")
       .def_prop_ro(
-          "kind", [](const ColumnIndex& self) { return PhysicalTypeName(self.codec().kind()); },
+          "kind",
+          [](const ColumnIndex& self) {
+            return std::string(PhysicalTypeName(self.codec().kind()));
+          },
           "The physical form of keys: \"u32\", \"u64\" or \"bytes\".");
   module.def(
       "from_columns", &FromColumns, nb::arg("keys").none(), nb::arg("row_ids") = nb::none(),

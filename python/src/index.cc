@@ -75,12 +75,13 @@ Column PrimaryKeys(const Index& self, nb::handle row_ids) {
 }
 
 FoundRows Fetch(const Index& self, nb::handle database, const RangeArguments& arguments,
-                std::optional<Limit> limit) {
+                std::optional<Limit> limit, Timeout timeout) {
   const auto index = self.OpenSecondary();
   const RangesIn in(arguments, self.codec());
   const auto source = SourceOf(database, "database", self.column_family());
   QueryOptions options;
   if (limit.has_value()) options.limit = limit->most;
+  options.deadline = timeout.deadline;
   FetchResult rows;
   absl::Status status;
   {
@@ -135,18 +136,20 @@ void Compact(const Index& self, ThreadsArg<"threads"> threads,
 }
 
 std::vector<std::string> Verify(const Index& self, nb::handle database,
-                                NaturalArg<"max_differences"> given) {
+                                NaturalArg<"max_differences"> given, TimeoutArg timeout) {
   const auto index = self.OpenSecondary();
   const size_t max_differences = *given;
+  QueryOptions options;
+  options.deadline = (*timeout).deadline;
   std::vector<std::string> differences;
   absl::Status status;
   if (database.is_none()) {
     const GilReleased released;
-    status = index->Verify();
+    status = index->Verify(options);
   } else {
     const auto source = SourceOf(database, "database", self.column_family());
     const GilReleased released;
-    status = index->VerifyAgainst(*source, max_differences, &differences);
+    status = index->VerifyAgainst(*source, max_differences, &differences, options);
   }
   Check(status);
   return differences;
@@ -249,22 +252,22 @@ raise FailedPrecondition. Close it when it is no longer needed: it keeps the fil
               "fetch",
               [](const Index& self, nb::handle database, nb::handle keys, nb::handle lower,
                  nb::handle upper, nb::handle prefix, nb::handle leading, TextArg<"bounds"> bounds,
-                 LimitArg<"limit"> limit, nb::handle after) {
+                 LimitArg<"limit"> limit, nb::handle after, TimeoutArg timeout) {
                 return Fetch(self, database, {lower, upper, keys, prefix, leading, *bounds, after},
-                             *limit);
+                             *limit, *timeout);
               },
               nb::arg("database").none(), nb::arg("keys") = nb::none(), nb::kw_only(),
               nb::arg("lower") = nb::none(), nb::arg("upper") = nb::none(),
               nb::arg("prefix") = nb::none(), nb::arg("leading") = nb::none(),
               nb::arg("bounds") = "[)", nb::arg("limit") = nb::none(),
-              nb::arg("after") = nb::none(),
+              nb::arg("after") = nb::none(), nb::arg("timeout") = nb::none(),
               nb::sig(
                   "def fetch(self, database: typing.Any, keys: typing.Any = None, *, lower: "
                   "typing.Any = None, "
                   "upper: typing.Any = None, prefix: typing.Any = None, leading: typing.Any = "
                   "None, bounds: str = '[)', "
-                  "limit: int | None = None, after: collections.abc.Sequence[bytes] | None = None) "
-                  "-> FindResult"),
+                  "limit: int | None = None, after: collections.abc.Sequence[bytes] | None = None, "
+                  "timeout: float | None = None) -> FindResult"),
               R"doc(Whole rows of keys or ranges (as to count), read from `database`: a directory or Snapshot.
 
 Rows that no longer have such a key are dropped and counted in `stale`. FailedPrecondition if `database` is
@@ -301,9 +304,9 @@ rebuild the index then. Ctrl-C ends it.)doc")
               "pays.")
           .def(
               "verify", &Verify, nb::arg("database") = nb::none(), nb::kw_only(),
-              nb::arg("max_differences") = 100,
+              nb::arg("max_differences") = 100, nb::arg("timeout") = nb::none(),
               nb::sig("def verify(self, database: typing.Any = None, *, max_differences: int = "
-                      "100) -> list[str]"),
+                      "100, timeout: float | None = None) -> list[str]"),
               R"doc(Verifies the index's files and structures or, with a database, every row and entry in both directions.
 
 Returns differences from the database as lines, at most `max_differences`; an empty list means that they are
@@ -366,7 +369,8 @@ equal. DataLoss for a damaged file.)doc")
               "The result of find_first for a key without a row: the largest number of "
               "`row_dtype`.")
           .def_prop_ro(
-              "kind", [](const Index& self) { return PhysicalTypeName(self.codec().kind()); },
+              "kind",
+              [](const Index& self) { return std::string(PhysicalTypeName(self.codec().kind())); },
               "The physical form of keys: \"u32\", \"u64\" or \"bytes\".")
           .def_prop_ro(
               "sequence", [](const Index& self) { return self.OpenSecondary()->sequence(); },

@@ -80,7 +80,7 @@ FoundPairs JoinIndexes(nb::handle left, nb::handle right, BoolArg<"with_keys"> w
                        BoolArg<"primary_keys"> with_primary_keys,
                        NamesArg<"left_columns"> left_columns,
                        NamesArg<"right_columns"> right_columns, LimitArg<"limit"> given_limit,
-                       nb::handle after) {
+                       nb::handle after, TimeoutArg timeout) {
   const auto of_left = IndexOf(left, "left").OpenSecondary();
   const auto of_right = IndexOf(right, "right").OpenSecondary();
   const bool primary_keys = *with_primary_keys;
@@ -89,6 +89,7 @@ FoundPairs JoinIndexes(nb::handle left, nb::handle right, BoolArg<"with_keys"> w
   if (*with_keys) found.codec = of_left->codec();
   found.with_primary_keys = primary_keys;
   JoinOptions options;
+  options.deadline = (*timeout).deadline;
   options.with_keys = *with_keys;
   options.left_columns = *left_columns;
   options.right_columns = *right_columns;
@@ -99,9 +100,12 @@ FoundPairs JoinIndexes(nb::handle left, nb::handle right, BoolArg<"with_keys"> w
   if (limit.has_value()) options.limit = limit->most;
   RunQuery([&](const std::atomic<bool>* cancelled) {
     options.cancelled = cancelled;
+    QueryOptions pin;
+    pin.cancelled = cancelled;
+    pin.deadline = options.deadline;
     FoundPairs::Contents& contents = *found.contents;
     // Pinned, so that row ids keep their meaning between the calls.
-    const auto pinned_left = of_left->Pin(), pinned_right = of_right->Pin();
+    const auto pinned_left = of_left->Pin(pin), pinned_right = of_right->Pin(pin);
     absl::Status status = pinned_left.status();
     status.Update(pinned_right.status());
     if (status.ok()) status = Join(**pinned_left, **pinned_right, options, &contents.rows);
@@ -116,12 +120,15 @@ FoundPairs JoinIndexes(nb::handle left, nb::handle right, BoolArg<"with_keys"> w
   return found;
 }
 
-uint64_t CountPairs(nb::handle left, nb::handle right) {
+uint64_t CountPairs(nb::handle left, nb::handle right, TimeoutArg timeout) {
   const auto of_left = IndexOf(left, "left").OpenSecondary();
   const auto of_right = IndexOf(right, "right").OpenSecondary();
   uint64_t pairs = 0;
+  JoinOptions options;
+  options.deadline = (*timeout).deadline;
   RunQuery([&](const std::atomic<bool>* cancelled) {
-    const absl::StatusOr<uint64_t> counted = CountJoin(*of_left, *of_right, cancelled);
+    options.cancelled = cancelled;
+    const absl::StatusOr<uint64_t> counted = CountJoin(*of_left, *of_right, options);
     if (counted.ok()) pairs = *counted;
     return counted.status();
   });
@@ -174,12 +181,13 @@ right.primary_key and the included columns, as left.NAME and right.NAME.)doc")
       nb::arg("with_keys") = false, nb::arg("primary_keys") = false,
       nb::arg("left_columns") = std::vector<std::string>(),
       nb::arg("right_columns") = std::vector<std::string>(), nb::arg("limit") = nb::none(),
-      nb::arg("after").none() = nb::bytes("", 0),
+      nb::arg("after").none() = nb::bytes("", 0), nb::arg("timeout") = nb::none(),
       nb::sig(
           "def join(left: Index, right: Index, *, with_keys: bool = False, primary_keys: bool = "
           "False, left_columns: collections.abc.Sequence[str] = (), right_columns: "
-          "collections.abc.Sequence[str] = (), limit: int | None = None, after: bytes = b'') -> "
-          "JoinResult"),
+          "collections.abc.Sequence[str] = (), limit: int | None = None, after: bytes = b'', "
+          "timeout: "
+          "float | None = None) -> JoinResult"),
       R"doc(Every pair of a row of `left` and a row of `right` that have the same key, as an SQL inner join.
 
 Pairs are ordered by key, then by the rows in the order of their indexes. A null equals nothing.
@@ -187,7 +195,9 @@ Pairs are ordered by key, then by the rows in the order of their indexes. A null
 most `limit` pairs; `after` takes the cursor of an earlier join and continues there. InvalidArgument if the
 types of their keys differ. Other Python threads can run concurrently.)doc");
   module.def("count_join", &CountPairs, nb::arg("left").none(), nb::arg("right").none(),
-             nb::sig("def count_join(left: Index, right: Index) -> int"),
+             nb::kw_only(), nb::arg("timeout") = nb::none(),
+             nb::sig("def count_join(left: Index, right: Index, *, timeout: float | None = None) "
+                     "-> int"),
              "The number of pairs of rows of two indexes that have the same key.");
 }
 

@@ -99,6 +99,7 @@ struct Options {
   std::string route;
   bool sorted_input;
   Explain* explain;
+  Timeout timeout;
 
   QueryOptions Make(const Queries& index) const {
     QueryOptions options;
@@ -116,6 +117,7 @@ struct Options {
     }
     options.route = route;
     options.sorted_input = sorted_input;
+    options.deadline = timeout.deadline;
     return options;
   }
 };
@@ -183,7 +185,7 @@ void AnswerRows(const BatchIndex& index, Batch batch, bool primary_keys, Explain
   FoundRows::Contents* contents = found->contents();
   WithoutGil(explain, [&](Explain* explained) {
     batch.explain = explained;
-    const auto pinned = static_cast<const SecondaryIndex&>(index).Pin();
+    const auto pinned = static_cast<const SecondaryIndex&>(index).Pin(batch.options);
     absl::Status status = pinned.ok() ? (*pinned)->Execute(batch) : pinned.status();
     if (!status.ok()) return status;
     return (*pinned)->PrimaryKeysOf(contents->matches, &contents->primary_keys);
@@ -269,10 +271,10 @@ FoundRows Scan(const Queries& self, const RangeArguments& arguments, std::option
 
 #define CAIRN_OPTION_ARGS                                                                         \
   nb::arg("latency_target") = nb::none(), nb::arg("route") = "", nb::arg("sorted_input") = false, \
-  nb::arg("explain") = nb::none()
+  nb::arg("explain") = nb::none(), nb::arg("timeout") = nb::none()
 #define CAIRN_OPTIONS_SIG                                                              \
   "latency_target: float | None = None, route: str = '', sorted_input: bool = False, " \
-  "explain: Explain | None = None)"
+  "explain: Explain | None = None, timeout: float | None = None)"
 #define CAIRN_RANGE_ARGS                                                                         \
   nb::arg("lower") = nb::none(), nb::arg("upper") = nb::none(), nb::kw_only(),                   \
   nb::arg("keys") = nb::none(), nb::arg("prefix") = nb::none(), nb::arg("leading") = nb::none(), \
@@ -292,8 +294,9 @@ void BindQueries(nb::module_& module) {
       .def(
           "find_first",
           [](const Queries& self, nb::handle keys, nb::handle out, Seconds time, Route route,
-             Sorted sorted, nb::handle explain) {
-            return FindFirst(self, keys, out, {*time, *route, *sorted, ExplainOf(explain)});
+             Sorted sorted, nb::handle explain, TimeoutArg timeout) {
+            return FindFirst(self, keys, out,
+                             {*time, *route, *sorted, ExplainOf(explain), *timeout});
           },
           nb::arg("keys").none(), nb::kw_only(), nb::arg("out") = nb::none(), CAIRN_OPTION_ARGS,
           nb::sig("def find_first(self, keys: typing.Any, *, out: "
@@ -303,12 +306,16 @@ void BindQueries(nb::module_& module) {
 cairn.NO_GLOBAL_ROW.
 
 Results are written to `out` if it is given. KeyTypeError for keys of another type, OutputTypeError for an
-unsuitable `out`. Other Python threads can run concurrently.)doc")
+unsuitable `out`. Other Python threads can run concurrently.
+
+`timeout` is in seconds: a call that is not complete by then raises DeadlineExceeded within some milliseconds. All query
+methods have it.)doc")
       .def(
           "contains",
           [](const Queries& self, nb::handle keys, nb::handle out, Seconds time, Route route,
-             Sorted sorted, nb::handle explain) {
-            return Contains(self, keys, out, {*time, *route, *sorted, ExplainOf(explain)});
+             Sorted sorted, nb::handle explain, TimeoutArg timeout) {
+            return Contains(self, keys, out,
+                            {*time, *route, *sorted, ExplainOf(explain), *timeout});
           },
           nb::arg("keys").none(), nb::kw_only(), nb::arg("out") = nb::none(), CAIRN_OPTION_ARGS,
           nb::sig("def contains(self, keys: typing.Any, *, out: numpy.typing.NDArray[numpy.bool_] "
@@ -317,9 +324,10 @@ unsuitable `out`. Other Python threads can run concurrently.)doc")
       .def(
           "find",
           [](const Queries& self, nb::handle keys, BoolArg<"primary_keys"> primary_keys,
-             Columns columns, Seconds time, Route route, Sorted sorted, nb::handle explain) {
+             Columns columns, Seconds time, Route route, Sorted sorted, nb::handle explain,
+             TimeoutArg timeout) {
             return Find(self, keys, *primary_keys, *columns,
-                        {*time, *route, *sorted, ExplainOf(explain)});
+                        {*time, *route, *sorted, ExplainOf(explain), *timeout});
           },
           nb::arg("keys").none(), nb::kw_only(), nb::arg("primary_keys") = false,
           nb::arg("columns") = nb::none(), CAIRN_OPTION_ARGS,
@@ -334,9 +342,9 @@ the rows' values, without a read of the database.)doc")
           "count",
           [](const Queries& self, nb::handle lower, nb::handle upper, nb::handle keys,
              nb::handle prefix, nb::handle leading, TextArg<"bounds"> bounds, nb::handle out,
-             Seconds time, Route route, Sorted sorted, nb::handle explain) {
+             Seconds time, Route route, Sorted sorted, nb::handle explain, TimeoutArg timeout) {
             return Count(self, {lower, upper, keys, prefix, leading, *bounds, nb::none()}, out,
-                         {*time, *route, *sorted, ExplainOf(explain)});
+                         {*time, *route, *sorted, ExplainOf(explain), *timeout});
           },
           CAIRN_RANGE_ARGS, nb::arg("out") = nb::none(), CAIRN_OPTION_ARGS,
           nb::sig("def count(" CAIRN_RANGE_SIG
@@ -354,10 +362,10 @@ for a composite key, its last given part); or those whose first parts are `leadi
              nb::handle prefix, nb::handle leading, TextArg<"bounds"> bounds,
              LimitArg<"limit"> limit, TextArg<"order"> order, BoolArg<"with_keys"> with_keys,
              BoolArg<"primary_keys"> primary_keys, Columns columns, nb::handle after, Seconds time,
-             Route route, Sorted sorted, nb::handle explain) {
+             Route route, Sorted sorted, nb::handle explain, TimeoutArg timeout) {
             return Scan(self, {lower, upper, keys, prefix, leading, *bounds, after}, *limit, *order,
                         *with_keys, *primary_keys, *columns,
-                        {*time, *route, *sorted, ExplainOf(explain)});
+                        {*time, *route, *sorted, ExplainOf(explain), *timeout});
           },
           CAIRN_RANGE_ARGS, nb::arg("limit") = nb::none(), nb::arg("order") = "asc",
           nb::arg("with_keys") = false, nb::arg("primary_keys") = false,

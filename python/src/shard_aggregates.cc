@@ -26,8 +26,8 @@
 namespace cairn::python {
 namespace {
 
-AggregateGroupsOptions OptionsOf(std::optional<Limit> limit) {
-  AggregateGroupsOptions options;
+QueryOptions OptionsOf(std::optional<Limit> limit) {
+  QueryOptions options;
   if (limit.has_value()) options.limit = limit->most;
   return options;
 }
@@ -117,7 +117,7 @@ FoundGroups CombineGroups(const PublishedMap& self, Argument<size_t, "ranges"> r
                           nb::handle parts, LimitArg<"limit"> limit) {
   NamedAggregates named = AggregatesOf(aggregates);
   const PartsIn in(parts);
-  const AggregateGroupsOptions options = OptionsOf(*limit);
+  const QueryOptions options = OptionsOf(*limit);
   const size_t of = *ranges, leading = *leading_parts;
   auto groups = std::make_shared<AggregateGroupsResult>();
   absl::Status status;

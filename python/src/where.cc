@@ -117,10 +117,11 @@ class Group {
     return Group(ValueOf(std::move(group)));
   }
 
-  uint64_t Count(Where where, nb::handle parameters, Strategy strategy) const {
+  uint64_t Count(Where where, nb::handle parameters, Strategy strategy, TimeoutArg timeout) const {
     const Predicate predicate = PredicateOf(where, parameters);
     WhereOptions options;
     options.strategy = StrategyOf(*strategy);
+    options.deadline = (*timeout).deadline;
     uint64_t count = 0;
     RunQuery([&](const std::atomic<bool>* cancelled) {
       options.cancelled = cancelled;
@@ -133,12 +134,13 @@ class Group {
 
   FoundWhere Find(Where where, nb::handle parameters, OrderBy order_by,
                   BoolArg<"descending"> descending, LimitArg<"limit"> limit, nb::handle after,
-                  NamesArg<"columns"> columns, Strategy strategy) const {
+                  NamesArg<"columns"> columns, Strategy strategy, TimeoutArg timeout) const {
     const Predicate predicate = PredicateOf(where, parameters);
     WhereOptions options = Options(order_by, limit, strategy);
     options.order = *descending ? Order::kDescending : Order::kAscending;
     options.after = ReadBytes(after, "after");
     options.columns = *columns;
+    options.deadline = (*timeout).deadline;
     RequireDistinct(options.columns, "columns");
     FoundWhere found;
     found.names = options.columns;
@@ -161,8 +163,8 @@ class Group {
 
   FoundRowGroups Aggregate(nb::handle aggregates, Where where, nb::handle parameters,
                            NamesArg<"group_by"> group_by, NamesArg<"order_by"> order_by,
-                           LimitArg<"limit"> given_limit, nb::handle after,
-                           Strategy strategy) const {
+                           LimitArg<"limit"> given_limit, nb::handle after, Strategy strategy,
+                           TimeoutArg timeout) const {
     NamedAggregates named = AggregatesOf(aggregates);
     const Predicate predicate = PredicateOf(where, parameters);
     GroupByOptions options;
@@ -176,6 +178,7 @@ class Group {
     if (limit.has_value()) options.limit = limit->most;
     options.after = ReadBytes(after, "after");
     options.strategy = StrategyOf(*strategy);
+    options.deadline = (*timeout).deadline;
     auto groups = std::make_shared<GroupByResult>();
     RunQuery([&](const std::atomic<bool>* cancelled) {
       options.cancelled = cancelled;
@@ -290,18 +293,22 @@ same sources.)doc")
                    "Whether the indexes have several sources, so that row ids contain the shard.")
       .def("count", &Group::Count, nb::arg("where") = nb::none(),
            nb::arg("parameters") = nb::none(), nb::kw_only(), nb::arg("strategy") = "auto",
+           nb::arg("timeout") = nb::none(),
            nb::sig("def count(self, where: str | None = None, parameters: " CAIRN_PARAMETERS_SIG
-                   ", *, strategy: str = 'auto') -> int"),
+                   ", *, strategy: str = 'auto', timeout: float | None = None) -> int"),
            "The number of rows for which the predicate is true; without one, of rows in an index.")
       .def(
           "where", &Group::Find, nb::arg("where") = nb::none(), nb::arg("parameters") = nb::none(),
           nb::kw_only(), nb::arg("order_by") = nb::none(), nb::arg("descending") = false,
           nb::arg("limit") = nb::none(), nb::arg("after").none() = nb::bytes("", 0),
           nb::arg("columns") = nb::tuple(), nb::arg("strategy") = "auto",
+          nb::arg("timeout") = nb::none(),
           nb::sig("def where(self, where: str | None = None, parameters: " CAIRN_PARAMETERS_SIG
                   ", *, order_by: str | None = None, descending: bool = "
                   "False, limit: int | None = None, after: bytes = b'', columns: "
-                  "collections.abc.Sequence[str] = (), strategy: str = 'auto') -> WhereResult"),
+                  "collections.abc.Sequence[str] = (), strategy: str = 'auto', timeout: float | "
+                  "None = None) -> "
+                  "WhereResult"),
           R"doc(The rows for which the predicate is true, by primary key, or in the order of an index with rows without a key
 last.
 
@@ -315,13 +322,13 @@ parameters, never in the text.)doc")
           nb::arg("where") = nb::none(), nb::arg("parameters") = nb::none(), nb::kw_only(),
           nb::arg("group_by") = nb::tuple(), nb::arg("order_by") = nb::tuple(),
           nb::arg("limit") = nb::none(), nb::arg("after").none() = nb::bytes("", 0),
-          nb::arg("strategy") = "auto",
+          nb::arg("strategy") = "auto", nb::arg("timeout") = nb::none(),
           nb::sig("def aggregate(self, aggregates: collections.abc.Mapping[str, str | "
                   "collections.abc.Sequence[str]], where: str | None = None, "
                   "parameters: " CAIRN_PARAMETERS_SIG
                   ", *, group_by: collections.abc.Sequence[str] = (), order_by: "
                   "collections.abc.Sequence[str] = (), limit: int | None = None, after: bytes = "
-                  "b'', strategy: str = 'auto') -> GroupByResult"),
+                  "b'', strategy: str = 'auto', timeout: float | None = None) -> GroupByResult"),
           R"doc(Groups the rows for which the predicate is true by columns, and computes aggregates of each group.
 
     group.aggregate({"rows": "count", "total": ("sum", "price")}, "age >= ?", [18], group_by=["city"],

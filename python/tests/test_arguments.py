@@ -54,6 +54,7 @@ def test_arguments_of_other_types_are_named(table: Table, tmp_path: pathlib.Path
         (lambda: index.find(U8, primary_keys="yes"), "primary_keys: expected a bool"),  # type: ignore[arg-type]
         (lambda: index.find(U8, route=None), "route: expected a str"),  # type: ignore[arg-type]
         (lambda: index.find(U8, latency_target="1"), "latency_target: expected a number, found str"),  # type: ignore[arg-type]
+        (lambda: index.find(U8, timeout="1"), "timeout: expected a number, found str"),  # type: ignore[arg-type]
         (lambda: index.find(U8, explain=True), "explain: expected a cairn.Explain"),  # type: ignore[arg-type]
         (lambda: index.contains(U8, sorted_input=None), "sorted_input: expected a bool"),  # type: ignore[arg-type]
         (lambda: index.explain(3), "operation: expected a str"),  # type: ignore[arg-type]

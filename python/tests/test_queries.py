@@ -207,6 +207,23 @@ def test_explain_and_routes(table: Table) -> None:
     with pytest.raises(cairn.InvalidArgument, match="cpu:"):
         index.find([1], route="no such route")
     assert index.find([1], latency_target=0.5, sorted_input=True) is not None
+    for ask in (
+        lambda timeout: index.find([1], timeout=timeout),
+        lambda timeout: index.find([1], primary_keys=True, timeout=timeout),
+        lambda timeout: index.count(0, 9, timeout=timeout),
+        lambda timeout: index.aggregate({"n": "count"}, timeout=timeout),
+        lambda timeout: index.group_by(1, {"n": "count"}, timeout=timeout),
+        lambda timeout: cairn.join(index, index, timeout=timeout),
+        lambda timeout: cairn.count_join(index, index, timeout=timeout),
+        lambda timeout: cairn.IndexGroup([index]).count(timeout=timeout),
+        lambda timeout: index.verify(timeout=timeout),
+        lambda timeout: index.verify(table.directory, timeout=timeout),
+    ):
+        ask(3600)
+        with pytest.raises(cairn.DeadlineExceeded):
+            ask(0)
+    with pytest.raises(cairn.InvalidArgument, match="timeout"):
+        index.find([1], timeout=-1)
     assert index.predicted_time("find", 1000) > 0 and index.best_batch("find") >= 1
     stats = index.stats()
     assert stats["entries"] == len(index) and stats["routes"][0]["batches"] > 0

@@ -50,7 +50,7 @@ void Try(const AggregatePlan& plan, const KeyCodec& codec, std::string_view byte
     }
   }
   AggregateGroupsResult found;
-  AggregateGroupsOptions options;
+  QueryOptions options;
   options.limit = 2;
   if (CombineGroupParts(plan, codec, kRanges, 1, options, {{queries, groups}, {queries, groups}},
                         &found)

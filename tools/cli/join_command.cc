@@ -74,7 +74,9 @@ absl::StatusOr<int> RunJoin(const JoinGiven& given) {
                    SecondaryIndex::Open(given.right, open));
   Output output;
   if (given.count) {
-    ASSIGN_OR_RETURN(const uint64_t pairs, CountJoin(*left, *right, &Interrupted()));
+    JoinOptions join;
+    join.cancelled = &Interrupted();
+    ASSIGN_OR_RETURN(const uint64_t pairs, CountJoin(*left, *right, join));
     output.Write(std::to_string(pairs) + "\n");
   } else {
     RETURN_IF_ERROR(PrintPairs(given, *left, *right, &output));

@@ -28,17 +28,12 @@ class GroupState;
 // The maximum number of members of a group.
 inline constexpr size_t kMaxGroupMembers = 64;
 
-// How queries and results are transferred between the device of a batch and the other devices.
-enum class PeerExchange : uint8_t {
-  // Kernels that access peer memory if the devices support it, otherwise copies. No transfer takes
-  // place if the member is on the batch's own device.
-  kAuto,
-  kKernels,  // kernels; Unimplemented if two devices cannot access each other. For tests.
-  kCopies,   // copies, even within one device. For tests.
-};
+enum class PeerExchange : uint8_t;
 
 struct DeviceGroupOptions {
-  PeerExchange exchange = PeerExchange::kAuto;
+  // For tests: how queries and results are transferred between the device of a batch and the other
+  // devices (internal/peer_exchange.h). By default this depends on the devices.
+  PeerExchange exchange = PeerExchange();
   // The maximum number of queries per chunk of a batch; two chunks are in progress at a time. At
   // most 2^30; 0: 2^25 for shards and 2^23 for replicas. The scratch memory of a call depends on it
   // (docs/multi-gpu.md).

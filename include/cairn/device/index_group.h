@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "cairn/device.h"
 #include "cairn/sorted_run.h"
@@ -109,7 +110,7 @@ struct DeviceWherePlan {
   struct Candidate {
     DeviceWhereStrategy strategy = DeviceWhereStrategy::kAuto;
     // Predicted time. Accurate enough to compare strategies, not as an absolute time.
-    double microseconds = 0;
+    absl::Duration predicted;
   };
 
   DeviceWhereStrategy strategy = DeviceWhereStrategy::kAuto;

@@ -29,6 +29,8 @@ const char* NameOf(absl::StatusCode code) {
       return "Unimplemented";
     case absl::StatusCode::kCancelled:
       return "Cancelled";
+    case absl::StatusCode::kDeadlineExceeded:
+      return "DeadlineExceeded";
     default:
       return "Internal";
   }

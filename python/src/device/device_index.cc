@@ -392,8 +392,9 @@ unspecified.)doc")
       .def("close", &OnDevice::Close, "Frees the index's memory after the enqueued work.")
       .def("__len__", [](const OnDevice& self) { return self.Open()->size(); })
       .def("__bool__", [](const OnDevice&) { return true; })
-      .def_prop_ro("kind",
-                   [](const OnDevice& self) { return PhysicalTypeName(self.Open()->kind()); })
+      .def_prop_ro(
+          "kind",
+          [](const OnDevice& self) { return std::string(PhysicalTypeName(self.Open()->kind())); })
       .def_prop_ro("device", [](const OnDevice& self) { return self.Open()->device(); })
       .def_prop_ro("structure", [](const OnDevice& self) { return self.Open()->description(); })
       .def_prop_ro("memory_bytes",

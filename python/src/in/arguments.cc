@@ -1,7 +1,10 @@
 #include "python/src/in/arguments.h"
 
+#include <string>
 #include <utility>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "python/src/base/errors.h"
 #include "python/src/in/buffer.h"
 
@@ -135,6 +138,16 @@ std::vector<int> ReadIntegers(nb::handle object, const char* name) {
                    std::numeric_limits<int>::min(), std::numeric_limits<int>::max())));
   }
   return integers;
+}
+
+Timeout ArgumentOf<Timeout>::Get(nb::handle object, const char* name) {
+  if (object.is_none()) return {};
+  const double seconds = ReadFloat(object, name);
+  if (!(seconds >= 0)) {
+    ThrowInvalid(std::string(name) + ": expected a number of seconds of at least 0, got " +
+                 std::to_string(seconds));
+  }
+  return {absl::Now() + absl::Seconds(seconds)};
 }
 
 }  // namespace cairn::python

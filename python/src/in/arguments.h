@@ -14,6 +14,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "absl/time/time.h"
+
 namespace cairn::python {
 
 namespace nb = nanobind;
@@ -44,6 +46,10 @@ struct Name {
 struct Threads {
   int number;                              // 0: one per core
   operator int() const { return number; }  // NOLINT
+};
+// `timeout`: seconds from now until a query must have ended; None: no limit.
+struct Timeout {
+  absl::Time deadline = absl::InfiniteFuture();
 };
 struct Limit {
   uint64_t most;  // rows, groups or pairs
@@ -90,6 +96,12 @@ struct ArgumentOf<double> {
   static constexpr auto kType = nb::detail::const_name("float");
 };
 template <>
+struct ArgumentOf<Timeout> {
+  // InvalidArgument for a negative number or NaN.
+  static Timeout Get(nb::handle object, const char* name);
+  static constexpr auto kType = nb::detail::const_name("float | None");
+};
+template <>
 struct ArgumentOf<std::string> {
   static std::string Get(nb::handle object, const char* name) { return ReadText(object, name); }
   static constexpr auto kType = nb::detail::const_name("str");
@@ -133,6 +145,7 @@ template <Name kName>
 using NamesArg = Argument<std::vector<std::string>, kName>;
 template <Name kName>
 using LimitArg = Argument<std::optional<Limit>, kName>;
+using TimeoutArg = Argument<Timeout, "timeout">;
 template <Name kName>
 using ThreadsArg = Argument<Threads, kName>;
 template <Name kName>

@@ -46,8 +46,7 @@ class Apart {
     return map_->CombineRanges(ranges.size(), aggregates, parts, values);
   }
   absl::Status AggregateGroups(const RangeBatch& ranges, size_t leading_parts,
-                               absl::Span<const Aggregate> aggregates,
-                               const AggregateGroupsOptions& options,
+                               absl::Span<const Aggregate> aggregates, const QueryOptions& options,
                                AggregateGroupsResult* groups) {
     const auto parts = Ask(ranges, [&](const SecondaryIndex& shard, const RangeBatch& some) {
       return map_->AggregateGroupsPart(shard, some, leading_parts, aggregates, options);
@@ -110,7 +109,7 @@ void CheckApart(Apart& apart, const SecondaryIndex& index, std::mt19937_64& rand
   RequireOk(index.AggregateRanges(ranges, aggregates, &expected));
   CheckEqual(values, expected);
   const size_t parts = 1 + random() % index.codec().parts().size();
-  AggregateGroupsOptions options;
+  QueryOptions options;
   options.limit = random() % 2 == 0 ? UINT64_MAX : random() % 9;
   Strings after;
   for (int page = 0; page < 3; ++page) {
@@ -220,7 +219,7 @@ BOOST_AUTO_TEST_CASE(many_ranges_and_groups) {
   RequireOk(index->AggregateRanges(ranges, aggregates, &expected));
   CheckEqual(values, expected);
   for (const uint64_t limit : {UINT64_MAX, uint64_t{700}}) {
-    AggregateGroupsOptions options;
+    QueryOptions options;
     options.limit = limit;
     AggregateGroupsResult groups, all;
     const RangeBatch everything = RangeBatch::Everything(index->kind());

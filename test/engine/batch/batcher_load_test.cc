@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "cairn/batcher.h"
 #include "test/engine/batch/fake_index.h"
 #include "test/engine/batch/polled_batcher.h"
@@ -62,7 +63,7 @@ struct Ledger {
     }
   }
 
-  absl::Status Submit(Batcher* batcher, size_t i, BatcherTime deadline) {
+  absl::Status Submit(Batcher* batcher, size_t i, absl::Time deadline) {
     const Request& request = *requests[i];
     const Batcher::Key key(request.key), end(request.end);
     const Batcher::Request how{{&Receive, this}, i, deadline};
@@ -137,10 +138,9 @@ BOOST_AUTO_TEST_CASE(sixty_four_threads_get_their_answers_once_and_right) {
       OnThreads([&](size_t t) {
         auto random = std::mt19937_64(t);
         for (size_t i = 0; i < ledgers[t]->requests.size(); ++i) {
-          const BatcherTime deadline =
-              random() % 2 == 0
-                  ? Batcher::kNoDeadline
-                  : std::chrono::steady_clock::now() + std::chrono::microseconds(random() % 3000);
+          const absl::Time deadline = random() % 2 == 0
+                                          ? Batcher::kNoDeadline
+                                          : absl::Now() + absl::Microseconds(random() % 3000);
           if (!ledgers[t]->Submit(batcher.get(), i, deadline).ok()) ++refused;
         }
       });
@@ -193,7 +193,7 @@ BOOST_AUTO_TEST_CASE(groups_of_sixty_four_threads_wait_for_their_own) {
 BOOST_AUTO_TEST_CASE(futures_of_sixty_four_threads_come) {
   FakeIndex index = FakeIndex::OfNumbers();
   BatcherOptions options;
-  options.default_deadline = std::chrono::microseconds(200);
+  options.default_deadline = absl::Microseconds(200);
   const auto batcher = Make(index, options);
   std::atomic<int> wrong = 0;
   OnThreads([&](size_t t) {
@@ -328,7 +328,7 @@ BOOST_AUTO_TEST_CASE(deadlines_are_met_under_load) {
     return absl::Nanoseconds(100) * static_cast<int64_t>(queries);
   };
   BatcherOptions options;
-  options.default_deadline = std::chrono::milliseconds(20);
+  options.default_deadline = absl::Milliseconds(20);
   options.best_batch = 1 << 16;  // never reached
   const auto batcher = Make(index, options);
   std::atomic<int> in_time = 0;

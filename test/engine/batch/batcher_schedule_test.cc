@@ -22,8 +22,8 @@ auto LinearTime(absl::Duration fixed, absl::Duration each) {
   return [=](Operation, size_t queries) { return fixed + static_cast<int64_t>(queries) * each; };
 }
 
-BatcherTime After(const FakeClock& clock, absl::Duration time) {
-  return clock.Now() + absl::ToChronoNanoseconds(time);
+absl::Time After(const FakeClock& clock, absl::Duration time) {
+  return clock.Now() + time;
 }
 
 template <typename T>
@@ -42,29 +42,29 @@ BOOST_AUTO_TEST_CASE(a_batch_goes_when_its_earliest_deadline_allows_no_more) {
   index.time = LinearTime(absl::Microseconds(10), absl::Microseconds(1));
   index.best_batch = 100;
   const auto batcher = Make(index, Polled(&clock));
-  BOOST_TEST((batcher->Poll() == BatcherTime::max()));
+  BOOST_TEST((batcher->Poll() == absl::InfiniteFuture()));
 
-  const BatcherTime earliest = After(clock, absl::Milliseconds(2));
+  const absl::Time earliest = After(clock, absl::Milliseconds(2));
   const auto a = batcher->FindFirst(uint32_t{2}, After(clock, absl::Milliseconds(5)));
   const auto b = batcher->FindFirst(uint32_t{4}, earliest);
   const auto c = batcher->FindFirst(uint32_t{6}, After(clock, absl::Milliseconds(3)));
-  const absl::Duration overhead = absl::FromChrono(batcher->Stats().dispatch_overhead);
-  const BatcherTime due = earliest - absl::ToChronoNanoseconds(absl::Microseconds(13) + overhead);
+  const absl::Duration overhead = batcher->Stats().dispatch_overhead;
+  const absl::Time due = earliest - (absl::Microseconds(13) + overhead);
 
   // Poll returns the time of the next call: first early enough for a whole batch to join, then
   // exact.
-  BatcherTime next = batcher->Poll();
+  absl::Time next = batcher->Poll();
   BOOST_TEST((next < due && next > clock.Now()));
   for (int steps = 0; next < due && steps < 10; ++steps) {
     clock.Set(next);
     next = batcher->Poll();
   }
   BOOST_TEST((next == due));
-  clock.Set(due - std::chrono::nanoseconds(1));
+  clock.Set(due - absl::Nanoseconds(1));
   BOOST_TEST((batcher->Poll() == due));
   BOOST_TEST(index.calls().empty());
   clock.Set(due);
-  BOOST_TEST((batcher->Poll() == BatcherTime::max()));
+  BOOST_TEST((batcher->Poll() == absl::InfiniteFuture()));
 
   BOOST_REQUIRE(index.calls().size() == 1u);
   const FakeIndex::Call call = index.calls()[0];
@@ -74,20 +74,20 @@ BOOST_AUTO_TEST_CASE(a_batch_goes_when_its_earliest_deadline_allows_no_more) {
   const BatcherStats stats = batcher->Stats();
   BOOST_TEST(OfOperation(stats, Operation::kFindFirst).due == 1u);
   BOOST_TEST(OfOperation(stats, Operation::kFindFirst).late == 0u);
-  BOOST_TEST((OfOperation(stats, Operation::kFindFirst).busy == std::chrono::microseconds(13)));
+  BOOST_TEST((OfOperation(stats, Operation::kFindFirst).busy == absl::Microseconds(13)));
 }
 
 BOOST_AUTO_TEST_CASE(without_a_deadline_the_response_time_counts_from_the_first_request_on) {
   FakeClock clock;
   FakeIndex index = FakeIndex::OfNumbers();
   BatcherOptions options = Polled(&clock);
-  options.default_deadline = std::chrono::milliseconds(4);
+  options.default_deadline = absl::Milliseconds(4);
   const auto batcher = Make(index, options);
-  const BatcherTime deadline = After(clock, absl::Milliseconds(4));
+  const absl::Time deadline = After(clock, absl::Milliseconds(4));
   const auto first = batcher->FindFirst(uint32_t{2});
   clock.Advance(absl::Milliseconds(1));
   const auto second = batcher->FindFirst(uint32_t{4});
-  const BatcherTime due = deadline - batcher->Stats().dispatch_overhead;
+  const absl::Time due = deadline - batcher->Stats().dispatch_overhead;
   BOOST_TEST((batcher->Poll() == due));
   clock.Set(due);
   batcher->Poll();
@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(a_best_batch_goes_at_once) {
 BOOST_AUTO_TEST_CASE(the_best_batch_is_the_cost_models_within_the_time_of_a_batch) {
   FakeClock clock;
   FakeIndex index = FakeIndex::OfNumbers();
-  const auto sent_at = [&](std::chrono::nanoseconds default_deadline) {
+  const auto sent_at = [&](absl::Duration default_deadline) {
     BatcherOptions options = Polled(&clock);
     options.default_deadline = default_deadline;
     options.max_waiting = 1 << 20;
@@ -144,15 +144,15 @@ BOOST_AUTO_TEST_CASE(the_best_batch_is_the_cost_models_within_the_time_of_a_batc
   // queries has 90% of the maximum throughput.
   index.time = LinearTime(absl::Microseconds(9.5), absl::Nanoseconds(100));
   index.best_batch = 1 << 14;
-  BOOST_TEST(sent_at(std::chrono::milliseconds(100)) == 1024u);
+  BOOST_TEST(sent_at(absl::Milliseconds(100)) == 1024u);
   // A sixteenth of the response time has room for 128 queries: 22.3 us of 31.
-  BOOST_TEST(sent_at(std::chrono::microseconds(500)) == 128u);
+  BOOST_TEST(sent_at(absl::Microseconds(500)) == 128u);
   // The model's best batch size is never exceeded.
   index.best_batch = 64;
-  BOOST_TEST(sent_at(std::chrono::milliseconds(100)) == 64u);
+  BOOST_TEST(sent_at(absl::Milliseconds(100)) == 64u);
   // A query that takes longer than the limit of a batch is sent alone.
   index.time = LinearTime(absl::ZeroDuration(), absl::Milliseconds(1));
-  BOOST_TEST(sent_at(std::chrono::milliseconds(1)) == 1u);
+  BOOST_TEST(sent_at(absl::Milliseconds(1)) == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(a_deadline_that_has_passed_is_served_at_once) {
@@ -162,8 +162,8 @@ BOOST_AUTO_TEST_CASE(a_deadline_that_has_passed_is_served_at_once) {
     BatcherOptions options = Polled(&clock);
     options.callers = callers;
     const auto batcher = Make(index, options);
-    for (const BatcherTime deadline :
-         {clock.Now(), After(clock, -absl::Hours(1)), BatcherTime(), BatcherTime::min()}) {
+    for (const absl::Time deadline :
+         {clock.Now(), After(clock, -absl::Hours(1)), absl::Time(), absl::InfinitePast()}) {
       const auto future = batcher->Contains(uint32_t{2}, deadline);
       if (callers == Callers::kNever) batcher->Poll();
       BOOST_TEST(IsReady(future));
@@ -184,7 +184,7 @@ BOOST_AUTO_TEST_CASE(operations_take_turns_by_the_time_that_they_take) {
   };
   BatcherOptions options = Polled(&clock);
   options.best_batch = 64;
-  options.default_deadline = std::chrono::seconds(1);
+  options.default_deadline = absl::Seconds(1);
   const auto batcher = Make(index, options);
   const uint32_t key = 2, end = 10;
   const KeyBatch keys(absl::MakeConstSpan(&key, 1));
@@ -223,7 +223,7 @@ BOOST_AUTO_TEST_CASE(an_operation_that_nobody_asked_for_gets_no_more_than_a_few_
   index.time = LinearTime(absl::ZeroDuration(), absl::Microseconds(1));
   BatcherOptions options = Polled(&clock);
   options.best_batch = 64;
-  options.max_batch_time = std::chrono::microseconds(64);
+  options.max_batch_time = absl::Microseconds(64);
   const auto batcher = Make(index, options);
   const uint32_t key = 2;
   const KeyBatch keys(absl::MakeConstSpan(&key, 1));

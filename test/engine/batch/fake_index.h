@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <boost/test/unit_test.hpp>
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -13,8 +12,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "cairn/batch_index.h"
 #include "cairn/batcher.h"
+#include "cairn/internal/batcher_clock.h"
 #include "cairn/ordered_index.h"
 #include "cairn/query.h"
 #include "cairn/types.h"
@@ -25,8 +26,8 @@ namespace cairn {
 // A clock that advances only on request. Thread-safe.
 class FakeClock : public BatcherClock {
  public:
-  BatcherTime Now() const override { return BatcherTime(std::chrono::nanoseconds(now_.load())); }
-  void Set(BatcherTime time) { now_ = time.time_since_epoch().count(); }
+  absl::Time Now() const override { return absl::FromUnixNanos(now_.load()); }
+  void Set(absl::Time time) { now_ = absl::ToUnixNanos(time); }
   void Advance(absl::Duration time) { now_ += absl::ToInt64Nanoseconds(time); }
 
  private:
@@ -41,7 +42,7 @@ class FakeIndex : public BatchIndex {
     Operation operation;
     size_t queries;
     absl::Duration latency_target;
-    BatcherTime at;  // by `clock`, if there is one
+    absl::Time at;  // by `clock`, if there is one
   };
 
   explicit FakeIndex(SortedRun run) : kind_(run.kind()) {
@@ -82,7 +83,7 @@ class FakeIndex : public BatchIndex {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       calls_.push_back({batch.operation, batch.size(), batch.options.latency_target,
-                        clock != nullptr ? clock->Now() : BatcherTime()});
+                        clock != nullptr ? clock->Now() : absl::Time()});
     }
     while (waits) std::this_thread::yield();
     if (clock != nullptr) clock->Advance(time(batch.operation, batch.size()));

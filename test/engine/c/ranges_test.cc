@@ -120,6 +120,26 @@ BOOST_AUTO_TEST_CASE(what_an_index_over_columns_does_not_have) {
   cairn_text_free(text);
 }
 
+BOOST_AUTO_TEST_CASE(queries_end_before_they_are_complete) {
+  cairn_query_options options = cairn_query_options_init();
+  options.timeout_ns = uint64_t{1} << 60;
+  RequireNone(FindFirst(&options));
+  options.timeout_ns = UINT64_MAX;
+  RequireNone(FindFirst(&options));
+  options.timeout_ns = 1;
+  CheckError(FindFirst(&options), CAIRN_DEADLINE_EXCEEDED);
+  uint64_t counts[2] = {};
+  CheckError(cairn_count(index.get(), &ranges, &options, counts, 2), CAIRN_DEADLINE_EXCEEDED);
+  options.timeout_ns = 0;
+  cairn_cancel* cancel = nullptr;
+  RequireNone(cairn_cancel_new(&cancel));
+  options.cancel = cancel;
+  RequireNone(FindFirst(&options));
+  cairn_cancel_set(cancel);
+  CheckError(FindFirst(&options), CAIRN_CANCELLED);
+  cairn_cancel_free(cancel);
+}
+
 BOOST_AUTO_TEST_CASE(options_of_other_versions) {
   cairn_query_options options = cairn_query_options_init();
   RequireNone(FindFirst(&options));

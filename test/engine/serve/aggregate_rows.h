@@ -166,7 +166,7 @@ inline void CheckGroups(const SecondaryIndex& index, size_t parts, uint64_t limi
   SomeKeyRanges some(oracle, index.kind(), count, random);
   RangeBatch ranges = some.Batch();
   const std::vector<Aggregate> aggregates = AllAggregates();
-  AggregateGroupsOptions options;
+  QueryOptions options;
   options.limit = limit;
   std::vector<std::vector<std::vector<size_t>>> expected(ranges.size());  // entries of each group
   for (size_t r = 0; r < ranges.size(); ++r) {

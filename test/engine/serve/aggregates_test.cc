@@ -178,7 +178,9 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_asked_is_an_error) {
   BOOST_TEST(values.empty());
   RequireOk(index->AggregateRanges(all.Slice(0, 0), {Aggregate::Sum("signed")}, &values));
   BOOST_TEST(values.at(0).empty());
-  RequireOk(index->AggregateGroups(all, 1, {}, {0}, &groups));
+  QueryOptions no_groups;
+  no_groups.limit = 0;
+  RequireOk(index->AggregateGroups(all, 1, {}, no_groups, &groups));
   BOOST_TEST(groups.offsets == (std::vector<uint64_t>{0, 0}), boost::test_tools::per_element());
 }
 

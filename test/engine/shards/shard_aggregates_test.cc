@@ -53,7 +53,7 @@ void CheckSame(const SecondaryIndex& sharded, const SecondaryIndex& plain,
   for (size_t a = 0; a < aggregates.size(); ++a) {
     CheckSameValues(aggregates[a], values[a], expected[a], scale);
   }
-  AggregateGroupsOptions options;
+  QueryOptions options;
   options.limit = random() % 2 == 0 ? UINT64_MAX : 1 + random() % 9;
   const size_t parts = 1 + random() % plain.codec().parts().size();
   AggregateGroupsResult groups, groups_expected;
@@ -260,7 +260,7 @@ BOOST_AUTO_TEST_CASE(pages_go_on_in_later_versions) {
   const auto row = [](int key) { return absl::StrFormat("%d|0", key); };
   for (int i = 0; i < 10; ++i) sources[i % 2].Put(Key(i), row(i / 3));
   const auto index = sources.Build("value.field('|',0):u8,value.field('|',1):u8");
-  AggregateGroupsOptions options;
+  QueryOptions options;
   options.limit = 2;
   AggregateGroupsResult groups;
   RangeBatch all = RangeBatch::Everything(index->kind());
@@ -322,7 +322,7 @@ BOOST_AUTO_TEST_CASE(bad_questions_are_refused_and_empty_ones_answered) {
   BOOST_TEST(groups.size() == 0u);
   RequireOk(index->AggregateRanges(all, {}, &values));
   BOOST_TEST(values.empty());
-  AggregateGroupsOptions nothing;
+  QueryOptions nothing;
   nothing.limit = 0;
   RequireOk(index->AggregateGroups(all, 1, {Aggregate::Count()}, nothing, &groups));
   BOOST_TEST(groups.offsets.back() == 0u);

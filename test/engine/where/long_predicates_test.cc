@@ -108,7 +108,7 @@ BOOST_FIXTURE_TEST_CASE(queries_are_cancelled, Numbers) {
   GroupByResult row_groups;
   BOOST_TEST(absl::IsCancelled(
       group->GroupBy(Predicate::All({}), {Aggregate::Sum("v")}, rows, &row_groups)));
-  AggregateGroupsOptions options;
+  QueryOptions options;
   options.cancelled = &cancelled;
   AggregateGroupsResult groups;
   BOOST_TEST(absl::IsCancelled(indexes[3]->AggregateGroups(
@@ -117,7 +117,7 @@ BOOST_FIXTURE_TEST_CASE(queries_are_cancelled, Numbers) {
   join.cancelled = &cancelled;
   JoinResult joined;
   BOOST_TEST(absl::IsCancelled(Join(*indexes[0], *indexes[1], join, &joined)));
-  BOOST_TEST(absl::IsCancelled(CountJoin(*indexes[0], *indexes[1], &cancelled).status()));
+  BOOST_TEST(absl::IsCancelled(CountJoin(*indexes[0], *indexes[1], join).status()));
 }
 
 // A thread that queries until it is cancelled.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cairn/device/group.h"
+#include "cairn/internal/peer_exchange.h"
 #include "cairn/ordered_index.h"
 #include "test/gpu/device_array.h"
 #include "test/ordered_index_oracle.h"

@@ -121,7 +121,7 @@ template <typename Key>
 absl::StatusOr<std::shared_ptr<const DeviceGroup>> GetLargeGroup(const LargeRule<Key>& rule,
                                                                  size_t members) {
   std::shared_ptr<const DeviceGroup>& last = LastLargeGroup();
-  if (last != nullptr && last->kind() == PhysicalTypeOf<Key>::value && last->members() == members) {
+  if (last != nullptr && last->kind() == kKindOf<Key> && last->members() == members) {
     return last;
   }
   last = nullptr;

@@ -285,7 +285,7 @@ void Ask(benchmark::State& state, const Way<Key>& way, int log2_n) {
   for (auto _ : state) {
     BatcherOptions bo;
     if (getenv("BEST")) bo.best_batch = atoi(getenv("BEST"));
-    if (getenv("MBT")) bo.max_batch_time = std::chrono::microseconds(atoi(getenv("MBT")));
+    if (getenv("MBT")) bo.max_batch_time = absl::Microseconds(atoi(getenv("MBT")));
     if (getenv("SHARDS")) bo.shards = atoi(getenv("SHARDS"));
     auto batcher = *Batcher::Make(&subject.index, bo);
     std::vector<Seen> seen(kThreads);
@@ -338,8 +338,8 @@ void Ask(benchmark::State& state, const Way<Key>& way, int log2_n) {
           "batches %lu queries %lu late %lu full %lu due %lu idle %lu flushed %lu overhead %ld "
           "busy %ld best %zu pred1 %ld predbest %ld\n",
           stats.batches, stats.queries, stats.late, stats.full, stats.due, stats.idle,
-          stats.flushed, batcher->Stats().dispatch_overhead.count(), stats.busy.count(),
-          subject.index.BestBatch(Operation::kFindFirst),
+          stats.flushed, absl::ToInt64Nanoseconds(batcher->Stats().dispatch_overhead),
+          absl::ToInt64Nanoseconds(stats.busy), subject.index.BestBatch(Operation::kFindFirst),
           absl::ToInt64Nanoseconds(subject.index.PredictedTime(Operation::kFindFirst, 1)),
           absl::ToInt64Nanoseconds(subject.index.PredictedTime(Operation::kFindFirst, 1024)));
     }

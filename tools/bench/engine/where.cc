@@ -111,7 +111,7 @@ void Count(benchmark::State& state, bool few, WhereStrategy strategy) {
   state.counters["rows"] = static_cast<double>(count);
   for (const auto& candidate : plan.candidates) {
     if (candidate.strategy == plan.strategy) {
-      state.counters["predicted_ms"] = candidate.nanoseconds / 1e6;
+      state.counters["predicted_ms"] = absl::ToDoubleMilliseconds(candidate.predicted);
     }
   }
 }

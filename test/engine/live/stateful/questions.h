@@ -309,7 +309,7 @@ class Questions {
     AggregateGroupsResult groups;
     const Aggregate aggregates[] = {Aggregate::Count(), Aggregate::CountDistinct()};
     const absl::Status status =
-        (*pinned)->AggregateGroups(everything, 1, aggregates, AggregateGroupsOptions(), &groups);
+        (*pinned)->AggregateGroups(everything, 1, aggregates, QueryOptions(), &groups);
     if (!Answered(status, "groups")) return;
     for (size_t i = 0; i < groups.keys[0].size(); ++i) {
       const std::string group(groups.keys[0].bytes(i));
