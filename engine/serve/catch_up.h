@@ -8,8 +8,8 @@
 
 namespace cairn {
 
-// SecondaryIndex::CatchUp, for the index that `writer` makes the versions of; `live` as
-// UpdateLog::Open's.
+// SecondaryIndex::CatchUp for the index whose versions `writer` creates. `live`: see
+// UpdateLog::Open.
 absl::StatusOr<CatchUpReport> CatchUp(const SnapshotSource& source, const CatchUpOptions& options,
                                       IndexWriter* writer, LiveLog live = {});
 

@@ -36,16 +36,16 @@ absl::Status ChangeExtractor::Extract(const SettledChanges& changes, const Snaps
         looked_up_.push_back(change.key);
         break;
       case RowChangeKind::kDeleteRange:
-        break;  // among deleted_ranges()
+        break;  // contained in deleted_ranges()
     }
   }
   if (looked_up_.empty()) return absl::OkStatus();
-  if (source == nullptr) return absl::InternalError("no row was to be read");
+  if (source == nullptr) return absl::InternalError("no source to read rows from");
   return LookUp(*source, updates);
 }
 
 absl::Status ChangeExtractor::LookUp(const SnapshotSource& source, RowUpdates* updates) {
-  size_t next = 0;  // of looked_up_; the source passes over rows that are not there
+  size_t next = 0;  // in looked_up_; the source skips missing rows
   const auto end_missing = [&](size_t end) {
     for (; next < end; ++next) EndRow(looked_up_[next], updates);
   };

@@ -10,8 +10,8 @@
 
 namespace cairn {
 
-// Whether `source` has this row, and the row has keys[i] as its key by `spec`, or as one of its
-// keys. Reads the row. Errors: those of SnapshotSource::Get and ChangeExtractor::Extract.
+// Reads the row from `source`. Returns whether it exists and has keys[i] as its key, or one of its
+// keys, by `spec`.
 absl::StatusOr<bool> ExistingRowHasKey(const SnapshotSource& source, const IndexSpec& spec,
                                        std::string_view primary_key, const EncodedKeys& keys,
                                        size_t i);

@@ -10,15 +10,15 @@
 
 namespace cairn {
 
-// Lookup over one version of an index, which does not change during the call: row ids begin and end
-// here. Errors: those of the index; InvalidArgument, naming the index and the key, for a key that
-// its codec refuses. Throws std::bad_alloc.
+// Lookup in one version of an index. The version does not change during the call, and row ids are
+// used only within it. Errors: those of the index; InvalidArgument, naming the index and the key:
+// its codec rejects the key. Throws std::bad_alloc.
 absl::StatusOr<FoundKeys> LookUpKeys(const SecondaryIndex& version, const KeyQuery& query,
                                      const LookupOptions& options);
-// `rows` is the index's database at the version's state.
+// `rows` must be the index's database at the version's state.
 absl::StatusOr<FoundRows> LookUpRows(const SecondaryIndex& version, const SnapshotSource& rows,
                                      const KeyQuery& query, const LookupOptions& options);
-// SecondaryIndex::NewIterator of such a version, which it keeps. No exception leaves.
+// SecondaryIndex::NewIterator for such a version, which the iterator keeps. Throws nothing.
 IndexIterator IterateVersion(std::shared_ptr<const SecondaryIndex> version,
                              const IteratorOptions& options);
 

@@ -9,11 +9,11 @@
 namespace cairn {
 namespace {
 
-// Queries of one shard from which on its own search is spread over threads.
+// From this many queries of one shard on, the shard's search itself uses several threads.
 constexpr size_t kSpreadQueries = size_t{1} << 15;
-// Queries in all below which waking threads takes longer than they save.
+// Below this number of queries in total, waking threads takes longer than they save.
 constexpr size_t kWorthThreads = size_t{1} << 12;
-// Queries of a slice of a large batch: what a slice takes stays in the caches of a core.
+// Queries per slice of a large batch; the data of a slice stays in a core's caches.
 constexpr size_t kSliceQueries = size_t{1} << 14;
 
 template <typename Key>
@@ -23,7 +23,7 @@ void GatherOf(absl::Span<const Key> keys, absl::Span<const uint32_t> queries,
   for (size_t i = 0; i < queries.size(); ++i) (*gathered)[i] = keys[queries[i]];
 }
 
-// Adds what a slice of a batch says of how it was answered.
+// Adds a slice's explanation to that of the batch.
 void AddExplain(const Explain& slice, Explain* all) {
   all->queries += slice.queries;
   all->expected_rows += slice.expected_rows;
@@ -103,7 +103,7 @@ absl::Status ForEachAskedShard(const ShardedState& state, const ShardAssignment&
     spread |= queries >= kSpreadQueries;
   }
   const size_t parts = std::min(asked.size(), static_cast<size_t>(state.threads));
-  // What is searched on different devices takes no threads from each other.
+  // Searches on different devices do not compete for threads.
   spread &= state.lanes == 1;
   if (parts <= 1 || spread || assignment.query_of.size() < kWorthThreads) {
     for (const size_t shard : asked) {
@@ -178,7 +178,8 @@ void CombineExplains(const Batch& batch, absl::Span<const Explain> explains,
   all.measured = *std::max_element(measured.begin(), measured.end());
   all.failures = std::move(failures);
   all.reason = absl::StrFormat(
-      "%d of %d shards asked, one after the other%s predicted and measured; shard %d, asked most: "
+      "%d of %d shards queried, one after the other%s predicted and measured; shard %d, queried "
+      "most: "
       "%s",
       asked, explains.size(), lanes == 1 ? "" : absl::StrFormat(" in %d lanes", lanes), most,
       all.reason);

@@ -15,7 +15,7 @@
 
 namespace cairn {
 
-// What a batch is answered with.
+// The state on which a batch executes.
 struct ShardedState {
   const ShardRouting& routing;
   const ShardVersions& versions;
@@ -23,14 +23,14 @@ struct ShardedState {
   size_t lanes = 1;  // ShardSet::lanes
 };
 
-// Some keys of a batch, one behind the other. Reusable; not thread-safe.
+// Some keys of a batch, contiguous. Reusable; not thread-safe.
 class GatheredKeys {
  public:
   // Throws std::bad_alloc.
   void Gather(const KeyBatch& keys, absl::Span<const uint32_t> queries);
-  // Puts another key, the only one of `key`, in place i. Its bytes are not copied.
+  // Replaces key i by the only key of `key`. Does not copy its bytes.
   void Set(size_t i, const KeyBatch& key);
-  // Valid until the next call, and as long as the batch's own keys.
+  // Valid until the next call, and during the lifetime of the batch's own keys.
   KeyBatch Batch() const;
 
  private:
@@ -47,11 +47,11 @@ class GatheredRanges {
   void Gather(const RangeBatch& ranges, absl::Span<const uint32_t> queries);
   RangeBatch Batch() const;
 
-  // To change before Batch(), one a range.
+  // The bounds, one per range; change them before Batch().
   std::vector<Bound>& lower_bounds() { return lower_bounds_; }
   std::vector<Bound>& upper_bounds() { return upper_bounds_; }
   std::vector<std::string>& after() { return after_; }
-  // Has range i begin, or end, at this key, which must outlive the use.
+  // Makes range i begin or end at this key, which must outlive the use.
   void SetLower(size_t i, const KeyBatch& key) { lower_.Set(i, key); }
   void SetUpper(size_t i, const KeyBatch& key) { upper_.Set(i, key); }
 
@@ -61,16 +61,15 @@ class GatheredRanges {
   std::vector<std::string> after_;  // empty: all ranges start at their beginning
 };
 
-// Calls body(shard) for each shard that is asked something: on several threads where there is
-// little for each or shards are on different devices, one after the other where a shard's own
-// search is spread over threads. Returns the first shard's error. The body must not throw.
+// Calls body(shard) for each shard that has queries. Uses several threads if each has few queries
+// or shards are on different devices. If a shard's own search uses several threads, shards are
+// processed one after the other. Returns the first shard's error. The body must not throw.
 absl::Status ForEachAskedShard(const ShardedState& state, const ShardAssignment& assignment,
                                absl::FunctionRef<absl::Status(size_t shard)> body);
 
-// Calls answer(state, slice) for the slices that a batch is cut into, several at a time, where it
-// is large: sending queries to shards and putting answers back takes longer than searching. Of
-// operations with a result of one size for each query (Batch::Slice). Returns the first slice's
-// error.
+// If a batch is large, cuts it into slices and calls answer(state, slice) for several at a time,
+// since routing queries and combining results take longer than searching. Only for operations with
+// a result of fixed size per query (Batch::Slice). Returns the first slice's error.
 absl::Status AnswerInSlices(
     const ShardedState& state, const Batch& batch,
     absl::FunctionRef<absl::Status(const ShardedState&, const Batch&)> answer);
@@ -79,7 +78,7 @@ absl::Status AnswerInSlices(
 absl::Status AnswerShardedPoints(const ShardedState& state, const Batch& batch);
 absl::Status AnswerShardedRanges(const ShardedState& state, const Batch& batch);
 
-// What the shards say of how they answered their parts of a batch, as one.
+// Combines the shards' explanations of their parts of a batch.
 void CombineExplains(const Batch& batch, absl::Span<const Explain> explains,
                      const ShardAssignment& assignment, size_t lanes);
 

@@ -10,10 +10,10 @@
 
 namespace cairn {
 
-// A place among the entries of an index: before the first one whose (key, primary key) is at least
-// this. So a key with many rows may have places within. Plain data.
+// A position among the entries of an index: before the first one whose (key, primary key) is at
+// least this. So positions may be within the rows of one key. Plain data.
 struct ShardBound {
-  std::string key;          // as bytes that compare as the keys do: numbers are big-endian
+  std::string key;          // bytes in the order of the keys: numbers are big-endian
   std::string primary_key;  // empty: before all rows of the key
 
   bool operator==(const ShardBound&) const = default;
@@ -29,10 +29,11 @@ std::string OrderedKeyBytes(std::string_view key);
 // Key i of a column.
 std::string OrderedKeyBytes(const EncodedKeys& keys, size_t i);
 
-// Appends the key that such bytes are to a column of its kind. False where they are none of it.
+// Appends the key with such bytes to a column of its kind. Returns false if they are not a key of
+// it.
 bool AppendOrderedKey(std::string_view bytes, EncodedKeys* keys);
 
-// A bound's key for people, with the row if it is within the key's.
+// A bound's key as human-readable text, with the primary key if the bound is within the key's rows.
 std::string BoundText(const KeyCodec& codec, const ShardBound& bound);
 
 }  // namespace cairn

@@ -15,14 +15,14 @@ absl::StatusOr<SourceCursor> SourceCursor::Decode(std::string_view text, Physica
                                                   size_t shards) {
   SourceCursor cursor;
   if (text.size() < sizeof cursor.shard) {
-    return absl::InvalidArgumentError("not a cursor of an index in shards by source");
+    return absl::InvalidArgumentError("not a cursor of an index sharded by source");
   }
   for (size_t i = 0; i < sizeof cursor.shard; ++i) {
     cursor.shard |= static_cast<uint32_t>(static_cast<uint8_t>(text[i])) << (8 * i);
   }
   if (cursor.shard >= shards) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("a cursor in shard %d, of %d", cursor.shard, shards));
+        absl::StrFormat("the cursor is in shard %d of %d shards", cursor.shard, shards));
   }
   ASSIGN_OR_RETURN(cursor.entry, ScanCursor::Decode(text.substr(sizeof cursor.shard), kind));
   return cursor;

@@ -10,9 +10,9 @@
 
 namespace cairn {
 
-// The position after one entry of an index with shards by source: the shard's number (4 bytes,
-// little-endian), then a ScanCursor. If shards are by key range, a cursor is a plain ScanCursor,
-// which stays valid however the next generation is cut.
+// The position after one entry of an index sharded by source: the shard's number (4 bytes,
+// little-endian), then a ScanCursor. For an index sharded by key range, a cursor is a plain
+// ScanCursor, which stays valid however the next generation is cut.
 struct SourceCursor {
   uint32_t shard = 0;
   ScanCursor entry;

@@ -17,7 +17,7 @@ constexpr std::string_view kShardsName = "SHARDS";
 constexpr std::string_view kLockName = "LOCK";
 constexpr std::string_view kTemporary = ".tmp";
 constexpr size_t kAttemptDigits = 16;
-// How often a writer tries again after another has removed the directory under its feet.
+// The max number of a writer's attempts if others remove the directory.
 constexpr int kAttempts = 100;
 
 std::string WithoutSlashes(std::string path) {
@@ -31,7 +31,7 @@ std::string ParentDirectory(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// Whether NewName made it.
+// Whether NewName created this name.
 bool IsAttemptName(std::string_view name) {
   const size_t dash = name.find('-'), dot = name.find('.');
   if (dash == std::string_view::npos || dot == std::string_view::npos || dot < dash) return false;
@@ -98,7 +98,7 @@ absl::StatusOr<std::unique_ptr<ShardDirectory>> ShardDirectory::OpenForWrite(
     const absl::Status made = files->MakeDirectory(directory->path_);
     if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
     if (absl::IsAlreadyExists(made)) {
-      // Before a lock is put into what may be anybody's.
+      // Checks first, before it adds a lock to a directory that may not be an index.
       const absl::Status contents = directory->CheckContents();
       if (!contents.ok() && !absl::IsNotFound(contents)) return contents;
     }
@@ -132,9 +132,9 @@ absl::Status ShardDirectory::CheckContents() const {
       continue;
     }
     return absl::FailedPreconditionError(absl::StrFormat(
-        "'%s' is no index in shards and not empty: it holds '%s'; %s", path_, name,
-        has("MANIFEST") ? "that index is not in shards, so build into another directory"
-                        : "an index needs a directory of its own"));
+        "'%s' is not a sharded index and not empty: it contains '%s'; %s", path_, name,
+        has("MANIFEST") ? "that index is unsharded; build into another directory"
+                        : "an index needs its own directory"));
   }
   return absl::OkStatus();
 }
@@ -144,7 +144,7 @@ ShardDirectory::~ShardDirectory() {
   Guarded("removing files", [&] {
     const absl::StatusOr<std::vector<std::string>> names = files_->List(path_);
     const bool empty = names.ok() && names->size() == 1;  // LOCK
-    if (!empty) return absl::OkStatus();                  // the next writer goes on with it
+    if (!empty) return absl::OkStatus();                  // the next writer uses it
     if (lock_->made_file()) files_->Remove(PathOf(kLockName)).IgnoreError();
     if (made_directory_) files_->RemoveDirectory(path_).IgnoreError();
     return absl::OkStatus();
@@ -175,10 +175,10 @@ absl::Status ShardDirectory::Publish(ShardManifest next) {
     manifest_ = std::move(published);
     return status;
   }
-  // A renaming may be done that failed, and a sync may fail behind one.
+  // A rename may have taken effect although it failed, or a sync may fail after it.
   const absl::StatusOr<ShardManifest> now = ReadShardManifest(path_, files_);
   if (now.ok() && *now == *published) manifest_ = std::move(published);
-  // Nobody can tell which shards are live.
+  // It is unknown which shards are live.
   if (!now.ok() && !absl::IsNotFound(now.status())) may_clean_ = false;
   return status;
 }
@@ -187,8 +187,8 @@ void ShardDirectory::RemoveLeftovers() {
   if (!may_clean_) return;
   Guarded("removing files", [&]() -> absl::Status {
     ASSIGN_OR_RETURN(const std::vector<std::string> names, files_->List(path_));
-    // They may be of the generation before, which a loss of power brings back unless this one is
-    // durable.
+    // The leftovers may be of the previous generation, which a power loss would restore if the
+    // current one is not durable yet.
     RETURN_IF_ERROR(files_->SyncDirectory(path_));
     for (const std::string& name : names) {
       const auto lives = [&](const ShardRecord& shard) {

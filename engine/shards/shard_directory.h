@@ -11,53 +11,52 @@
 #include "index/files/file_system.h"
 #include "index/files/manifest.h"
 
-// The directory of an index in shards: SHARDS, which names the live shards' directories, LOCK,
-// which one writer holds, and the shards. docs/internals/formats.md tells the protocol: a process
-// killed at any instant, or a machine that loses power, leaves the generation before or the one
-// after, whole.
+// The directory of a sharded index: SHARDS, which lists the live shards' directories, LOCK, which
+// one writer holds, and the shards. docs/internals/formats.md describes the protocol: after a kill
+// or a power loss at any instant, the index is the whole old or new generation.
 namespace cairn {
 
-// What a shard's manifest is known by.
+// A checksum that identifies a shard's manifest.
 uint64_t ManifestChecksum(const Manifest& manifest);
 
-// What a SHARDS file says of an index in `path`, of which this is the manifest: but its bounds.
+// The record of an index with this manifest in a SHARDS file, without bounds.
 ShardRecord RecordOf(std::string directory, const Manifest& manifest);
 
-// The generation that a directory holds now. NotFound where it holds none; DataLoss;
-// FailedPrecondition for another major version. Needs no lock.
+// Reads the current generation of a directory; needs no lock. Errors: NotFound: there is none;
+// DataLoss; FailedPrecondition: another major version.
 absl::StatusOr<ShardManifest> ReadShardManifest(const std::string& directory, FileSystem* files);
 
-// The right to change an index in shards, held as long as the object lives. Readers need none. Used
-// by one thread at a time.
+// The right to change a sharded index, held for the lifetime of the object. Readers do not need it.
+// Used by one thread at a time.
 class ShardDirectory {
  public:
-  // Takes the writer's place in `path`, making the directory (not its parents) where it is missing.
-  // Unavailable while another writer has it; FailedPrecondition where the directory holds anything
-  // but an index in shards, or a newer version of the format; DataLoss where SHARDS is damaged.
+  // Takes the writer lock in `path`, and creates the directory (not its parents) if it is missing.
+  // Errors: Unavailable: another writer has the lock; FailedPrecondition: the directory contains
+  // anything but a sharded index, or a newer format version; DataLoss: SHARDS is damaged.
   static absl::StatusOr<std::unique_ptr<ShardDirectory>> OpenForWrite(const std::string& path,
                                                                       FileSystem* files);
   ShardDirectory(const ShardDirectory&) = delete;
   ShardDirectory& operator=(const ShardDirectory&) = delete;
-  // Where nothing was ever published and nothing is in it, the directory goes if this made it.
+  // If nothing was ever published and it is empty, removes the directory that this object created.
   ~ShardDirectory();
 
   FileSystem* files() const { return files_; }
   const std::string& path() const { return path_; }
   std::string PathOf(std::string_view name) const;
-  // The generation that is published, or null before the first.
+  // The published generation, or null before the first.
   const ShardManifest* manifest() const { return manifest_.get(); }
 
-  // A directory's name that no attempt before had, and none will have: "shard-3.1f00c0ffee15900d",
-  // of "shard" and 3.
+  // Returns a new directory name, unique among all attempts: "shard-3.1f00c0ffee15900d" for "shard"
+  // and 3.
   static std::string NewName(std::string_view prefix, size_t number);
 
-  // Makes `next` the index's generation; its number is set here. The shards' files must be durable.
-  // On an error the generation before stays; only where the very last sync failed is `next` in
-  // force without being durable. Throws std::bad_alloc, before anything is published.
+  // Makes `next` the index's generation, and sets its number. The shards' files must be durable. On
+  // an error the previous generation stays; if only the last sync failed, `next` is in force
+  // without being durable. Throws std::bad_alloc, but only before anything is published.
   absl::Status Publish(ShardManifest next);
 
-  // Removes directories whose names NewName makes and that the published generation does not name.
-  // Whoever builds others in here must have ended.
+  // Removes directories with names from NewName that the published generation does not list. Builds
+  // of other shards in this directory must have ended.
   void RemoveLeftovers();
 
  private:
@@ -73,12 +72,13 @@ class ShardDirectory {
   std::unique_ptr<const ShardManifest> manifest_;
 };
 
-// Removes a directory with what is in it, two levels deep at most; what cannot be removed stays.
+// Removes a directory with its contents, at most two levels deep; files that cannot be removed
+// stay.
 void RemoveTree(FileSystem* files, const std::string& path);
 
-// Gives the file `path` these bytes at one instant, durably: writes and syncs `temporary`, which is
-// in the same directory, syncs that so that names made before are durable, renames, and syncs it
-// again.
+// Replaces the contents of the file `path` atomically and durably. Writes and syncs `temporary`,
+// which must be in the same directory, syncs the directory so that earlier names are durable,
+// renames, and syncs it again.
 absl::Status ReplaceFile(FileSystem* files, const std::string& path, const std::string& temporary,
                          std::string_view bytes);
 

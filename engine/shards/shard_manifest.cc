@@ -16,7 +16,7 @@ constexpr uint64_t kMajorVersion = 1;
 constexpr uint64_t kMinorVersion = 0;
 constexpr std::string_view kFirstKey = "cairn-shards";
 
-// Digits, two a byte.
+// Hexadecimal digits, two per byte.
 bool ParseHex(std::string_view text, std::string* bytes) {
   bytes->resize(text.size() / 2);
   for (size_t i = 0; i < bytes->size(); ++i) {
@@ -30,7 +30,7 @@ bool IsNameCharacter(char c) {
          c == '-' || c == '.';
 }
 
-// Whether a path stays within the directory that it starts from, and is written in one way.
+// Whether a path stays within its starting directory, and is in canonical form.
 bool IsDirectoryWithin(std::string_view path) {
   if (path.empty() || path.size() > 4096) return false;
   size_t begin = 0;
@@ -57,7 +57,7 @@ absl::Status CheckBounds(const ShardManifest& manifest) {
     const ShardRecord& shard = manifest.shards[i];
     if (manifest.mode == ShardMode::kSource) {
       if (!shard.lower && !shard.upper) continue;
-      return Refused(manifest, i, "it has bounds, though shards are by source");
+      return Refused(manifest, i, "it has bounds, though the index is sharded by source");
     }
     if (i == 0 && shard.lower) {
       return Refused(manifest, i, "it does not begin with the first key: a shard is missing");
@@ -66,7 +66,7 @@ absl::Status CheckBounds(const ShardManifest& manifest) {
       return Refused(manifest, i, "it does not end with the last key: a shard is missing");
     }
     if ((i > 0 && !shard.lower) || (i + 1 < shards && !shard.upper)) {
-      return Refused(manifest, i, "it has no bound where others begin or end: shards overlap");
+      return Refused(manifest, i, "it lacks a bound between others: shards overlap");
     }
     if (shard.lower && shard.upper && !(*shard.lower < *shard.upper)) {
       return Refused(manifest, i, "its lower bound is not below its upper one");
@@ -77,14 +77,13 @@ absl::Status CheckBounds(const ShardManifest& manifest) {
       return Refused(manifest, i, "it begins before the shard before it ends: they overlap");
     }
     if (before < *shard.lower) {
-      return Refused(manifest, i,
-                     "it begins behind the end of the shard before it: one is missing");
+      return Refused(manifest, i, "it begins after the end of the shard before it: one is missing");
     }
   }
   return absl::OkStatus();
 }
 
-// Takes lines; those behind a "shard" line are of that one.
+// Reads lines; those after a "shard" line belong to that shard.
 class ManifestReader {
  public:
   explicit ManifestReader(ShardManifest* manifest) : manifest_(manifest) {}
@@ -141,7 +140,7 @@ class ManifestReader {
   }
 
   ShardManifest* const manifest_;
-  std::set<std::string_view> seen_;  // of the head, or of the shard at hand
+  std::set<std::string_view> seen_;  // of the head, or of the current shard
 };
 
 }  // namespace
@@ -180,10 +179,10 @@ absl::Status CheckShards(const ShardManifest& manifest) {
   for (size_t i = 0; i < manifest.shards.size(); ++i) {
     const std::string& directory = manifest.shards[i].directory;
     if (!IsDirectoryWithin(directory)) {
-      return Refused(manifest, i, "that is no name of a directory within the index's");
+      return Refused(manifest, i, "its directory is not within the index's directory");
     }
     if (!directories.insert(directory).second) {
-      return Refused(manifest, i, "another shard has this directory");
+      return Refused(manifest, i, "another shard has the same directory");
     }
   }
   return CheckBounds(manifest);
@@ -208,9 +207,9 @@ absl::StatusOr<std::string> FormatShardManifest(const ShardManifest& manifest) {
   }
   AppendChecksumLine(&text);
   if (text.size() > kMaxShardManifestBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("a manifest of %d bytes for %d shards, of at most %d: keys are too long",
-                        text.size(), manifest.shards.size(), kMaxShardManifestBytes));
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "the manifest has %d bytes for %d shards, expected at most %d: keys are too long",
+        text.size(), manifest.shards.size(), kMaxShardManifestBytes));
   }
   return text;
 }

@@ -15,24 +15,24 @@
 
 namespace cairn {
 
-// One shard of an index, as the file SHARDS says it is.
+// The record of one shard of an index in the file SHARDS.
 struct ShardRecord {
-  std::string directory;           // within the index's: letters, digits, '_', '-', '.' and '/'
-  uint64_t version = 0;            // of the shard's own manifest
-  uint64_t manifest_checksum = 0;  // ManifestChecksum of that
+  std::string directory;  // relative to the index's: letters, digits, '_', '-', '.' and '/'
+  uint64_t version = 0;   // of the shard's own manifest
+  uint64_t manifest_checksum = 0;  // the ManifestChecksum of that
   std::string database_id;
   SequenceNumber sequence = 0;
   uint64_t rows = 0;
   uint64_t entries = 0;
-  // ShardMode::kKeyRange: the entries from `lower` on, before `upper`. None: no limit.
+  // ShardMode::kKeyRange: the entries from `lower` on, before `upper`. Nothing means no limit.
   std::optional<ShardBound> lower, upper;
 
   bool operator==(const ShardRecord&) const = default;
 };
 
-// What an index in shards is: one generation of it. Plain data.
+// One generation of a sharded index. Plain data.
 struct ShardManifest {
-  uint64_t generation = 0;  // counts publishes: 1 for the first
+  uint64_t generation = 0;  // the number of publishes: 1 for the first
   ShardMode mode = ShardMode::kKeyRange;
   std::string spec;  // IndexSpec::ToString()
   std::vector<ShardRecord> shards;
@@ -43,21 +43,21 @@ struct ShardManifest {
 inline constexpr size_t kMaxShards = size_t{1} << 16;
 inline constexpr uint64_t kMaxShardManifestBytes = uint64_t{64} << 20;
 
-// As text: lines "key value", the last of them a checksum of all before it. InvalidArgument where
-// CheckShards has something against it, or beyond kMaxShardManifestBytes.
+// Formats it as text: lines "key value", and a last line with a checksum of all lines before it.
+// InvalidArgument: CheckShards rejects it, or it exceeds kMaxShardManifestBytes.
 absl::StatusOr<std::string> FormatShardManifest(const ShardManifest& manifest);
 
-// Reads exactly what FormatShardManifest writes: DataLoss, naming `path` and the line, for anything
-// else; FailedPrecondition for another major version. Lines with unknown keys are passed over where
-// a newer minor version wrote them.
+// Reads exactly the output of FormatShardManifest. DataLoss, with `path` and the line, for anything
+// else; FailedPrecondition for another major version. Unknown keys are ignored if a newer minor
+// version wrote the manifest.
 absl::StatusOr<ShardManifest> ParseShardManifest(std::string_view text, std::string_view path);
 
-// InvalidArgument, naming the shard, unless there is at least one, none more than kMaxShards, their
-// directories are different ones within the index's and, by key range, their bounds ascend and each
-// begins where the one before ends: the first from the beginning, the last to the end.
+// InvalidArgument, naming the shard, unless there are 1 to kMaxShards shards and their directories
+// are distinct and within the index's. For key ranges, bounds must ascend, and each shard must
+// begin at the end of the previous one; the first has no lower bound, and the last no upper one.
 absl::Status CheckShards(const ShardManifest& manifest);
 
-// The lines "lower …" or "upper …" of a bound, and back.
+// Write and read the lines "lower …" or "upper …" of a bound.
 void AppendBoundLine(std::string_view name, const std::optional<ShardBound>& bound,
                      std::string* text);
 bool ParseBound(std::string_view value, std::optional<ShardBound>* bound);

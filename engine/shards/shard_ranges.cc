@@ -1,4 +1,4 @@
-// The part of a sharded index's Answer that answers ranges.
+// The part of a sharded index's Execute for ranges.
 #include <algorithm>
 #include <vector>
 

@@ -6,7 +6,7 @@
 
 namespace cairn {
 
-// The cuts between shards, of one type of keys.
+// The cuts between shards, for one type of keys.
 template <typename Key>
 class ShardRouting::Cuts {
  public:
@@ -22,17 +22,18 @@ class ShardRouting::Cuts {
 
   uint32_t last_shard() const { return static_cast<uint32_t>(keys_.size()); }
 
-  // The shards that may have entries of a key, or greater ones, and the first of these.
+  // The shards that may have entries with a key, or greater ones, and the first of these.
   uint32_t First(const Key& key) const {
     const uint32_t below = CountBelow<false>(key);
-    // Behind a cut before all rows of the key there is no need to look before it.
+    // If a cut is before all rows of the key, no shard before the cut can have it.
     return below + (below < keys_.size() && whole_[below] && keys_[below] == key ? 1 : 0);
   }
-  // The last shard that may have entries of a key or lower ones; the first with greater ones.
+  // The last shard that may have entries with a key or lower ones, or the first one with greater
+  // ones.
   uint32_t Last(const Key& key) const { return CountBelow<true>(key); }
-  // The last shard that may have entries of keys below this.
+  // The last shard that may have entries with lower keys.
   uint32_t LastBelow(const Key& key) const { return CountBelow<false>(key); }
-  // The last shard that may have keys that start so.
+  // The last shard that may have keys with this prefix.
   uint32_t LastOfPrefix(std::string_view prefix) const {
     if constexpr (std::is_same_v<Key, std::string_view>) {
       const auto behind = std::partition_point(keys_.begin(), keys_.end(), [&](const Key& cut) {
@@ -45,10 +46,10 @@ class ShardRouting::Cuts {
   }
 
  private:
-  // How many cuts have keys below `key`, or equal to it.
+  // The number of cuts whose keys are below `key`, or equal to it.
   template <bool kOrEqual>
   uint32_t CountBelow(const Key& key) const {
-    // As many steps for every key, and no branch that hangs on it.
+    // The number of steps is the same for every key, and no branch depends on the key.
     const Key* at = keys_.data();
     const auto is_below = [&](const Key& cut) { return kOrEqual ? cut <= key : cut < key; };
     size_t size = keys_.size();

@@ -13,7 +13,7 @@
 
 namespace cairn {
 
-// Shards first … last, of which each may have an answer; none where last < first.
+// Shards first … last, which may have results; none if last < first.
 struct ShardInterval {
   uint32_t first = 0;
   uint32_t last = 0;
@@ -22,25 +22,25 @@ struct ShardInterval {
   bool operator==(const ShardInterval&) const = default;
 };
 
-// Which shards can have entries of a key or a range. Immutable; thread-safe.
+// The shards that can have entries of a key or a range. Immutable; thread-safe.
 class ShardRouting {
  public:
   ShardRouting() = default;  // one shard
   ShardRouting(ShardRouting&&) = default;
   ShardRouting& operator=(ShardRouting&&) = default;
 
-  // Requires that CheckShards has nothing against the manifest. False where a bound's key is none
-  // of that kind.
+  // Requires that CheckShards accept the manifest. Returns false if a bound's key is not of that
+  // kind.
   static bool Create(const ShardManifest& manifest, PhysicalType kind, ShardRouting* routing);
 
   size_t shards() const { return shards_; }
-  // Whether every shard is asked everything (ShardMode::kSource).
+  // Whether every shard gets all queries (ShardMode::kSource).
   bool asks_all() const { return asks_all_; }
 
-  // One interval a key, or a range; requires that the batch be of the kind.
+  // Sets one interval per key or range; requires that the batch be of the kind.
   void RouteKeys(KeyBatch keys, absl::Span<ShardInterval> intervals) const;
   void RouteRanges(const RangeBatch& ranges, absl::Span<ShardInterval> intervals) const;
-  // By key range, the shard that has the entry of key i and of this row, if any has.
+  // For key ranges: the shard that has the entry of key i and this row, if any has it.
   uint32_t ShardOfEntry(const KeyBatch& keys, size_t i, std::string_view primary_key) const;
 
  private:
@@ -48,25 +48,25 @@ class ShardRouting {
   class Cuts;
 
   ShardInterval All() const { return {0, static_cast<uint32_t>(shards_ - 1)}; }
-  // Whether there is nothing to tell shards apart by, and then sets the intervals so.
+  // If nothing distinguishes shards, sets all intervals to all shards and returns true.
   bool RouteToAll(absl::Span<ShardInterval> intervals) const;
 
   size_t shards_ = 1;
   bool asks_all_ = false;
-  // The lower bounds of all shards but the first: keys, rows, and whether all rows of the key are
-  // behind.
+  // The lower bounds of all shards except the first: keys, rows, and whether all rows of the key
+  // are after the bound.
   EncodedKeys keys_;
   std::vector<std::string> primary_keys_;
-  std::vector<std::string> bytes_;       // the same where they are bytes,
-  std::vector<std::string_view> views_;  // and views of these, which stay where they are
+  std::vector<std::string> bytes_;       // the same if they are bytes,
+  std::vector<std::string_view> views_;  // and views of these, which never move
   std::vector<uint8_t> whole_;
 };
 
-// The queries of a batch by the shards that are asked: shard s is asked queries query_of[i], i in
-// [begin[s], begin[s + 1]), ascending.
+// The queries of a batch by shard: shard s gets queries query_of[i], i in [begin[s], begin[s + 1]),
+// ascending.
 struct ShardAssignment {
   std::vector<size_t> begin;       // [shards + 1]
-  std::vector<uint32_t> query_of;  // a query stands under each shard of its interval
+  std::vector<uint32_t> query_of;  // a query is listed under each shard of its interval
 
   absl::Span<const uint32_t> queries(size_t shard) const {
     return absl::MakeConstSpan(query_of).subspan(begin[shard], begin[shard + 1] - begin[shard]);

@@ -26,7 +26,7 @@ namespace {
 constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
 constexpr ShardInterval kNone = {1, 0};
 
-// The first key behind all that start with `prefix`; empty where there is none.
+// The first key after all with the prefix; empty if there is none.
 std::string EndOfPrefix(std::string_view prefix) {
   std::string end(prefix);
   while (!end.empty() && end.back() == '\xff') end.pop_back();
@@ -88,7 +88,7 @@ absl::Status ShardScan::Route() {
       RETURN_IF_ERROR(SourceCursor::Decode(after, kind, state_.routing.shards()).status());
       continue;
     }
-    // Shards that end before the cursor have nothing behind it.
+    // Shards that end before the cursor have nothing after it.
     ASSIGN_OR_RETURN(const ScanCursor cursor, ScanCursor::Decode(after, kind));
     ShardInterval of_key;
     WithPhysicalKey(kind, [&](auto type) {
@@ -118,7 +118,7 @@ absl::Status ShardScan::AskRound() {
   uint64_t limit = 0;
   for (size_t i = 0; i < ranges_.size(); ++i) {
     intervals[i] = Next(ranges_[i]);
-    // A range that is full needs to know if there is more.
+    // For a full range, one more entry shows whether there are more.
     if (!intervals[i].empty()) limit = std::max({limit, ranges_[i].left, uint64_t{1}});
   }
   const ShardAssignment assignment = Assign(intervals, shards);
@@ -155,7 +155,8 @@ absl::Status ShardScan::AskRound() {
   return absl::OkStatus();
 }
 
-// Takes what a shard has of one range. By source that is all of it: Write merges and cuts it.
+// Takes a shard's entries of one range. If sharded by source, takes all: Write merges and cuts
+// them.
 void ShardScan::TakeByKeyRange(const FindResult& matches, size_t shard, size_t i,
                                RangeState* range) {
   const uint64_t begin = matches.offsets[i], entries = matches.offsets[i + 1] - begin;
@@ -204,7 +205,8 @@ absl::Status ShardScan::GoOnBySource(size_t shard, absl::Span<const uint32_t> qu
         continue;
       }
       after.clear();
-      // Of the cursor's key, a shard before the cursor's has been read, and one behind it has not.
+      // For the cursor's key, shards before the cursor's have been read, and those after it have
+      // not.
       const bool read = ascending() ? shard < cursor.shard : shard > cursor.shard;
       const Bound bound = read ? Bound::kExclusive : Bound::kInclusive;
       const Key key = CursorKey<Key>(cursor.entry);
@@ -217,7 +219,7 @@ absl::Status ShardScan::GoOnBySource(size_t shard, absl::Span<const uint32_t> qu
           continue;
         }
         if constexpr (std::is_same_v<Key, std::string_view>) {
-          // The end of a range by prefix hangs on its beginning.
+          // The end of a prefix range depends on its beginning.
           if (upper == Bound::kPrefix) {
             const std::string_view end = prefix_ends_[query];
             upper = end.empty() ? Bound::kOpen : Bound::kExclusive;
@@ -229,7 +231,8 @@ absl::Status ShardScan::GoOnBySource(size_t shard, absl::Span<const uint32_t> qu
       } else {
         const Key end = KeyOfBatch<Key>(ranges.upper, query);
         if (upper == Bound::kPrefix) {
-          // All keys of the prefix that are behind the cursor: it is one of them, or they are all.
+          // All keys with the prefix that are after the cursor; the cursor is within the prefix or
+          // before it.
           if constexpr (std::is_same_v<Key, std::string_view>) {
             const std::string_view prefix = KeyOfBatch<Key>(ranges.lower, query);
             if (key.substr(0, prefix.size()) > prefix) continue;
@@ -299,7 +302,7 @@ ShardScan::Place ShardScan::Merge(const RangeState& range) {
     const ScanPiece* piece;
     uint64_t at;
   };
-  // Whether b comes first: the heap's top is the first of all.
+  // Whether b comes first, so that the heap's top is the first of all.
   const auto later = [&](const Head& a, const Head& b) {
     const Key x = KeyAt<Key>(a.piece->matches->keys, a.at);
     const Key y = KeyAt<Key>(b.piece->matches->keys, b.at);

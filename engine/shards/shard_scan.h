@@ -12,16 +12,17 @@
 
 namespace cairn {
 
-// What one shard has for one range of a scan: entries [begin, end) of its answer.
+// One shard's entries of one range of a scan: [begin, end) of its result.
 struct ScanPiece {
   uint32_t shard;
   const FindResult* matches;
   uint64_t begin, end;
 };
 
-// One scan over shards: asks them, collects what they have of each range in the scan's order, and
-// writes that as one answer. By key range, a range's shards follow one another: with a limit, the
-// next one is asked once one has no more. By source, all are asked, and merged by key.
+// One scan over shards: queries them, collects their entries of each range in the order of the
+// scan, and writes one result. For key ranges, a range's shards follow one another. With a limit,
+// the next one is queried when one has no more entries. For sources, all are queried, and merged by
+// key.
 class ShardScan {
  public:
   ShardScan(const ShardedState& state, const Batch& batch);
@@ -30,11 +31,11 @@ class ShardScan {
   absl::Status Run();
 
  private:
-  // Where a range of the batch is.
+  // The progress of a range of the batch.
   struct RangeState {
-    ShardInterval shards;  // that are still to be asked
-    uint64_t left;         // of the limit
-    bool goes_on = false;  // there is more than the limit
+    ShardInterval shards;  // not queried yet
+    uint64_t left;         // rest of the limit
+    bool goes_on = false;  // there are more entries than the limit
     std::vector<ScanPiece> pieces;
   };
   // One shard's part of a round.
@@ -46,15 +47,15 @@ class ShardScan {
   bool ascending() const { return batch_.options.order == Order::kAscending; }
   bool by_source() const { return state_.routing.asks_all(); }
   absl::Status Route();
-  // The shards that the next round asks for range i.
+  // The shards to query for range i in the next round.
   ShardInterval Next(const RangeState& range) const;
   absl::Status AskRound();
-  // Has each of the part's ranges begin behind its cursor, in a shard by source.
+  // For an index sharded by source: makes each of the part's ranges begin after its cursor.
   absl::Status GoOnBySource(size_t shard, absl::Span<const uint32_t> queries, Part* part);
   void TakeBySource(RangeState* range);
   void TakeByKeyRange(const FindResult& matches, size_t shard, size_t i, RangeState* range);
   absl::Status Write();
-  // Appends the entries of a range's pieces. Returns the last one's piece and entry.
+  // Appends the entries of a range's pieces. Returns the piece and the entry of the last one.
   struct Place {
     const ScanPiece* piece = nullptr;
     uint64_t entry = 0;
@@ -70,9 +71,9 @@ class ShardScan {
   const bool limited_;
   const bool in_pages_;
   std::vector<RangeState> ranges_;
-  std::vector<std::unique_ptr<Part>> parts_;  // of all rounds
-  std::vector<std::string> prefix_ends_;      // one a range, by source
-  bool asked_ = false;                        // one round was
+  std::vector<std::unique_ptr<Part>> parts_;  // in all rounds
+  std::vector<std::string> prefix_ends_;      // one per range, if sharded by source
+  bool asked_ = false;                        // the first round is done
   absl::Status stopped_;                      // error of the stop condition, in Merge
 };
 

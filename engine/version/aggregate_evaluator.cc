@@ -12,7 +12,7 @@
 namespace cairn {
 namespace {
 
-// A range of so many entries is searched for those removed.
+// Ranges of up to this many entries are searched for removed ones.
 constexpr uint64_t kShortRange = 64;
 
 uint64_t CountBetween(const std::vector<Position>& positions, Position begin, Position end) {
@@ -20,7 +20,7 @@ uint64_t CountBetween(const std::vector<Position>& positions, Position begin, Po
   return static_cast<uint64_t>(std::lower_bound(from, positions.end(), end) - from);
 }
 
-// Appends the first and the last key of a run where these are in the range.
+// Appends the first and the last key of a run, if they are in the range.
 template <typename Key>
 void ListEnds(const RunRange& range, EncodedKeys* keys) {
   if (range.begin == range.end) return;
@@ -32,7 +32,7 @@ void ListEnds(const RunRange& range, EncodedKeys* keys) {
   }
 }
 
-// Appends the different keys of a range, in order. The runs' positions move on.
+// Appends the distinct keys of a range, in order. Advances the runs' positions.
 template <typename Key>
 void ListAll(Runs* runs, EncodedKeys* keys) {
   while (true) {
@@ -89,7 +89,7 @@ absl::StatusOr<const typename Measure::Structure*> AggregateEvaluator::Structure
       });
 }
 
-// Asks the cache for what the ends of ranges that are not short read.
+// Prefetches the data that the ends of long ranges read.
 template <typename Masked>
 void PrefetchEnds(const Masked& masked, absl::Span<const Position> begin,
                   absl::Span<const Position> end) {
@@ -105,7 +105,7 @@ void PrefetchEnds(const Masked& masked, absl::Span<const Position> begin,
   for_all([&](uint64_t p) { masked.PrefetchStretch(p); });
 }
 
-// Adds what each range has in one run.
+// Adds the values of each range in one run.
 template <typename Measure>
 absl::Status AggregateEvaluator::AddRun(const RunSpans& spans, size_t run, size_t column,
                                         absl::Span<typename Measure::Value> values) {
@@ -115,7 +115,7 @@ absl::Status AggregateEvaluator::AddRun(const RunSpans& spans, size_t run, size_
   if (!any) return absl::OkStatus();
   ASSIGN_OR_RETURN(const auto* const structure, StructureOf<Measure>(run, column));
   const PositionSet& removed = *runs_[run].removed;
-  if (removed.empty() && run == 0 && runs_.size() == 1) {  // as where nothing has changed
+  if (removed.empty() && run == 0 && runs_.size() == 1) {  // as if nothing has changed
     Measure::Of(*structure, begin, end, values);
     return absl::OkStatus();
   }
@@ -186,14 +186,15 @@ absl::Status AggregateEvaluator::ValuesAt(size_t run, size_t column,
   return absl::OkStatus();
 }
 
-// Runs have numbers of their own for their values, so that these themselves are compared.
+// The numbers of values differ between runs, so the values themselves are compared.
 template <typename Measure>
 absl::Status AggregateEvaluator::FindExtremes(const RunSpans& spans, size_t column,
                                               ColumnValues* extremes) {
   constexpr uint32_t kNone = UINT32_MAX;
   const DataType type = version_.delta->base_columns.columns()[column].type;
   std::vector<ColumnValues> found(runs_.size(), ColumnValues(type));
-  std::vector<std::pair<uint32_t, uint32_t>> best(spans.size(), {kNone, 0});  // run, and which
+  // run, and number in it
+  std::vector<std::pair<uint32_t, uint32_t>> best(spans.size(), {kNone, 0});
   std::vector<Position> positions;
   std::vector<ExtremeAt> at;
   for (size_t run = 0; run < runs_.size(); ++run) {
@@ -246,7 +247,7 @@ void AggregateEvaluator::CountEntries(const RunSpans& spans, std::vector<uint64_
   entries->assign(spans.size(), 0);
   size_t run = 0;
   if (const SlottedArray* const removed = version_.delta->removed_positions.get()) {
-    // How many are removed before both ends.
+    // The numbers of removed entries before both ends.
     std::vector<Position> before_begin(spans.size()), before_end(spans.size());
     std::vector<uint32_t> equal(spans.size());
     const absl::Span<const Position> begin = spans.begin(0), end = spans.end(0);
@@ -280,7 +281,7 @@ absl::Status AggregateEvaluator::CountKeys(const RunSpans& spans, std::vector<ui
   };
   for (size_t i = 0; i < keys->size(); ++i) {
     const Position begin = spans.begin(0)[i], end = spans.end(0)[i];
-    // A short range is looked at, where little is removed.
+    // Short ranges are searched directly if few entries are removed.
     if (end > uint64_t{begin} + kShortRange ||
         version_.delta->removed.FirstMember(begin, end) < end) {
       (*keys)[i] -= count(changes->lost, 0, i);
@@ -302,7 +303,7 @@ void AggregateEvaluator::ListKeys(const RunSpans& spans, ListedKeys* listed) con
     for (size_t i = 0; i < spans.size(); ++i) {
       for (size_t r = 0; r < runs.size(); ++r) {
         runs[r].begin = spans.begin(r)[i];
-        runs[r].end = std::max(spans.begin(r)[i], spans.end(r)[i]);  // crossed ends hold nothing
+        runs[r].end = std::max(spans.begin(r)[i], spans.end(r)[i]);  // crossed ends contain nothing
       }
       if (ends) {
         ListEnds<Key>(runs[0], &listed->keys);

@@ -24,20 +24,20 @@
 namespace cairn {
 
 // Computes a plan's aggregates for ranges of a version, some at a time. One object serves one
-// thread; what is slow to make is shared by all (BaseAggregates).
+// thread; structures that are slow to build are shared (BaseAggregates).
 //
-// Of each run a range has the entries between two positions without those removed. Where few of
-// them can be removed, as the range is short, they are looked for; else a MaskedRun has what is
-// left. Runs are added up, and their extremes compared by value.
+// In each run, a range has the entries between two positions, without removed ones. In a short
+// range, which can have few removed entries, these are searched; otherwise a MaskedRun has the
+// remaining ones. Runs are added up, and their extremes are compared by value.
 class AggregateEvaluator {
  public:
-  // Both must outlive it. `threads` is for what is still to be made.
+  // Both must outlive it. `threads` is for structures that are not built yet.
   AggregateEvaluator(const IndexVersion& version, const AggregatePlan& plan, int threads);
 
-  // Sets *results to those of `spans`. ResourceExhausted, DataLoss. Throws std::bad_alloc.
+  // Sets *results to those of `spans`. Errors: ResourceExhausted, DataLoss. Throws std::bad_alloc.
   absl::Status Evaluate(const RunSpans& spans, AggregateResults* results);
-  // Appends the values for `spans` to `columns`, which are the plan's. OutOfRange, naming the range
-  // by described(i), for a sum that does not fit; else as above.
+  // Appends the values for `spans` to `columns`, which must be the plan's. Errors: OutOfRange,
+  // naming the range by described(i): a sum does not fit; those of Evaluate.
   absl::Status Append(const RunSpans& spans, absl::FunctionRef<std::string(size_t)> described,
                       absl::Span<ColumnValues> columns);
 
@@ -66,9 +66,9 @@ class AggregateEvaluator {
   const int threads_;
   const Runs runs_;
   std::shared_ptr<DeltaAggregates> delta_aggregates_;
-  AggregateResults results_;                         // of Append
+  AggregateResults results_;                         // for Append
   std::vector<std::shared_ptr<const void>> masked_;  // MaskedRuns, by input and run
-  size_t input_ = 0;                                 // that is being evaluated
+  size_t input_ = 0;                                 // the input that is being evaluated
   std::vector<Position> piece_begin_, piece_end_;
   std::vector<uint32_t> piece_of_;
 };

@@ -23,22 +23,22 @@ namespace {
 absl::Status Mismatch(const std::string& directory, const char* what, uint64_t expected,
                       uint64_t found) {
   return absl::DataLossError(absl::StrFormat(
-      "index '%s': the manifest says %d %s, the files hold %d", directory, expected, what, found));
+      "index '%s': the manifest has %d %s, the files have %d", directory, expected, what, found));
 }
 
-// Opens one of the manifest's files with `open`; a file that is not there is damage.
+// Opens one of the manifest's files with `open`; a missing file is DataLoss.
 template <typename Open>
 auto OpenLiveFile(const std::string& directory, const Manifest& manifest, std::string_view prefix,
                   Open open) -> decltype(open(std::string(), ManifestFile())) {
   const ManifestFile* file = manifest.FindFile(prefix);
   if (file == nullptr) {
     return absl::DataLossError(
-        absl::StrFormat("index '%s': the manifest names no %s file", directory, prefix));
+        absl::StrFormat("index '%s': the manifest lists no %s file", directory, prefix));
   }
   return open(directory + "/" + file->name, *file);
 }
 
-// The base's file number, which no other base of the index has.
+// The base's file number, which is unique among all bases of the index.
 uint64_t BaseNumber(const Manifest& manifest) {
   std::string_view prefix, extension;
   uint64_t number = 0;
@@ -47,8 +47,8 @@ uint64_t BaseNumber(const Manifest& manifest) {
                                                                                          : 0;
 }
 
-// Whether nothing will be searched but leaves that are stored, which bear any entries: what
-// MakeResidentIndexes makes.
+// Whether only stored leaves will be searched, which may have any entries: the decision of
+// MakeResidentIndexes.
 bool SearchesLeavesAlone(const SectionFile& file, uint64_t entries, const OpenOptions& options) {
   if (options.verify != VerifyLevel::kMetadata || options.device != SearchDevice::kCpu) {
     return false;
@@ -109,11 +109,11 @@ absl::StatusOr<std::shared_ptr<const Base>> OpenVersion(const std::shared_ptr<Fi
   }
   if (run->run.kind() != codec.kind()) {
     return absl::DataLossError(
-        absl::StrFormat("index '%s': its spec gives %s keys, its run holds %s", directory,
+        absl::StrFormat("index '%s': its spec has %s keys, its run has %s keys", directory,
                         PhysicalTypeName(codec.kind()), PhysicalTypeName(run->run.kind())));
   }
   ASSIGN_OR_RETURN(const std::optional<StoredLeaves> leaves, LeavesOf(*run, options));
-  if (!leaves.has_value() && check == ContentCheck::kLater) {  // of another version
+  if (!leaves.has_value() && check == ContentCheck::kLater) {  // leaves of another version
     check = ContentCheck::kNow;
     RETURN_IF_ERROR(CheckEntries(*run, options.threads));
     RETURN_IF_ERROR(rows->table.CheckKeys(Topology::Get().Threads(options.threads)));
@@ -169,7 +169,7 @@ absl::StatusOr<std::shared_ptr<const Base>> Base::Open(const std::string& direct
       files.get());
   if (absl::IsNotFound(status) && manifest_read) {
     return absl::DataLossError(
-        absl::StrFormat("index '%s': a file that its manifest names is missing: %s", directory,
+        absl::StrFormat("index '%s': a file that its manifest lists is missing: %s", directory,
                         std::string(status.message())));
   }
   if (!status.ok()) return status;
@@ -224,7 +224,7 @@ absl::Status CheckSameDatabase(const Base& base, const SnapshotSource& source) {
 
 namespace {
 
-// Where each key begins; as many as are wanted and one more at most.
+// The start of each key, for at most `most` + 1 keys.
 std::vector<Position> KeyBegins(const SortedRun& run, size_t most) {
   std::vector<Position> begins;
   WithPhysicalKey(run.kind(), [&](auto type) {

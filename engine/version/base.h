@@ -31,13 +31,13 @@
 
 namespace cairn {
 
-// Row id -> the rank of the row's key among a run's different ones, in one byte or two: what
-// RowPositions says of a run of few keys, in a quarter or half of the memory, which is what reading
-// it from one end to the other costs. Immutable; safe from any number of threads.
+// Row id -> the rank of the row's key among a run's distinct keys, in one or two bytes. It has the
+// information of RowPositions for a run with few keys, in a quarter or half of the memory, which
+// determines the cost of a full read. Immutable; safe from any number of threads.
 class RowCodes {
  public:
-  // Of a run of `rows` rows of which none has several entries, with row ids less than that; null
-  // where it has more than kMax16 different keys. Throws std::bad_alloc.
+  // Builds the codes of a run whose rows have at most one entry each, with row ids below `rows`;
+  // null if it has more than kMax16 distinct keys. Throws std::bad_alloc.
   static std::shared_ptr<const RowCodes> Build(const SortedRun& run, uint64_t rows);
 
   // The code of a row without entries, in each width.
@@ -45,12 +45,12 @@ class RowCodes {
   static constexpr uint16_t kNone16 = UINT16_MAX;
   static constexpr size_t kMax8 = UINT8_MAX - 1, kMax16 = UINT16_MAX - 1;
 
-  // One a row; the one that is not in use is empty.
+  // One code per row; the unused span is empty.
   absl::Span<const uint8_t> codes8() const { return codes8_.span(); }
   absl::Span<const uint16_t> codes16() const { return codes16_.span(); }
-  // The number of different keys.
+  // The number of distinct keys.
   size_t keys() const { return begins_.size(); }
-  // The number of different keys before a position at which a key begins.
+  // The number of distinct keys before a position at which a key begins.
   uint32_t CodeOf(Position position) const;
 
  private:
@@ -59,9 +59,10 @@ class RowCodes {
   AlignedBuffer<uint16_t> codes16_;
 };
 
-// The immutable bulk of an index: one version's mapped files and what searches them. Thread-safe.
+// The immutable bulk of an index: one version's mapped files and its search structures.
+// Thread-safe.
 struct Base {
-  std::shared_ptr<FileSystem> files;  // where the directory is
+  std::shared_ptr<FileSystem> files;  // the file system of the directory
   std::string directory;
   OpenOptions options;
   Manifest manifest;
@@ -69,12 +70,12 @@ struct Base {
   KeyCodec codec;
   RunFile run_file;
   RowTableFile rows_file;
-  std::optional<ColumnFile> columns_file;  // where the spec includes columns
+  std::optional<ColumnFile> columns_file;  // if the spec includes columns
   ResidentIndexes resident;
-  std::unique_ptr<const IndexRouter> router;  // over these
+  std::unique_ptr<const IndexRouter> router;  // over these indexes
   std::unique_ptr<const BaseAggregates> aggregates;
 
-  // What Open has left unread, and nobody has read since. Null: nothing was.
+  // The data that Open has not read, and that was not read since. Null: none.
   struct Unproven {
     std::optional<StoredLeaves> leaves;
     bool entries = false;  // and the keys of rows
@@ -83,17 +84,18 @@ struct Base {
   };
   std::unique_ptr<Unproven> unproven;
 
-  // Whether entries, leaves and rows may still be any that a search survives.
+  // Whether entries, leaves and rows have been verified. Otherwise they may be any that a search
+  // survives.
   bool is_proven() const { return unproven == nullptr || unproven->proven.load(); }
-  // Reads what Open has left unread, once: to be called before anything relies on it but answers
-  // from the base alone. Thread-safe. DataLoss. Throws std::bad_alloc.
+  // Reads the data that Open has not read, once. Must be called before any use other than queries
+  // of only the base. Thread-safe. Errors: DataLoss. Throws std::bad_alloc.
   absl::Status Prove(int threads) const;
 
-  // The positions of each row's entries in run(): made by the first call, and kept. Thread-safe.
-  // DataLoss. Throws std::bad_alloc.
+  // The positions of each row's entries in run(), which the first call computes and keeps.
+  // Thread-safe. Errors: DataLoss. Throws std::bad_alloc.
   absl::StatusOr<std::shared_ptr<const RowPositions>> Positions(int threads) const;
-  // The rank of each row's key, where keys are few and no row has several: likewise made and kept.
-  // Null for others. Requires Positions.
+  // The rank of each row's key, if there are few keys and no row has several; also computed once
+  // and kept. Otherwise null. Requires Positions.
   std::shared_ptr<const RowCodes> Codes() const;
   struct Inverse {
     Mutex mutex;
@@ -109,18 +111,18 @@ struct Base {
     return columns_file.has_value() ? columns_file->table : ColumnTable();
   }
 
-  // Maps the live files of the index in `directory`, of the options' file system, and makes the
-  // ordered indexes that they ask for, and trials of these. With VerifyLevel::kMetadata, stored
-  // leaves are not compared with the entries, and where they are all that is searched (cpu:auto or
-  // cpu:packed), neither entries nor rows are read: Prove does that.
-  // NotFound where there is no index; DataLoss where its files do not belong together.
+  // Maps the live files of the index in `directory`, in the options' file system. Builds the
+  // ordered indexes that the options request, and runs their trials. With VerifyLevel::kMetadata,
+  // stored leaves are not compared with the entries. If only stored leaves are searched (cpu:auto
+  // or cpu:packed), neither entries nor rows are read; Prove does that. Errors: NotFound: there is
+  // no index; DataLoss: its files do not belong together.
   static absl::StatusOr<std::shared_ptr<const Base>> Open(const std::string& directory,
                                                           const OpenOptions& options);
 };
 
-// FailedPrecondition unless rows of `source` can belong to the index: the same column family and,
-// as far as both know theirs, the same database. (A checkpoint does not carry its database's
-// identity.)
+// FailedPrecondition unless rows of `source` can belong to the index: the column family must be the
+// same, and also the database, if both identities are known. (A checkpoint does not have its
+// database's identity.)
 absl::Status CheckSameDatabase(const Base& base, const SnapshotSource& source);
 
 }  // namespace cairn

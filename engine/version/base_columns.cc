@@ -17,14 +17,14 @@ absl::StatusOr<std::optional<ColumnFile>> OpenBaseColumns(const std::string& dir
   const ManifestFile* const named = manifest.FindFile("columns");
   if (named == nullptr) {
     return absl::DataLossError(
-        absl::StrFormat("index '%s': the manifest names no columns file", directory));
+        absl::StrFormat("index '%s': the manifest lists no columns file", directory));
   }
   ASSIGN_OR_RETURN(ColumnFile columns,
                    OpenColumnFile(directory + "/" + named->name, level, threads, files));
   RETURN_IF_ERROR(CheckIsManifestFile(*named, columns.file));
   if (columns.table.rows() != manifest.rows) {
     return absl::DataLossError(
-        absl::StrFormat("index '%s': the manifest says %d rows, its columns have %d", directory,
+        absl::StrFormat("index '%s': the manifest has %d rows, its columns have %d", directory,
                         manifest.rows, columns.table.rows()));
   }
   if (columns.table.columns() != IncludedColumns(spec)) {

@@ -12,9 +12,9 @@
 
 namespace cairn {
 
-// Maps the columns of the index in `directory`, of which the manifest names the file; none where
-// its spec includes none. DataLoss where the file is missing from the manifest, is another, or does
-// not have the rows and columns that there are to be; else errors as OpenColumnFile's.
+// Maps the column file of the index in `directory`, which the manifest lists; nothing if its spec
+// includes no columns. Errors: DataLoss: the manifest lists no such file, it is another file, or
+// its rows and columns do not match; those of OpenColumnFile.
 absl::StatusOr<std::optional<ColumnFile>> OpenBaseColumns(const std::string& directory,
                                                           const Manifest& manifest,
                                                           const IndexSpec& spec, VerifyLevel level,

@@ -13,10 +13,10 @@
 
 namespace cairn {
 
-// Whether a row of an index may have several keys at all.
+// Whether a row of an index may have several keys.
 bool MayHaveSeveralKeys(const IndexSpec& spec);
 
-// Whether range i has a key. Key is uint32_t, uint64_t or std::string_view.
+// Whether range i contains a key. Key is uint32_t, uint64_t or std::string_view.
 template <typename Key>
 bool IsWithin(const Key& key, const RangeBatch& ranges, size_t i) {
   const Key lower = ranges.lower.as<Key>()[i], upper = ranges.upper.as<Key>()[i];
@@ -37,15 +37,16 @@ bool IsWithin(const Key& key, const RangeBatch& ranges, size_t i) {
   return true;
 }
 
-// Scans ranges by pages of rows: a row that has several keys in a range is there once over all
-// pages, where it comes first in the order of the scan, and the limit counts rows. Takes time for
-// the entries of a page and those between its rows; for a page after a cursor the first call for a
-// base takes time for all of its entries (RowEntries). A row that is written to between two pages
-// may come twice or not at all, as its first key moves.
+// Scans ranges by pages of rows. A row with several keys in a range is returned once over all
+// pages, at its first occurrence in the order of the scan, and the limit counts rows. Takes time
+// for the entries of a page and those between its rows. After a cursor, the first call for a base
+// takes time for all of its entries (RowEntries). If a row is written between two pages, its first
+// key may move, so it may be returned twice or never.
 //
-// `versions` are those of one index, one per shard, and `scan` answers a scan of their entries.
-// `by_source`: shards have rows of their own. Otherwise they are by key range, and a row may have
-// keys in several. Sets the offsets, rows, shards and cursors of *matches. Throws std::bad_alloc.
+// `versions` are those of one index, one per shard, and `scan` executes a scan of their entries.
+// `by_source`: the index is sharded by source, so shards have separate rows; otherwise a row may
+// have keys in several shards. Sets the offsets, rows, shards and cursors of *matches. Throws
+// std::bad_alloc.
 absl::Status ScanDistinctRows(absl::Span<const std::shared_ptr<const IndexVersion>> versions,
                               bool by_source, absl::FunctionRef<absl::Status(const Batch&)> scan,
                               const RangeBatch& ranges, const QueryOptions& options,

@@ -17,19 +17,19 @@ namespace {
 // Rows that are read from the database between two checks of a stop condition.
 constexpr size_t kStopReads = 1024;
 
-// Rows as they are in the database now, in the order of their primary keys.
+// The current rows of the database, in the order of their primary keys.
 struct CurrentRows {
   std::vector<RowId> row_ids;       // distinct
-  StringList primary_keys;          // one a row
-  std::vector<std::string> values;  // likewise; empty where the row is gone
-  EncodedKeys keys;                 // of all rows, one after the other
+  StringList primary_keys;          // one per row
+  std::vector<std::string> values;  // one per row; empty if the row is gone
+  EncodedKeys keys;                 // of all rows, concatenated
   std::vector<size_t> key_ends;     // row i's keys end at key_ends[i]
   std::vector<bool> found;
 
   size_t key_begin(size_t row) const { return row == 0 ? 0 : key_ends[row - 1]; }
 };
 
-// Compares row ids as their primary keys compare.
+// Compares row ids by their primary keys.
 auto InOrderOf(const IndexVersion& version) {
   return [&rows = *version.delta->rows](RowId a, RowId b) { return rows.Less(a, b); };
 }
@@ -55,8 +55,8 @@ absl::StatusOr<CurrentRows> ReadRows(const IndexVersion& version, const Snapshot
 
   RowExtractor::Scratch scratch;
   const auto take = [&](size_t i, const RowView& row) -> absl::Status {
-    rows.key_ends.resize(i, rows.keys.size());  // rows in between are gone
-    // A row that cannot be read (any more) has no key that could match.
+    // Rows in between are gone. A row that cannot be read any more has no key that could match.
+    rows.key_ends.resize(i, rows.keys.size());
     rows.found[i] = extractor.Extract(row, &scratch, &rows.keys).ok();
     rows.key_ends.push_back(rows.keys.size());
     rows.values[i].assign(row.value);
@@ -94,7 +94,7 @@ absl::Status FetchRows(const IndexVersion& version, const SnapshotSource& source
   rows->stale = 0;
   ASSIGN_OR_RETURN(CurrentRows current, ReadRows(version, source, matches.row_ids, stop));
 
-  std::unordered_set<RowId> returned;  // for the range at hand
+  std::unordered_set<RowId> returned;  // for the current range
   size_t looked_at = 0;
   for (size_t i = 0; i < matches.size(); ++i) {
     returned.clear();

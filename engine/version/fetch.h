@@ -9,9 +9,9 @@
 
 namespace cairn {
 
-// Reads the rows of `matches`, which answer `ranges` at that version, from `source`:
-// SecondaryIndex::Fetch. A row that matches one range under several keys is returned once for it,
-// where it came first. Ends with the error of `stop`, if that has one.
+// Reads the rows of `matches`, the matches of `ranges` in that version, from `source`, as
+// SecondaryIndex::Fetch does. A row that matches one range with several keys is returned once for
+// it, at its first match. Ends with the error of `stop` if it has one.
 absl::Status FetchRows(const IndexVersion& version, const SnapshotSource& source,
                        const RangeBatch& ranges, const FindResult& matches,
                        const StopCondition& stop, FetchResult* rows);

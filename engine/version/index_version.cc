@@ -14,7 +14,7 @@
 namespace cairn {
 namespace {
 
-// What entries that nobody has read may say: rows that there are not.
+// Checks that unverified entries refer only to existing rows.
 absl::Status CheckRows(const Base& base, const Batch& batch) {
   absl::Span<const RowId> row_ids;
   if (batch.operation == Operation::kFindFirst) row_ids = batch.values;
@@ -27,7 +27,7 @@ absl::Status CheckRows(const Base& base, const Batch& batch) {
   }
   if (good) return absl::OkStatus();
   return absl::DataLossError(absl::StrFormat(
-      "index '%s': an entry names a row beyond the %d that there are", base.directory, rows));
+      "index '%s': an entry has a row id outside of its %d rows", base.directory, rows));
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ absl::Status BeginColumns(const Batch& batch) {
   }
   if (batch.options.columns.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrFormat("%s returns no columns: find and scan do", OperationName(batch.operation)));
+      absl::StrFormat("%s returns no columns; use find or scan", OperationName(batch.operation)));
 }
 
 absl::Status IndexVersion::Execute(const Batch& batch, int threads) const {
@@ -69,7 +69,7 @@ IndexVersion IndexVersion::ToAsk(size_t ranges) const {
 }
 
 absl::Status IndexVersion::AnswerEntries(const Batch& batch, int threads) const {
-  // Cursors name rows of any version, so they are read where these are known.
+  // Cursors contain rows of any version, so they are resolved by the delta.
   const bool in_pages =
       batch.operation == Operation::kScan &&
       (batch.options.limit != QueryOptions().limit || !batch.ranges.after.empty());

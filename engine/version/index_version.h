@@ -21,9 +21,8 @@ struct AggregatePlan;
 struct AggregateResults;
 struct GroupResults;
 
-// The state of an index that one query sees: a base, what came to it since, and the state of the
-// database that both together answer for. Immutable; what is in it lives as long as any version
-// that has it.
+// The state of an index that one query sees: a base, a delta, and the state of the database that
+// both together represent. Immutable; its parts live as long as any version that has them.
 struct IndexVersion {
   std::shared_ptr<const Base> base;
   std::shared_ptr<const Delta> delta;
@@ -42,31 +41,29 @@ struct IndexVersion {
   absl::Status AggregateGroups(const RangeBatch& ranges, size_t leading_parts,
                                absl::Span<const Aggregate> aggregates, const QueryOptions& options,
                                int threads, AggregateGroupsResult* groups) const;
-  // The results of a plan that is of the index's columns, which several versions' are put together
-  // from.
+  // The results of a plan over the index's columns, for combining those of several versions.
   absl::Status AggregateRanges(const RangeBatch& ranges, const AggregatePlan& plan, int threads,
                                const StopCondition& stop, AggregateResults* results) const;
   absl::Status AggregateGroups(const RangeBatch& ranges, size_t leading_parts,
                                const AggregatePlan& plan, const QueryOptions& options, int threads,
                                GroupResults* results) const;
 
-  // The same with its delta in the form that is best to ask for so many ranges (CompactDelta).
+  // The same version with its delta in the best form for this many ranges (CompactDelta).
   IndexVersion ToAsk(size_t ranges) const;
 
  private:
   absl::Status AnswerEntries(const Batch& batch, int threads) const;
 };
 
-// AggregateGroups of several versions of one spec as of one index. `shared`: the keys that several
-// of them have, wanted where different keys are counted; null: none.
+// AggregateGroups of several versions of one spec, as if they were one index. `shared`: the keys
+// that several of them have, required for counts of distinct keys; null: none.
 absl::Status AggregateGroupsOf(absl::Span<const IndexVersion* const> versions,
                                const SharedKeys* shared, const RangeBatch& ranges,
                                size_t leading_parts, absl::Span<const Aggregate> aggregates,
                                const QueryOptions& options, int threads,
                                AggregateGroupsResult* groups);
 
-// Makes a batch ready for the columns that it asks for. InvalidArgument where its operation returns
-// none.
+// Prepares a batch for its requested columns. InvalidArgument if its operation returns none.
 absl::Status BeginColumns(const Batch& batch);
 
 }  // namespace cairn

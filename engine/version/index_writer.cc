@@ -23,25 +23,24 @@
 namespace cairn {
 namespace {
 
-// A merge pays when so large a share of the base's entries has come or gone, or has come and gone
-// again: a point query then searches the delta for about as large a share of its keys, the delta
-// takes a similar share of memory, and a merge, which writes everything once, comes to ten bytes
-// written for each that came.
+// A merge pays if this share of the base's entries were added or removed, or both. Then a point
+// query searches the delta for about this share of its keys, and the delta takes about this share
+// of the memory. A merge writes everything once, which is about ten bytes for each byte added.
 constexpr double kShareThatPays = 0.1;
-// But not for less than this, which stays in the cache.
+// But not for fewer entries, which stay in the cache.
 constexpr uint64_t kMinThatPays = 10000;
-// An index is opened so often, while versions are published.
+// The max number of attempts to open an index while versions are published.
 constexpr int kMaxTries = 4;
-// Rows and tuples that came and went are left out once there are more of them than of those that
-// are in use, and than this: their memory is then about a megabyte at most, and each change pays
-// for one row that is numbered again.
+// Deleted new rows and tuples are dropped if there are more of them than used ones, and more than
+// this number. So their memory is at most about a megabyte, and each change pays for renumbering
+// one row.
 constexpr uint64_t kMinDead = 10000;
-// Updates wait for as many rows and entries to be numbered again, some milliseconds' work. More are
-// left to Tidy, until so many times as much has come and gone.
+// Updates may wait for renumbering this many rows and entries, which takes some milliseconds.
+// Larger ones are left to Tidy, unless the number of deleted ones is a multiple.
 constexpr uint64_t kMaxAtOnce = 20000;
 constexpr uint64_t kPatience = 4;
 
-// Rows and tuples that came and went, and what is left of rows and entries if these are left out.
+// The number of deleted new rows and tuples, and the remaining rows and entries without them.
 uint64_t DeadOf(const Delta& delta) {
   return delta.end_row - delta.base_rows.rows() - delta.live_new_rows + delta.end_tuple -
          delta.tuple_rows;
@@ -50,17 +49,17 @@ uint64_t InUseOf(const Delta& delta) {
   return delta.live_new_rows + delta.added_entries();
 }
 
-// Rows that are carried over to another base at a time.
+// The number of rows that are carried over to another base at a time.
 constexpr size_t kRowsAtATime = size_t{1} << 16;
-// Rows that updates, and so the queries of a live index, may wait for when a base takes another's
-// place: about a millisecond. But what comes faster than it is carried over for so many rounds is
-// waited for, however much it is.
+// Updates, and so the queries of a live index, may wait for this many rows when a base replaces
+// another one: about a millisecond. If rows arrive faster than they are carried over for this many
+// rounds, updates wait for all of them.
 constexpr uint64_t kRowsToWaitFor = 1000;
 constexpr int kMaxRounds = 20;
-// How long a merge waits for the readers of the old base, so that none of them has to free it.
+// The time that a merge waits for readers of the old base, so that none of them has to free it.
 constexpr absl::Duration kWaitForReaders = absl::Milliseconds(500);
 
-// Has a writer apply changes, some rows at a time.
+// Makes a writer apply changes, some rows at a time.
 absl::Status ApplyChanges(const DeltaChanges& changes, PhysicalType kind, DeltaWriter* writer) {
   for (size_t first = 0; first < changes.rows().size(); first += kRowsAtATime) {
     RowUpdates updates(kind);
@@ -78,7 +77,7 @@ std::shared_ptr<const IndexVersion> NewVersion(std::shared_ptr<const Base> base,
       IndexVersion{std::move(base), std::move(delta), sequence});
 }
 
-// Waits, but not for long, until nobody else has `old`, the last version over a base.
+// Waits briefly until no other thread uses `old`, the last version over a base.
 void WaitForReaders(const std::shared_ptr<const IndexVersion>& old) {
   const absl::Time until = absl::Now() + kWaitForReaders;
   while (old != nullptr && (old.use_count() > 1 || old->base.use_count() > 1) &&
@@ -154,7 +153,7 @@ std::shared_ptr<const IndexVersion> IndexWriter::version() const {
 
 void IndexWriter::Publish(std::shared_ptr<const IndexVersion> version) noexcept {
   const MutexLock lock(&version_mutex_);
-  version_.swap(version);  // the last one is freed behind the lock
+  version_.swap(version);  // the previous one is freed without the lock
 }
 
 IndexWriter::Update::Update(IndexWriter* writer)
@@ -167,7 +166,7 @@ IndexWriter::Update::~Update() {
 
 absl::Status IndexWriter::Update::Apply(const RowUpdates& updates) {
   writer_->update_mutex_.AssertHeld();
-  // A delta relies on what the base has.
+  // A delta relies on the contents of the base.
   RETURN_IF_ERROR(version_->base->Prove(writer_->threads()));
   applied_ = true;
   return writer_->deltas_->Apply(updates).status();
@@ -196,7 +195,7 @@ absl::StatusOr<std::shared_ptr<IndexDirectory>> IndexWriter::Directory() {
   }
   if (directory->manifest() == nullptr || *directory->manifest() != *stored_.manifest) {
     return absl::FailedPreconditionError(absl::StrFormat(
-        "index '%s' has had another version published than this one: open it again", path));
+        "index '%s': another process has published a version: open it again", path));
   }
   return directory;
 }
@@ -220,7 +219,7 @@ absl::Status IndexWriter::Store() {
   size_t delta_files = 0;
   RETURN_IF_ERROR(StoreLatest(&delta_files));
   if (delta_files < kMaxDeltaFiles) return absl::OkStatus();
-  if (!merge_mutex_.TryLock()) return absl::OkStatus();  // a merge that is at work leaves fewer
+  if (!merge_mutex_.TryLock()) return absl::OkStatus();  // a running merge reduces their number
   const MutexLock lock(&merge_mutex_, std::adopt_lock);
   return MergeDeltaFiles();
 }
@@ -239,12 +238,12 @@ absl::Status IndexWriter::StoreLatest(size_t* delta_files) {
     opened_is_durable_ = true;
   }
   if (record_ != nullptr) RETURN_IF_ERROR(record_(&anchor));
-  // What files prove is worth storing, too: the log may expire while nothing is written.
+  // Proofs by files are also worth storing: the log may expire while nothing is written.
   const bool proves_more =
       anchor.HasAllInFiles() &&
       (!stored_.in_files || stored_.manifest->tables != anchor.tables->ToString());
-  // Rows may change, and be numbered again, at one sequence number: such as DeleteFilesInRange
-  // took.
+  // Rows may change and be renumbered at one sequence number, for example rows that
+  // DeleteFilesInRange removed.
   const bool has_all = version->delta->place->IsUpTo(*stored_.delta->place);
   if (version->sequence == stored_.sequence && stored_.durable && has_all && !proves_more) {
     return absl::OkStatus();
@@ -280,7 +279,7 @@ absl::Status IndexWriter::StoreVersion(const IndexVersion& version, const Anchor
     stored_.sequence = version.sequence;
     stored_.in_files = anchor.HasAllInFiles();
     stored_.delta = version.delta;
-    // The files know them no more, or as gone: the next Renumber leaves them out.
+    // The files have them as deleted or not at all, so the next Renumber drops them.
     const MutexLock update_lock(&update_mutex_);
     dead_left_ = 0;
   }
@@ -315,7 +314,7 @@ void IndexWriter::RenumberIfPays() {
   const std::shared_ptr<const IndexVersion> latest = version();
   const uint64_t patience = InUseOf(*latest->delta) <= kMaxAtOnce ? 1 : kPatience;
   if (!RenumberPays(*latest->delta, patience)) return;
-  // Others that wait for updates have locked these before: then another time.
+  // Other threads lock these mutexes first and may wait for updates; then try again later.
   if (!merge_mutex_.TryLock()) return;
   const MutexLock merge_lock(&merge_mutex_, std::adopt_lock);
   if (!store_mutex_.TryLock()) return;
@@ -342,7 +341,7 @@ absl::Status IndexWriter::Renumber() {
 
 absl::Status IndexWriter::RenumberLocked() {
   const MutexLock store_lock(&store_mutex_);
-  if (merged_.delta != nullptr) return absl::OkStatus();  // rows are numbered again with that base
+  if (merged_.delta != nullptr) return absl::OkStatus();  // rows are renumbered with that base
   return Guarded("numbering rows again", [&]() -> absl::Status {
     store_mutex_.AssertHeld();
     std::shared_ptr<const IndexVersion> latest;
@@ -350,7 +349,7 @@ absl::Status IndexWriter::RenumberLocked() {
     {
       const MutexLock update_lock(&update_mutex_);
       latest = version();
-      writer = deltas_.get();  // nobody else replaces it while store_mutex_ is held
+      writer = deltas_.get();  // no other thread replaces it while store_mutex_ is held
     }
     ASSIGN_OR_RETURN(DeltaWriter::Renumbered next,
                      writer->Renumber(*stored_.delta, *latest->delta, DeltaWriter::Sharing::kNone));
@@ -369,7 +368,7 @@ absl::Status IndexWriter::MergeDeltaFiles() {
     if (failed) OpenDirectoryAgain();
   };
   Manifest at;
-  const std::shared_ptr<const Base> base = version()->base;  // stays while this is at work
+  const std::shared_ptr<const Base> base = version()->base;  // stays alive meanwhile
   bool is_of_base = false;
   {
     const MutexLock lock(&store_mutex_);
@@ -387,7 +386,7 @@ absl::Status IndexWriter::MergeDeltaFiles() {
   absl::Status status;
   if (merged->Replace(&next)) {
     PublishManifest(std::move(next), directory.get(), &status);
-  } else {  // a store has taken one of them: another time
+  } else {  // a store has locked one of them; try again later
     status = files_->Remove(directory->PathOf(merged->file.name));
   }
   failed = !status.ok();
@@ -396,14 +395,15 @@ absl::Status IndexWriter::MergeDeltaFiles() {
 
 absl::Status IndexWriter::Compact(const CompactOptions& options) {
   const MutexLock merge_lock(&merge_mutex_);
-  // What is merged is stored before, so that the files say which of them the merge makes needless.
+  // Changes are stored before they are merged, so that the files show which of them the merge
+  // replaces.
   size_t delta_files = 0;
   RETURN_IF_ERROR(StoreLatest(&delta_files));
-  // Freed at the very end, behind all locks: what was merged may be gigabytes.
+  // Freed at the very end, without locks: merged data may be gigabytes.
   absl::StatusOr<std::shared_ptr<const IndexVersion>> old = nullptr;
   std::shared_ptr<IndexDirectory> directory;
   bool failed = false;
-  // While it is being closed its lock is held still, so that nobody may open it.
+  // The lock is held while the directory is closed, so that no other thread opens it.
   const absl::Cleanup close = [&] {
     const MutexLock lock(&store_mutex_);
     directory = nullptr;
@@ -422,7 +422,7 @@ absl::Status IndexWriter::Compact(const CompactOptions& options) {
     merged_files = DeltaFilesOf(*directory->manifest());
   }
   WaitForReaders(*std::exchange(old, nullptr));
-  if (merged_files.empty()) {  // all that came has gone again
+  if (merged_files.empty()) {  // all changes have cancelled out
     return DeadOf(*merged.delta) == 0 ? absl::OkStatus() : RenumberLocked();
   }
   const absl::StatusOr<WrittenBase> base =
@@ -452,14 +452,14 @@ absl::StatusOr<std::shared_ptr<const IndexVersion>> IndexWriter::TakeMergedBase(
   ASSIGN_OR_RETURN(std::unique_ptr<DeltaWriter> writer,
                    DeltaWriter::Create(base->run(), base->rows(), threads(), base->columns()));
   RETURN_IF_ERROR(base->Prove(threads()));
-  // No query shall wait for what the old base had for it; without memory for that one may have to.
+  // No query may wait for structures that the old base had; without memory, one may have to.
   const absl::Status made = base->aggregates->MakeAs(*merged_.base->aggregates, threads());
   if (!made.ok() && !absl::IsResourceExhausted(made)) return made;
-  // What is linear in the base is made now, not at the first update.
+  // Work that is linear in the base is done now, not at the first update.
   RETURN_IF_ERROR(writer->Apply(RowUpdates(kind)).status());
 
-  // First what has been stored meanwhile, then what has come besides, then what has come during
-  // that, and so on until so little is left that updates may wait for it.
+  // First changes that were stored since, then those that were published since, then those during
+  // that, and so on, until there are so few that updates may wait for them.
   ASSIGN_OR_RETURN(const DeltaChanges changes, DeltaChanges::Since(*merged_.delta, stored_.delta));
   RETURN_IF_ERROR(ApplyChanges(changes, kind, writer.get()));
   std::shared_ptr<const Delta> stored = writer->delta();
@@ -489,7 +489,7 @@ absl::StatusOr<std::shared_ptr<const IndexVersion>> IndexWriter::TakeIntoUse(
     RETURN_IF_ERROR(carry_to(latest->delta));
     auto next = NewVersion(std::move(base), writer->delta(), latest->sequence);
     dead_left_ = DeadOf(*next->delta);
-    deltas_.swap(writer);  // the old one is freed behind the lock
+    deltas_.swap(writer);  // the old one is freed without the lock
     Publish(std::move(next));
     return latest;
   }
@@ -498,7 +498,7 @@ absl::StatusOr<std::shared_ptr<const IndexVersion>> IndexWriter::TakeIntoUse(
 bool IndexWriter::ShouldCompact() const {
   const std::shared_ptr<const IndexVersion> at = version();
   const DeltaStats stats = at->delta->Stats();
-  // What Renumber leaves out need not be merged.
+  // Rows that Renumber drops need not be merged.
   const uint64_t dead = renumbers_ ? 0 : DeadOf(*at->delta);
   const uint64_t changed = stats.added_entries + stats.removed_entries + dead;
   if (changed < kMinThatPays) return false;
@@ -506,7 +506,7 @@ bool IndexWriter::ShouldCompact() const {
       kShareThatPays * static_cast<double>(at->base->run().size())) {
     return true;
   }
-  // Before there are no more row ids, or numbers of tuples.
+  // Before row ids or numbers of tuples are exhausted.
   const uint64_t ids = kMaxEntries - at->base->rows().rows();
   return stats.new_rows > ids / 2 || at->delta->end_tuple > DeltaTuples::kMax / 2;
 }

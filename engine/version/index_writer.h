@@ -20,26 +20,26 @@
 
 namespace cairn {
 
-// Makes an open index's versions: from its files, by updates, and by merging both into a new base.
-// Readers take the version of the moment and keep it as long as they need it.
+// Creates an open index's versions: from its files, by updates, and by merging both into a new
+// base. Readers get the current version and keep it as long as they need it.
 //
-// Thread-safe. Updates come one after the other; a merge works beside them, and makes them wait
-// only while its base takes the old one's place.
+// Thread-safe. Updates are serialized. A merge runs concurrently, and blocks updates only while its
+// base replaces the old one.
 class IndexWriter {
  public:
   enum class Access : uint8_t {
-    kShared,  // others may write to the directory while this does not
-    // Nobody else may, until LetGoOfDirectory: Unavailable where another does. The writer may
-    // number rows that the base lacks again with any update: row ids are good for one version.
+    kShared,  // other processes may write to the directory while this one does not
+    // No other process may write until LetGoOfDirectory; Unavailable if one does. The writer may
+    // renumber rows that the base lacks in any update, so row ids are valid for one version.
     kExclusive,
   };
 
-  // Maps the live files in `directory`, and applies what is stored of updates. Errors as
-  // SecondaryIndex::Open's.
+  // Maps the live files in `directory`, and applies stored updates. Errors: those of
+  // SecondaryIndex::Open.
   static absl::StatusOr<std::unique_ptr<IndexWriter>> Open(const std::string& directory,
                                                            const OpenOptions& options,
                                                            Access access = Access::kShared);
-  // Access is shared from now on.
+  // Switches to shared access.
   void LetGoOfDirectory();
   bool holds_directory() const {
     const MutexLock lock(&store_mutex_);
@@ -48,8 +48,8 @@ class IndexWriter {
 
   std::shared_ptr<const IndexVersion> version() const;
 
-  // The right to make the next version, which one thread has at a time. What was applied is seen by
-  // nobody until it is published; what is not published when the update ends is undone.
+  // The right to create the next version, which one thread has at a time. Applied changes are
+  // visible only after Publish; unpublished changes are undone when the update ends.
   class Update {
    public:
     // The analysis does not follow a lock that is a member.
@@ -58,19 +58,20 @@ class IndexWriter {
     Update(const Update&) = delete;
     Update& operator=(const Update&) = delete;
 
-    // The version to update, and the state of the database that it is of.
+    // The version to update, and the state of the database that it represents.
     const IndexVersion& version() const { return *version_; }
     const Anchor& anchor() const {
       writer_->update_mutex_.AssertHeld();
       return writer_->anchor_;
     }
 
-    // Errors as DeltaWriter::Apply's.
+    // Errors: those of DeltaWriter::Apply.
     absl::Status Apply(const RowUpdates& updates);
-    // Makes what was applied the latest version, which is current to `sequence`. AlreadyExists,
-    // naming the key and both rows, and nothing is published, where a unique index would have a key
-    // twice: what it has in between does not count, nor rows for which `row_has_key`, unless it is
-    // null, returns false. May throw std::bad_alloc, and has not published then.
+    // Makes the applied changes the latest version, which represents the state `sequence`.
+    // AlreadyExists, naming the key and both rows, if a unique index would contain a key twice;
+    // then nothing is published. Intermediate duplicates do not count, nor do rows for which
+    // `row_has_key`, unless it is null, returns false. May throw std::bad_alloc; then nothing is
+    // published.
     absl::Status Publish(SequenceNumber sequence, Anchor anchor,
                          const RowHasKey& row_has_key = nullptr);
 
@@ -81,32 +82,31 @@ class IndexWriter {
     bool applied_ = false;  // and not published
   };
 
-  // Has both called by Store: `sync` before anything is stored, to have the log of which it came on
-  // the disk, as the index would else be ahead of a database that lost the log's end; and `record`
-  // to set the table files of an anchor, which the database had then or has now. To be called
-  // before Store.
+  // Sets functions that Store calls. `sync` is called before anything is stored, and makes the log
+  // of the changes durable; otherwise the index could be ahead of a database that lost the log's
+  // end. `record` sets the table files of an anchor, as the database had them then or has them now.
+  // Must be called before Store.
   void set_database(std::function<absl::Status()> sync,
                     std::function<absl::Status(Anchor*)> record) {
     sync_ = std::move(sync);
     record_ = std::move(record);
   }
-  // Whether that was called. Else the log is to be synced before an update is published.
+  // Whether that was called. If not, the log must be synced before an update is published.
   bool syncs_log() const { return sync_ != nullptr; }
-  // Writes what came since the last call, so that the next Open begins with the latest version. In
-  // the background of updates. Takes time and bytes for what came, not for what there is; once in
-  // thousands of calls MergeDeltaFiles besides, unless somebody calls that often enough. Errors as
-  // CatchUp's.
+  // Writes the changes since the last call, so that the next Open begins with the latest version.
+  // Concurrent with updates. Takes time and bytes for the changes, not for the index. If
+  // MergeDeltaFiles is not called often enough, it also merges files once in thousands of calls.
+  // Errors: those of CatchUp.
   absl::Status Store();
-  // Keeps what came since the base was built small, in the background of updates, queries and
-  // stores: makes a few large files of many small ones that Store has written (delta_files.h), if
-  // there are too many; and with Access::kExclusive calls Renumber if that pays. Errors as
-  // CatchUp's.
+  // Keeps the changes since the last base small, concurrently with updates, queries and stores.
+  // Merges many small files of Store into a few large ones (delta_files.h) if there are too many.
+  // With Access::kExclusive, also calls Renumber if that pays. Errors: those of CatchUp.
   absl::Status Tidy();
-  // Gives back the memory of rows and tuples that came and went since the base was built (
-  // DeltaWriter::Renumber), in the background of updates, queries and stores; changes the ids of
-  // rows that the base lacks. With Access::kExclusive updates do that by themselves as often as the
-  // memory would otherwise exceed what is in use: it is then in proportion to the rows that are
-  // there, however many came and went.
+  // Releases the memory of rows and tuples that were added and deleted since the base was built
+  // (DeltaWriter::Renumber), concurrently with updates, queries and stores. Changes the ids of rows
+  // that the base lacks. With Access::kExclusive, updates do this automatically whenever the memory
+  // would otherwise exceed that in use. So memory is proportional to the existing rows, however
+  // many were added and deleted.
   absl::Status Renumber();
 
   // SecondaryIndex's methods of these names.
@@ -114,14 +114,14 @@ class IndexWriter {
   bool ShouldCompact() const;
 
  private:
-  // What the files hold.
+  // The contents of the files.
   struct Stored {
     std::shared_ptr<const Manifest> manifest;
-    bool durable = true;  // whether that is certain to survive a loss of power
+    bool durable = true;  // whether that certainly survives a power loss
     SequenceNumber sequence = 0;
     bool in_files = false;  // whether the anchor's table files are complete
-    // Of the latest version's base. If it is older than the latest version, perhaps only
-    // DeltaWriter::Renumbered::since, without entries.
+    // A delta over the latest version's base. If it is older than the latest version, it may be
+    // only DeltaWriter::Renumbered::since, without entries.
     std::shared_ptr<const Delta> delta;
   };
 
@@ -131,62 +131,62 @@ class IndexWriter {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_mutex_, update_mutex_);
   int threads() const;
   void Publish(std::shared_ptr<const IndexVersion> version) noexcept;
-  // The directory, for this process to write to. FailedPrecondition where another has published a
-  // version since.
+  // The directory, for this process to write to. FailedPrecondition if another process has
+  // published a version since.
   absl::StatusOr<std::shared_ptr<IndexDirectory>> Directory()
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_mutex_);
-  // Store, without merging files; sets their number.
+  // Store without merging files; sets the number of files.
   absl::Status StoreLatest(size_t* delta_files);
   absl::Status StoreVersion(const IndexVersion& version, const Anchor& anchor,
                             IndexDirectory* directory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_mutex_);
   absl::Status MergeDeltaFiles() ABSL_EXCLUSIVE_LOCKS_REQUIRED(merge_mutex_);
   absl::Status RenumberLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(merge_mutex_);
-  // Whether Renumber pays; `patience`: and so many times as much has come and gone.
+  // Whether Renumber pays. With `patience`, only if that many times as much was added and deleted.
   bool RenumberPays(const Delta& delta, uint64_t patience) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(update_mutex_);
-  // Renumber at once, while updates wait, if that pays and nobody else is at work.
-  // Only tries the locks that come before update_mutex_, which the analysis takes for locking them.
+  // Renumbers at once, while updates wait, if that pays and no other thread is at work. Only tries
+  // the locks that precede update_mutex_, which the analysis would take for locking them.
   void RenumberIfPays() ABSL_EXCLUSIVE_LOCKS_REQUIRED(update_mutex_) ABSL_NO_THREAD_SAFETY_ANALYSIS;
-  // Has `writer`, which has what `carried` has, apply what came since, and publishes its version in
-  // place of the latest. Returns that.
+  // Makes `writer`, which has the contents of `carried`, apply later changes, and publishes its
+  // version instead of the latest one. Returns that version.
   absl::StatusOr<std::shared_ptr<const IndexVersion>> TakeIntoUse(
       std::shared_ptr<const Base> base, std::unique_ptr<DeltaWriter> writer,
       std::shared_ptr<const Delta> carried) ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_mutex_);
-  // Where access is exclusive: has what failed attempts left in the directory removed.
+  // With exclusive access: removes files of failed attempts from the directory.
   void OpenDirectoryAgain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_mutex_);
-  // Has `directory` publish `next`. True where that came into force, which it may have after an
-  // error as well: then *status says that it is perhaps not durable.
+  // Makes `directory` publish `next`. Returns whether that is in force. That is possible after an
+  // error, too; then *status reports that it may not be durable.
   bool PublishManifest(Manifest next, IndexDirectory* directory, absl::Status* status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_mutex_);
-  // Puts the base that merged_ has become in its place. Returns the last version over the old one.
+  // Replaces the base by the one from merged_. Returns the last version over the old one.
   absl::StatusOr<std::shared_ptr<const IndexVersion>> TakeMergedBase()
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_mutex_);
 
   const OpenOptions options_;
   const std::shared_ptr<FileSystem> files_;
-  bool renumbers_ = false;  // by itself
+  bool renumbers_ = false;  // automatically
   std::function<absl::Status()> sync_;
   std::function<absl::Status(Anchor*)> record_;
 
   Mutex merge_mutex_;  // held by a merge, of the base or of delta files
 
   mutable Mutex store_mutex_ ABSL_ACQUIRED_AFTER(merge_mutex_);
-  // What Open found; perhaps its writer did not live to sync it.
+  // The version that Open found; its writer may have died before it was synced.
   bool opened_is_durable_ ABSL_GUARDED_BY(store_mutex_) = false;
   Access access_ ABSL_GUARDED_BY(store_mutex_) = Access::kShared;
-  // Where access is exclusive.
+  // With exclusive access only.
   std::shared_ptr<IndexDirectory> held_ ABSL_GUARDED_BY(store_mutex_);
   std::weak_ptr<IndexDirectory> directory_ ABSL_GUARDED_BY(store_mutex_);
   Stored stored_ ABSL_GUARDED_BY(store_mutex_);
-  // What was merged into the base that is published, until that is taken into use. Its delta is
-  // null where there is no such thing.
+  // The version that was merged into the published base, until that base is in use. Its delta is
+  // null if there is none.
   IndexVersion merged_ ABSL_GUARDED_BY(store_mutex_);
 
   Mutex update_mutex_ ABSL_ACQUIRED_AFTER(store_mutex_);
   // Both of the latest version, or of its base.
   std::unique_ptr<DeltaWriter> deltas_ ABSL_GUARDED_BY(update_mutex_);
   Anchor anchor_ ABSL_GUARDED_BY(update_mutex_);
-  // What the last Renumber left of rows and tuples that came and went, as the files know them.
+  // The deleted rows and tuples that the last Renumber kept, since files refer to them.
   uint64_t dead_left_ ABSL_GUARDED_BY(update_mutex_) = 0;
 
   mutable Mutex version_mutex_;

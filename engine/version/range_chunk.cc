@@ -29,7 +29,7 @@ absl::StatusOr<RangeCursors> RangeCursors::Of(const Delta& delta, const RangeBat
     found.cursors.push_back(cursor);
     primary_keys.push_back(cursor.primary_key);
   }
-  // The cursor's row may be gone, or the base another one: its place is what counts.
+  // The cursor's row may be deleted, or the base may have changed, so only its place counts.
   found.places.resize(found.ranges.size());
   RETURN_IF_ERROR(delta.base_rows.Places(primary_keys, absl::MakeSpan(found.places)));
   return found;
@@ -96,8 +96,8 @@ void RangeChunk<Key>::FindInPart(size_t run) {
   const auto column = ColumnOf<Key>(*runs_[run].run);
   const absl::Span<const Position> base_begin(begin(0), count_), base_end(end(0), count_);
   const absl::Span<Position> from(begin(run), count_), to(end(run), count_);
-  // Behind the entries that stand at `place`, of which `at` is the first, and that `below` holds
-  // for.
+  // Returns the position after the entries with place `place`; `at` is the first of them, and
+  // `below` is true for those to skip.
   const auto skip = [&](Position at, Position place, auto below) {
     return static_cast<Position>(Gallop(
         at, places.size(), [&](size_t p) { return places[p] == place && below(column[p]); }));
@@ -111,14 +111,14 @@ void RangeChunk<Key>::FindInPart(size_t run) {
   for (const uint32_t i : absl::MakeSpan(equal_).first(equal)) {
     to[i] = skip(to[i], base_end[i], [&](const Key& key) { return BelowUpper(first_ + i, key); });
   }
-  // Crossed ends hold nothing.
+  // Crossed ends contain nothing.
   for (size_t i = 0; i < count_; ++i) to[i] = std::max(from[i], to[i]);
 }
 
 template <typename Key>
 void RangeChunk<Key>::PrefetchRows(size_t i, Order order, uint64_t limit) const {
-  // What takes turns among the runs is guessed wrong again and again, and so does not run ahead
-  // into the next lines by itself, as a copy would.
+  // Alternating runs are mispredicted repeatedly, so the processor does not read ahead into the
+  // next lines, as it would for a copy.
   constexpr uint64_t kMaxRows = 256;
   constexpr uint64_t kLine = 64 / sizeof(RowId);
   if (i >= count_) return;
@@ -141,12 +141,12 @@ void RangeChunk<Key>::GoOn(const RangeCursors& cursors, Order order) {
       const auto column = ColumnOf<Key>(*runs_[r].run);
       Position& from = begin(r)[*at - first_];
       Position& to = end(r)[*at - first_];
-      // The first entry that is not before, or if ascending that is behind, the cursor's.
+      // The first entry that is not before (if ascending: that is after) the cursor's.
       const Position first = PartitionPoint(from, to, [&](Position p) {
         const Key at = column[p];
         if (at != key) return at < key;
         const RowId row = runs_[r].rows[p];
-        // Entries that nobody has read may name any row.
+        // Unverified entries may have any row id.
         if (row >= delta_.end_row) return false;
         const std::strong_ordering by_row = delta_.rows->Compare(row, cursors.places[c]);
         return order == Order::kAscending ? by_row <= 0 : by_row < 0;

@@ -21,20 +21,20 @@
 
 namespace cairn {
 
-// Where the ranges of a batch go on that have a cursor (RangeBatch::after).
+// The positions after which ranges of a batch with cursors continue (RangeBatch::after).
 struct RangeCursors {
   std::vector<size_t> ranges;  // ascending
   std::vector<ScanCursor> cursors;
   std::vector<RowPlace> places;  // of the cursors' rows among the base's
 
-  // Errors: a cursor that is none, or is of keys of another kind; DataLoss.
+  // Errors: a cursor is invalid or of another kind of keys; DataLoss.
   static absl::StatusOr<RangeCursors> Of(const Delta& delta, const RangeBatch& ranges);
 };
 
-// Some ranges of a batch and where they lie in every run of a version. The base has found them in
-// its own; from there the places of the parts' entries (DeltaEntry) lead to them in the parts, but
-// for entries that stand at a range's very end, whose keys tell. Key is as RangeMerge's. One object
-// serves one thread.
+// Some ranges of a batch, and their positions in every run of a version. The base has found them in
+// its own run. From there, the places of the parts' entries (DeltaEntry) lead to their positions in
+// the parts, except for entries at a range's very end, whose keys are compared. Key is as
+// RangeMerge's. One object serves one thread.
 template <typename Key>
 class RangeChunk {
  public:
@@ -48,13 +48,13 @@ class RangeChunk {
         removed_(delta.removed_positions == nullptr ? 0 : 2 * most),
         equal_(most) {}
 
-  // Takes as many ranges from `first` on as `begin` has; in the base range i has
-  // [begin[i], end[i]).
+  // Takes the ranges from `first` on, one per element of `begin`; range i has the positions
+  // [begin[i], end[i]) in the base.
   void Take(size_t first, absl::Span<const Position> begin, absl::Span<const Position> end);
-  // Has each range begin, or if descending end, at its cursor.
+  // Makes each range begin (if descending: end) at its cursor.
   void GoOn(const RangeCursors& cursors, Order order);
 
-  // The entries of the i-th range taken.
+  // The number of entries of the i-th range taken.
   uint64_t Count(size_t i) const {
     uint64_t entries = end(0)[i] - begin(0)[i] - Removed(i);
     for (size_t r = 1; r < runs_.size(); ++r) {
@@ -63,7 +63,7 @@ class RangeChunk {
     }
     return entries;
   }
-  // The base's entries of the i-th range taken that are no longer there.
+  // The number of the base's entries in the i-th range taken that are removed.
   uint64_t Removed(size_t i) const {
     if (delta_.removed_positions == nullptr) return runs_[0].removed->Count(begin(0)[i], end(0)[i]);
     return removed_[most_ + i] - removed_[i];
@@ -81,16 +81,16 @@ class RangeChunk {
     }
     return absl::MakeSpan(runs_);
   }
-  // Asks the cache for what a scan of the i-th range taken reads first, of up to `limit` rows;
-  // nothing where there is no such range.
+  // Prefetches the data that a scan of the i-th range taken, of up to `limit` rows, reads first;
+  // does nothing if there is no such range.
   void PrefetchRows(size_t i, Order order, uint64_t limit) const;
 
  private:
   void FindInPart(size_t run);
-  // Of `count` ranges taken, from the i-th on.
+  // For `count` ranges taken, from the i-th on.
   void FindRemoved(size_t i, size_t count);
-  // Whether a key is below range i's lower end, or, where the range does not end there, below its
-  // upper end.
+  // Whether a key is below range i's lower end or, if the range does not end there, below its upper
+  // end.
   bool BelowLower(size_t i, const Key& key) const;
   bool BelowUpper(size_t i, const Key& key) const;
 
@@ -103,11 +103,11 @@ class RangeChunk {
   const RangeBatch& ranges_;
   Runs runs_;
   const size_t most_;
-  size_t first_ = 0;  // of the ranges taken
+  size_t first_ = 0;  // among the ranges taken
   size_t count_ = 0;
-  absl::FixedArray<Position, 512> ends_;  // of each run, the ranges' begins and then their ends
-  // Of a compact delta, how many of the base's entries before ranges' begins, and then before their
-  // ends, are no longer there.
+  absl::FixedArray<Position, 512> ends_;  // of each run: the ranges' begins and then their ends
+  // For a compact delta: the number of removed base entries before the ranges' begins, and then
+  // before their ends.
   absl::FixedArray<Position, 512> removed_;
   absl::FixedArray<uint32_t, 64> equal_;  // scratch
 };

@@ -20,11 +20,11 @@
 
 namespace cairn {
 
-// Where a batch's ranges lie in the base.
+// The positions of a batch's ranges in the base.
 struct RangePositions {
   std::vector<Position> begin, end;
 
-  // Errors as a query's of the base's. Throws std::bad_alloc.
+  // Errors: those of a query of the base. Throws std::bad_alloc.
   absl::Status Find(const Base& base, const RangeBatch& ranges, const StopCondition& stop) {
     begin.resize(ranges.size());
     end.resize(ranges.size());
@@ -34,8 +34,8 @@ struct RangePositions {
   }
 };
 
-// Calls body(spans, at) for the ranges from `first` on, some at a time, of which the first is `at`,
-// until that is an error.
+// Calls body(spans, at) for the ranges from `first` on, some at a time; the first of them is `at`.
+// Stops at an error.
 inline absl::Status ForEachSpans(const Delta& delta, const RangeBatch& ranges,
                                  const RangePositions& positions, size_t first, size_t count,
                                  absl::FunctionRef<absl::Status(const RunSpans&, size_t at)> body) {

@@ -26,9 +26,9 @@ class RowEntries {
   // DataLoss. Throws std::bad_alloc.
   static absl::StatusOr<RowEntries> Of(const IndexVersion& version);
 
-  // Where the base has its rows' entries, also those removed since.
+  // The positions of rows' entries in the base, including removed entries.
   const RowPositions& positions() const { return *positions_; }
-  // Where a part of the delta has its rows' entries, also those removed since.
+  // The positions of rows' entries in a part of the delta, including removed entries.
   absl::Span<const uint64_t> by_row(size_t part) const { return by_row_[part]; }
   // Appends the places of all entries of a row.
   void AppendPlaces(RowId row, Places* places) const;

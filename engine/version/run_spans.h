@@ -10,7 +10,7 @@
 
 namespace cairn {
 
-// Where some ranges, or groups, lie in each run of a version: at positions [begin, end).
+// The positions [begin, end) of some ranges, or groups, in each run of a version.
 class RunSpans {
  public:
   RunSpans(size_t runs, size_t most) : most_(most), begin_(runs * most), end_(runs * most) {}
@@ -18,7 +18,7 @@ class RunSpans {
   size_t size() const { return size_; }
   bool full() const { return size_ == most_; }
   void Clear() { size_ = 0; }
-  // The next range, by its positions in each run.
+  // Appends a range by its positions in each run.
   void Append(absl::Span<const RunRange> runs) {
     for (size_t r = 0; r < runs.size(); ++r) {
       begin_[r * most_ + size_] = static_cast<Position>(runs[r].begin);
@@ -26,11 +26,11 @@ class RunSpans {
     }
     ++size_;
   }
-  // All at once, in a version that has the base's run alone.
+  // Sets all ranges at once, in a version with only the base's run.
   void Assign(absl::Span<const Position> begin, absl::Span<const Position> end) {
     size_ = begin.size();
     std::copy(begin.begin(), begin.end(), begin_.begin());
-    // Crossed ends hold nothing.
+    // Crossed ends contain nothing.
     for (size_t i = 0; i < size_; ++i) end_[i] = std::max(begin[i], end[i]);
   }
 
@@ -44,7 +44,7 @@ class RunSpans {
  private:
   const size_t most_;
   size_t size_ = 0;
-  std::vector<Position> begin_, end_;  // of each run in turn
+  std::vector<Position> begin_, end_;  // one run after the other
 };
 
 }  // namespace cairn

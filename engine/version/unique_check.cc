@@ -27,7 +27,7 @@ bool KeyLess(const EncodedKeys& keys, size_t a, size_t b) {
   });
 }
 
-// The rows that updates touch: what an index had of them is gone.
+// The rows of updates; their earlier entries in the index are removed.
 class TouchedRows {
  public:
   explicit TouchedRows(const RowUpdates& updates) : updates_(updates) {
@@ -79,9 +79,8 @@ struct KeysToCheck {
   }
 };
 
-// No two of the updated rows may have one key.
-// `row_has_key`: of rows that are in the database as the updates have them, or were; null for
-// others.
+// Checks that no two of the updated rows have the same key. `row_has_key` is for rows that are, or
+// were, in the database as in the updates; null for others.
 absl::Status CheckAmongUpdates(const IndexVersion& version, const KeysToCheck& of,
                                const RowUpdates& updates, const RowHasKey& row_has_key) {
   const EncodedKeys& keys = of.keys;
@@ -89,7 +88,7 @@ absl::Status CheckAmongUpdates(const IndexVersion& version, const KeysToCheck& o
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return KeyLess(keys, a, b); });
   for (size_t i = 1, a = order.empty() ? 0 : order[0]; i < order.size(); ++i) {
-    const size_t b = order[i];  // a: the last one before that counts
+    const size_t b = order[i];  // a: the last valid one before
     if (KeyLess(keys, a, b) || of.row_of[a] == of.row_of[b]) {
       a = b;
       continue;
@@ -109,7 +108,7 @@ absl::Status CheckAmongUpdates(const IndexVersion& version, const KeysToCheck& o
   return absl::OkStatus();
 }
 
-// `applied`: the updates are in the delta, and their rows in the database, if these have not gone.
+// `applied`: the updates are in the delta, and their rows are in the database unless deleted since.
 absl::Status CheckUpdates(const IndexVersion& version, const Delta& delta,
                           const RowUpdates& updates, const RowHasKey& row_has_key, bool applied) {
   ASSIGN_OR_RETURN(KeysToCheck of, KeysToCheck::Of(version, updates));
@@ -121,7 +120,7 @@ absl::Status CheckUpdates(const IndexVersion& version, const Delta& delta,
       Batch::Find(of.keys.Batch(), &matches)));
   if (matches.row_ids.empty()) return absl::OkStatus();
 
-  StringList primary_keys;  // of the rows that have these keys
+  StringList primary_keys;  // of the rows with these keys
   RETURN_IF_ERROR(delta.PrimaryKeys(matches.row_ids, &primary_keys));
   const TouchedRows touched(updates);
   for (size_t key = 0; key < of.row_of.size(); ++key) {
@@ -158,7 +157,7 @@ absl::Status CheckUniqueSince(const IndexVersion& version,
     RowUpdates updates(version.base->run().kind());
     const size_t count = std::min(kChangesAtATime, changes.rows().size() - first);
     RETURN_IF_ERROR(changes.Append(first, count, &updates));
-    // What it finds of these rows is what they have now.
+    // The lookups find the current state of these rows.
     RETURN_IF_ERROR(CheckUpdates(version, *delta, updates, row_has_key, /*applied=*/true));
   }
   return absl::OkStatus();

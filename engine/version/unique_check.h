@@ -14,18 +14,19 @@
 namespace cairn {
 
 // Whether a row of the database has the i-th of these keys. An index may have rows that the
-// database has no more, or that have other keys there, as compaction filters leave no trace in the
+// database no longer has, or has with other keys, since compaction filters leave no trace in the
 // log.
 using RowHasKey = std::function<absl::StatusOr<bool>(std::string_view primary_key,
                                                      const EncodedKeys& keys, size_t i)>;
 
 // AlreadyExists, naming a key and two rows, if `version` would have a key twice after `updates`
-// (IndexSpec::unique), and `row_has_key`, unless it is null, returns true for the row that had it
-// before. Errors of the search and of `row_has_key`.
+// (IndexSpec::unique), and `row_has_key`, unless it is null, returns true for the row that had the
+// key before. Other errors: those of the search and of `row_has_key`.
 absl::Status CheckUnique(const IndexVersion& version, const Delta& delta, const RowUpdates& updates,
                          const RowHasKey& row_has_key);
 
-// The same where the updates have been applied: `delta` is a later one over the version's base.
+// As CheckUnique, for updates that have been applied: `delta` is a later one over the version's
+// base.
 absl::Status CheckUniqueSince(const IndexVersion& version,
                               const std::shared_ptr<const Delta>& delta,
                               const RowHasKey& row_has_key);

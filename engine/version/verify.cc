@@ -11,14 +11,14 @@
 namespace cairn {
 namespace {
 
-// Entries or rows looked at in one batch.
+// Entries or rows per batch.
 constexpr size_t kKeysAtATime = 4096;
 
 bool SameKey(const SortedRun& run, size_t i, size_t j) {
   return WithColumn(run, [&](const auto& column) { return column[i] == column[j]; });
 }
 
-// Every distinct key's lower and upper bound.
+// Checks every distinct key's lower and upper bound.
 absl::Status CheckOrderedIndex(const Base& base, const StopCondition& stop) {
   const SortedRun& run = base.run();
   EncodedKeys keys(run.kind());

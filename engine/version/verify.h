@@ -6,8 +6,8 @@
 
 namespace cairn {
 
-// Whether every ordered index of a base gives the right positions for every distinct key of its
-// run: DataLoss with the first that does not. Reads every key; what the files hold was checked when
+// Checks that every ordered index of a base has the right positions for every distinct key of its
+// run. DataLoss with the first difference. Reads every key; the files' contents were verified when
 // they were opened.
 absl::Status VerifyStructure(const Base& base, const StopCondition& stop);
 

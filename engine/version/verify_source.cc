@@ -19,7 +19,7 @@
 namespace cairn {
 namespace {
 
-// Rows looked at in one batch.
+// Rows per batch.
 constexpr size_t kRowsOfBatch = 4096;
 
 // Bits that several threads set.
@@ -29,7 +29,7 @@ class AtomicBitmap {
   void Set(size_t i) {
     words_[i / 64].fetch_or(uint64_t{1} << (i % 64), std::memory_order_relaxed);
   }
-  // The first unset bit at or behind `i`, or the size.
+  // The first unset bit at or after `i`, or the size.
   size_t NextUnset(size_t i) const {
     while (i < size_) {
       const uint64_t unset = ~words_[i / 64].load(std::memory_order_relaxed) >> (i % 64);
@@ -70,16 +70,16 @@ struct RowBatch {
   StringList primary_keys;
   EncodedKeys keys;
   std::vector<uint32_t> row_of_key;  // index in primary_keys of each key's row
-  StringList tuples;                 // of each row, where the index includes columns
+  StringList tuples;                 // of each row, if the index includes columns
   std::vector<Position> lower, upper;
   std::vector<std::string_view> primary_key_views;
-  std::vector<RowPlace> places;  // one a primary key
-  // Rows with entries in the index: where they stand in primary_keys, and their ids. A row may be
-  // there several times.
+  std::vector<RowPlace> places;  // one per primary key
+  // Rows with entries in the index: their indexes in primary_keys, and their ids. A row may occur
+  // several times.
   std::vector<uint32_t> found;
   std::vector<RowId> found_ids;
 
-  // Where an index has the keys' entries: at [lower[i], upper[i]).
+  // The positions of the keys' entries in an index: [lower[i], upper[i]).
   Batch EqualRanges() {
     return Batch::EqualRange(keys.Batch(), absl::MakeSpan(lower), absl::MakeSpan(upper));
   }
@@ -101,10 +101,10 @@ struct RowBatch {
   }
 };
 
-// The comparison of one version with rows that it should have.
+// The comparison of one version with its expected rows.
 class Comparison {
  public:
-  // `added`: the delta's entries, in one segment; null where there are none.
+  // `added`: the delta's entries, in one segment; null if there are none.
   Comparison(const IndexVersion& version, std::shared_ptr<const DeltaSegment> added,
              Differences* differences)
       : base_(*version.base),
@@ -114,15 +114,15 @@ class Comparison {
         entries_seen_(base_.run().size()),
         added_seen_(added_ == nullptr ? 0 : added_->size()) {}
 
-  // Looks for each of the batch's entries, and empties it. Thread-safe.
+  // Searches each of the batch's entries, and empties the batch. Thread-safe.
   absl::Status CompareBatch(RowBatch* batch);
-  // Then, once: what was not looked for is not in the source.
+  // Called last, once: reports entries that were not searched, since they are not in the source.
   absl::Status ReportWhatIsLeft();
 
  private:
   absl::Status FindRows(RowBatch* batch);
-  // Finds the batch's keys among the base's entries, and those that are not there, `missing`, among
-  // the added ones.
+  // Searches the batch's keys among the base's entries; sets `missing` to those that are not there,
+  // which are searched among the added ones.
   absl::Status FindInBase(RowBatch* batch, std::vector<size_t>* missing);
   absl::Status FindInAdded(RowBatch* batch, const std::vector<size_t>& missing);
   absl::Status CompareTuples(const RowBatch& batch);
@@ -136,7 +136,7 @@ class Comparison {
   AtomicBitmap added_seen_;
 };
 
-// One pass over a source, whose entries are those of one version or another.
+// One pass over a source whose entries belong to one of several versions.
 class SourcePass {
  public:
   SourcePass(const SnapshotSource& source, RowExtractor extractor, ErrorPolicy on_error,
@@ -153,7 +153,7 @@ class SourcePass {
   absl::Status Run(int threads);
 
  private:
-  // What one thread has read.
+  // The data that one thread has read.
   struct Work {
     explicit Work(size_t versions) : of_version(versions) {}
     RowBatch read;
@@ -163,7 +163,7 @@ class SourcePass {
   };
 
   absl::Status CompareRange(const PrimaryKeyRange& range);
-  // Hands what was read over to the versions that should have it.
+  // Passes the entries on to their versions.
   absl::Status HandOver(Work* work);
 
   const SnapshotSource& source_;

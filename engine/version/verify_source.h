@@ -14,23 +14,23 @@
 
 namespace cairn {
 
-// Whether a version agrees with a database, both ways (as PostgreSQL's amcheck does): each key of
-// each row is in the index, and each entry of the index is accounted for by such a row. Where
-// nothing has been caught up since the base was built, its row table has all rows, and rows without
-// entries are compared too. Differences are appended to `differences`, one line each; the scan ends
-// at the `most`th. Uses `threads` threads.
+// Checks whether a version agrees with a database, in both directions, as PostgreSQL's amcheck
+// does: each key of each row must be in the index, and each entry must be of such a row. If there
+// are no changes since the base was built, its row table has all rows, and rows without entries are
+// also compared. Appends differences to `differences`, one line each; the scan ends at number
+// `most`. Uses `threads` threads.
 absl::Status VerifyAgainstSource(const IndexVersion& version, const SnapshotSource& source,
                                  int threads, size_t max_differences, const StopCondition& stop,
                                  std::vector<std::string>* differences);
 
-// Says of entries which of several versions should have each: version_of[i] for key i, which is of
-// the row with primary_keys[row_of_key[i]].
+// Chooses the version for each of several entries: sets version_of[i] for key i, of the row with
+// primary_keys[row_of_key[i]].
 using PlaceEntries =
     absl::FunctionRef<void(KeyBatch keys, absl::Span<const uint32_t> row_of_key,
                            const StringList& primary_keys, absl::Span<uint32_t> version_of)>;
 
-// The same for versions of one spec that have a source's entries together, each in one of them: in
-// one pass over the source. `place` is called by several threads.
+// As above, for versions of one spec that together have a source's entries, each in one version;
+// reads the source once. Several threads call `place`.
 absl::Status VerifyAgainstSource(absl::Span<const IndexVersion* const> versions, PlaceEntries place,
                                  const SnapshotSource& source, int threads, size_t max_differences,
                                  const StopCondition& stop, std::vector<std::string>* differences);

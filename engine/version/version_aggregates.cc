@@ -18,7 +18,7 @@
 namespace cairn {
 namespace {
 
-// What consecutive ranges come to: values by column, or results.
+// The aggregates of consecutive ranges: values by column, or results.
 template <typename Values>
 struct Slice {
   size_t first = 0;
@@ -32,14 +32,14 @@ void AppendTo(const AggregateResults& more, AggregateResults* results) {
   results->Append(more);
 }
 
-// Sets *values, which are `none` for no range, by take(spans, at, evaluator, values) for some
-// ranges from `at` on at a time, on several threads.
+// Sets *values, initially `none`, by calling take(spans, at, evaluator, values) for some ranges
+// from `at` on at a time, on several threads.
 template <typename Values, typename Take>
 absl::Status EvaluateRanges(const IndexVersion& version, const RangeBatch& ranges,
                             const AggregatePlan& plan, int threads, const StopCondition& stop,
                             const Values& none, Values* values, Take take) {
   if (!ranges.after.empty()) {
-    return absl::InvalidArgumentError("a range's aggregates are of all of it: expected no cursors");
+    return absl::InvalidArgumentError("expected no cursors: aggregates cover whole ranges");
   }
   RETURN_IF_ERROR(stop.Check());
   RETURN_IF_ERROR(version.base->Prove(threads));

@@ -26,7 +26,7 @@
 namespace cairn {
 namespace {
 
-// Groups between two looks at the flag.
+// Groups between two checks of the flag.
 constexpr size_t kGroupsTogether = 64;
 
 template <typename Prefix>
@@ -39,15 +39,15 @@ absl::StatusOr<Prefix> ReadCursor(std::string_view cursor, size_t parts, size_t 
                       std::string(prefix.status().message())));
 }
 
-// Goes through the groups of ranges of several versions, and makes values of their results, or
-// keeps these, which are of one version then. Key is uint32_t, uint64_t or std::string_view.
+// Walks through the groups of ranges of several versions, and computes values from their results,
+// or keeps the results of a single version. Key is uint32_t, uint64_t or std::string_view.
 //
-// A group's entries are side by side in each run, so that its end there is found by a search from
-// its beginning, and it is skipped whole.
+// A group's entries are contiguous in each run, so its end is found by a search from its start, and
+// the group is skipped as a whole.
 template <typename Key>
 class GroupWalk {
  public:
-  // `threads` is at least 1; all must outlive it. One of `groups` and `results` is null.
+  // `threads` is at least 1; all arguments must outlive it. One of `groups` and `results` is null.
   GroupWalk(absl::Span<const IndexVersion* const> versions, const SharedKeys* shared,
             const RangeBatch& ranges, size_t parts, const AggregatePlan& plan,
             const QueryOptions& options, int threads, AggregateGroupsResult* groups,
@@ -69,7 +69,7 @@ class GroupWalk {
     partial_.resize(versions.size() > 1 ? versions.size() : 0, {AggregateResults(plan), {}});
   }
 
-  // All ranges. `whole`: the same without cursors.
+  // Walks through all ranges. `whole`: the same ranges without cursors.
   absl::Status Run(const RangeBatch& whole) {
     for (const auto& version : versions_) {
       RETURN_IF_ERROR(version->positions.Find(*version->version.base, whole, stop_));
@@ -94,7 +94,7 @@ class GroupWalk {
  private:
   using Prefix = typename KeyPrefixes<Key>::Prefix;
 
-  // One version, and what is left of a range there.
+  // One version, and the rest of a range in it.
   struct OfVersion {
     OfVersion(const IndexVersion& of, size_t at, const AggregatePlan& plan,
               const RangeBatch& ranges, int threads)
@@ -105,15 +105,15 @@ class GroupWalk {
           runs(RunsOf(*of.delta)),
           spans(runs.size(), kQueryChunk) {}
 
-    // The i-th range of the chunk.
+    // Begins the i-th range of the chunk.
     void Begin(size_t i) {
       const absl::Span<RunRange> found = chunk.Get(i);
       for (size_t r = 0; r < runs.size(); ++r) {
         runs[r].begin = found[r].begin;
-        runs[r].end = std::max(found[r].begin, found[r].end);  // crossed ends hold nothing
+        runs[r].end = std::max(found[r].begin, found[r].end);  // crossed ends contain nothing
       }
     }
-    // Finds the least key that is left. False where none is.
+    // Finds the lowest remaining key. Returns false if there is none.
     bool FindLeast() {
       bool any = false;
       for (RunRange& run : runs) {
@@ -139,7 +139,7 @@ class GroupWalk {
   struct IsLater {
     bool operator()(const OfVersion* a, const OfVersion* b) const { return b->least < a->least; }
   };
-  // Puts a version to those that have something left, if it has.
+  // Adds a version to the heap if it has remaining entries.
   void Push(OfVersion* version) {
     if (version->FindLeast()) heap_.push(version);
   }
@@ -212,7 +212,7 @@ class GroupWalk {
     return absl::OkStatus();
   }
 
-  // How many times too often keys of the group are counted.
+  // How often keys of the group are counted too often.
   uint64_t TakeShared(const Prefix& prefix) {
     const EncodedKeys& keys = shared_->keys();
     SharedKeys::Stretch group = shared_left_;
@@ -226,7 +226,7 @@ class GroupWalk {
     return shared_->Repeats(group);
   }
 
-  // Of the groups that are pending.
+  // Evaluates the pending groups.
   absl::Status Evaluate() {
     if (results_ != nullptr) {
       AggregateResults next(plan_);
@@ -266,19 +266,19 @@ class GroupWalk {
   const StopCondition stop_;
   const KeyPrefixes<Key> prefixes_;
   const SharedKeys* const shared_;
-  SharedKeys::Stretch shared_left_;  // of the range
+  SharedKeys::Stretch shared_left_;  // the rest of the range's
   std::vector<std::unique_ptr<OfVersion>> versions_;
-  // Versions with something left; the top has the least key.
+  // Versions with remaining entries; the top has the lowest key.
   std::priority_queue<OfVersion*, std::vector<OfVersion*>, IsLater> heap_;
-  std::vector<PartialResults> partial_;  // of each version, where there are several
-  std::vector<uint64_t> repeats_;        // of the groups that are pending
+  std::vector<PartialResults> partial_;  // of each version, if there are several
+  std::vector<uint64_t> repeats_;        // of the pending groups
   size_t pending_ = 0;                   // groups that are not evaluated yet
   size_t size_ = 0;                      // groups so far
   AggregateGroupsResult* const groups_;
   GroupResults* const results_;
 };
 
-// What is wrong with a question about groups, if anything is.
+// Checks the arguments of a query of groups.
 absl::Status CheckGroups(const IndexVersion& version, const RangeBatch& ranges,
                          size_t leading_parts) {
   RETURN_IF_ERROR(CheckLeadingParts(version.base->codec, leading_parts));
@@ -289,7 +289,7 @@ absl::Status CheckGroups(const IndexVersion& version, const RangeBatch& ranges,
   return absl::OkStatus();
 }
 
-// Runs a walk, whose question has been checked.
+// Runs a walk with checked arguments.
 absl::Status Walk(absl::Span<const IndexVersion* const> versions, const SharedKeys* shared,
                   const RangeBatch& ranges, size_t leading_parts, const AggregatePlan& plan,
                   const QueryOptions& options, int threads, AggregateGroupsResult* groups,

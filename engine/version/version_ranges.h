@@ -18,17 +18,17 @@
 
 namespace cairn {
 
-// What one run of a version, the base's or a part's, has for one range: entries at positions
-// [begin, end) without those removed.
+// The entries of one range in one run of a version, the base's or a part's: those at positions
+// [begin, end) that are not removed.
 struct RunRange {
   const SortedRun* run;
   const RowId* rows;
   const PositionSet* removed;
-  const SlottedArray* places;  // null of the base
+  const SlottedArray* places;  // null for the base
   uint64_t begin;
   uint64_t end;
-  // Of the base, where the delta is compact: the positions of those removed, of which numbers
-  // [removed_begin, removed_end) are in the range. Null: `removed` has to be read.
+  // For the base, if the delta is compact: the positions of removed entries; numbers
+  // [removed_begin, removed_end) are in the range. If null, `removed` must be read.
   const SlottedArray* removed_positions = nullptr;
   uint64_t removed_begin = 0;
   uint64_t removed_end = 0;
@@ -42,11 +42,11 @@ using Runs = absl::InlinedVector<RunRange, 6>;
 // The runs of a version, without positions.
 Runs RunsOf(const Delta& delta);
 
-// The part of AnswerVersion that answers ranges, which have been checked.
+// The part of AnswerVersion for checked ranges.
 absl::Status AnswerRanges(const Delta& delta, absl::FunctionRef<absl::Status(const Batch&)> base,
                           const Batch& batch, const Parallelism& parallelism);
 
-// An entry of a version: its position in the run that has its key, and its row.
+// An entry of a version: its position in its run, and its row.
 struct EntryPlace {
   const SortedRun* run = nullptr;
   uint64_t position = 0;
@@ -54,8 +54,8 @@ struct EntryPlace {
 };
 
 // Copies the rows of a run's entries [from, to) to `out`, which has room up to `end`, and returns
-// where they end there. Short stretches of any length: whole lines are copied where there is room
-// for them, since a length that is another each time is what a copy of its own waits for.
+// the end of the copy. For short stretches of any length: whole cache lines are copied if there is
+// room, since copies of varying exact lengths stall.
 inline RowId* CopyRows(const RunRange& run, uint64_t from, uint64_t to, RowId* out, RowId* end) {
   constexpr uint64_t kLine = 16;
   RowId* const behind = out + (to - from);
@@ -73,20 +73,20 @@ inline RowId* CopyRows(const RunRange& run, uint64_t from, uint64_t to, RowId* o
 template <typename Key>
 class RangeMerge {
  public:
-  // `runs` is of RunsOf, with the positions of one range.
+  // `runs` must be from RunsOf, with the positions of one range.
   RangeMerge(const DeltaRows& rows, absl::Span<RunRange> runs)
       : rows_(rows), base_(runs[0]), parts_(runs.subspan(1)) {}
 
-  // Writes the rows of the first `limit` entries, which must be there, to `out`, and appends their
-  // keys to `keys` unless that is null. Returns the last entry. The runs' positions move on.
+  // Writes the rows of the first `limit` entries, which must exist, to `out`, and appends their
+  // keys to `keys` unless that is null. Returns the last entry. Advances the runs' positions.
   EntryPlace Ascend(uint64_t limit, RowId* out, EncodedKeys* keys);
-  // The same from the last entry on.
+  // As Ascend, from the last entry on.
   EntryPlace Descend(uint64_t limit, RowId* out, EncodedKeys* keys);
 
  private:
   using Column = decltype(ColumnOf<Key>(SortedRun()));
 
-  // Of entries of two parts.
+  // Compares entries of two parts.
   bool Less(const RunRange& a, uint64_t i, const RunRange& b, uint64_t j) const {
     const Position before_a = (*a.places)[i], before_b = (*b.places)[j];
     if (before_a != before_b) return before_a < before_b;
@@ -95,8 +95,8 @@ class RangeMerge {
     return rows_.Less(a.rows[i], b.rows[j]);
   }
 
-  // The next entries of the base that are there, up to `most` of those in [base_.begin, stop), or
-  // the last ones in [stop, base_.end): from where to where they stand. The base moves on to them.
+  // The next existing entries of the base: up to `most` of those in [base_.begin, stop), or the
+  // last ones in [stop, base_.end). Returns their positions; the base advances to them.
   std::pair<uint64_t, uint64_t> NextOfBase(uint64_t stop, uint64_t most);
   std::pair<uint64_t, uint64_t> LastOfBase(uint64_t stop, uint64_t most);
 
@@ -156,7 +156,7 @@ EntryPlace RangeMerge<Key>::Ascend(uint64_t limit, RowId* out, EncodedKeys* keys
       if (part.begin == part.end) continue;
       if (least == nullptr || Less(part, part.begin, *least, least->begin)) least = &part;
     }
-    // What the base has before it.
+    // The base's entries before it.
     const uint64_t stop = least == nullptr
                               ? base_.end
                               : std::min<uint64_t>(base_.end, (*least->places)[least->begin]);
@@ -194,7 +194,7 @@ EntryPlace RangeMerge<Key>::Descend(uint64_t limit, RowId* out, EncodedKeys* key
         greatest = &part;
       }
     }
-    // What the base has behind it.
+    // The base's entries after it.
     const uint64_t stop =
         greatest == nullptr
             ? base_.begin

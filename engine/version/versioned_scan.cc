@@ -1,4 +1,4 @@
-// The part of AnswerVersion that answers ranges.
+// The part of AnswerVersion for ranges.
 
 #include <algorithm>
 #include <string>
@@ -21,10 +21,10 @@ namespace {
 // Entries of a range that are merged between two checks of the stop condition.
 constexpr uint64_t kMergedTogether = uint64_t{1} << 18;
 
-// Ranges whose rows are on their way while one is merged.
+// Ranges whose rows are prefetched while another one is merged.
 constexpr size_t kAhead = 8;
 
-// Where the base has the ranges of a batch.
+// The positions of a batch's ranges in the base.
 struct BasePositions {
   explicit BasePositions(size_t ranges) : begin(ranges), end(ranges) {}
 
@@ -99,7 +99,7 @@ absl::StatusOr<std::vector<std::string>> CursorsBehind(const Delta& delta,
   return cursors;
 }
 
-// A scan of a batch's ranges: their entries are counted, so that each has its place among the
+// A scan of a batch's ranges: their entries are counted, which gives their positions among the
 // matches, and then merged.
 template <typename Key>
 class Scan {
@@ -159,7 +159,7 @@ class Scan {
                              });
   }
 
-  // Writes the numbers of the ranges' rows where their offsets will be.
+  // Writes the numbers of the ranges' rows to the offsets.
   void Count(const RangeChunk<Key>& chunk, size_t first, size_t count) {
     for (size_t i = 0; i < count; ++i) {
       const uint64_t entries = chunk.Count(i);
@@ -167,7 +167,7 @@ class Scan {
       matches_->offsets[first + i + 1] = std::min(entries, options_.limit);
     }
   }
-  // Makes the numbers offsets, and room for the rows.
+  // Turns the numbers into offsets, and makes room for the rows.
   void Place(size_t first, size_t count) {
     uint64_t* const offsets = matches_->offsets.data() + first;
     for (size_t i = 0; i < count; ++i) offsets[i + 1] += offsets[i];
@@ -202,8 +202,8 @@ class Scan {
   FindResult* const matches_;
   const bool in_pages_;
   RangeCursors cursors_;
-  std::vector<uint8_t> goes_on_;  // whether there is more of a range behind its page
-  std::vector<EntryPlace> last_;  // of the ranges that go on behind their page
+  std::vector<uint8_t> goes_on_;  // whether a range has more entries after its page
+  std::vector<EntryPlace> last_;  // of the ranges that have more entries
 };
 
 }  // namespace

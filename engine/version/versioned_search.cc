@@ -28,10 +28,10 @@ absl::Status NoMemory(size_t queries) {
       absl::StrFormat("no memory to answer a batch of %d queries", queries));
 }
 
-// Where a run has no entry with a key.
+// Marks a run without an entry of a key.
 constexpr Position kNone = DeltaSegment::kNone;
 
-// The keys of a batch in the order of its answers.
+// The keys of a batch in the order of its results.
 template <typename Key>
 class PointBatch {
  public:
@@ -42,12 +42,12 @@ class PointBatch {
 
   Key key(size_t answer) const { return keys_[query_of_ == nullptr ? answer : query_of_[answer]]; }
 
-  // Calls body(answers) with groups of those of the `count` answers from `first` on whose keys may
-  // have entries that came or went. A group has at most kQueryChunk.
+  // Calls body(answers) with groups of those of the `count` results from `first` on whose keys may
+  // have added or removed entries. A group has at most kQueryChunk.
   template <typename Body>
   absl::Status ForEachTouched(const KeyFilter& filter, size_t first, size_t count,
                               Body body) const {
-    uint32_t group[2 * kQueryChunk];  // those that are gathered, and room for a chunk's
+    uint32_t group[2 * kQueryChunk];  // the gathered ones, and room for a chunk
     size_t size = 0;
     const size_t end = first + count;
     for (size_t at = first; at < end; at += kQueryChunk) {
@@ -66,7 +66,7 @@ class PointBatch {
   }
 
  private:
-  // The keys of a chunk of answers.
+  // The keys of a chunk of results.
   absl::Span<const Key> Keys(size_t first, size_t count) const {
     if (query_of_ == nullptr) return keys_.subspan(first, count);
     static thread_local Key chunk[kQueryChunk];
@@ -78,11 +78,11 @@ class PointBatch {
   const uint32_t* query_of_;
 };
 
-// What a delta has for groups of keys. One object serves one thread.
+// Merges a delta's entries for groups of keys. One object serves one thread.
 template <typename Key>
 class PointMerge {
  public:
-  // Takes groups of up to `most` answers.
+  // Takes groups of up to `most` results.
   PointMerge(const Delta& delta, const PointBatch<Key>& batch, size_t most)
       : delta_(delta),
         batch_(batch),
@@ -91,7 +91,7 @@ class PointMerge {
         most_(most),
         first_(most * runs_.size()) {}
 
-  // Takes a group of answers; first_row(answer) is the base's first row, or kNoRow.
+  // Takes a group of results; first_row(answer) is the base's first row, or kNoRow.
   template <typename FirstRow>
   absl::Status Take(absl::Span<const uint32_t> answers, FirstRow first_row) {
     const size_t size = answers.size();
@@ -136,8 +136,8 @@ class PointMerge {
     return least;
   }
 
-  // Appends all rows of the group's key j, of which the base has `base_rows`, to `rows`. False,
-  // with nothing appended, if these are the base's.
+  // Appends all rows of the group's key j, for which the base has `base_rows`, to `rows`. If these
+  // are the base's, returns false and appends nothing.
   bool All(size_t j, size_t base_rows, std::vector<RowId>* rows) {
     uint64_t total = 0;
     bool same = true;
@@ -159,16 +159,16 @@ class PointMerge {
   }
 
  private:
-  // Where the keys' first entries are in a run, or kNone.
+  // The keys' first entries in a run, or kNone.
   Position* first(size_t run) { return first_.data() + run * most_; }
   const Position* first(size_t run) const { return first_.data() + run * most_; }
 
-  // Behind the entries of `key`, of which the one at `p` is the first.
+  // The position after the entries of `key`; `p` is the first of them.
   static uint64_t EndOfKey(const RunRange& run, uint64_t p, Key key) {
     const auto column = ColumnOf<Key>(*run.run);
     return Gallop(p + 1, run.run->size(), [&](size_t at) { return column[at] == key; });
   }
-  // The position in the base of an entry that is there.
+  // The position of an existing entry in the base.
   Position PositionOf(RowId row, Key key) const {
     const absl::Span<const Position> positions = (*delta_.positions)[row];
     size_t i = 0;
@@ -190,15 +190,15 @@ class PointMerge {
 struct ChangedRows {
   struct Query {
     size_t query;
-    size_t end;  // of its rows among `rows`
+    size_t end;  // end of its rows in `rows`
   };
   std::vector<Query> queries;
   std::vector<RowId> rows;
 };
 
-// Gives the queries their new rows. The rows of all others move to their places: first those that
-// move back, from the last one on, then those that move forward, from the first one on, so that
-// none is written over before it has moved.
+// Replaces the rows of these queries. The rows of all others move: first those that move backward,
+// from the last one on, then those that move forward, from the first one on, so that none is
+// overwritten before it has moved.
 void Splice(const ChangedRows& changed, FindResult* matches) {
   struct Piece {
     uint64_t begin, end;  // rows that stay together
@@ -249,7 +249,7 @@ void Splice(const ChangedRows& changed, FindResult* matches) {
   }
 }
 
-// Puts what came and went into the base's answer to a FindFirst.
+// Merges added and removed entries into the base's results of a FindFirst.
 absl::Status MergeFirst(const Delta& delta, const Batch& batch, const Parallelism& parallelism) {
   const absl::Span<RowId> row_ids = batch.values;
   return WithPhysicalKey(batch.keys.kind(), [&](auto type) {
@@ -270,7 +270,7 @@ absl::Status MergeFirst(const Delta& delta, const Batch& batch, const Parallelis
   });
 }
 
-// Likewise of a Find.
+// The same for a Find.
 absl::Status MergeAll(const Delta& delta, const Batch& batch, const Parallelism& parallelism) {
   FindResult& matches = *batch.matches;
   Mutex mutex;
@@ -315,8 +315,8 @@ absl::Status MergeAll(const Delta& delta, const Batch& batch, const Parallelism&
   return absl::OkStatus();
 }
 
-// Small batches wait for the filter as well as for the base: for both at a time. Of larger ones it
-// is no longer in the cache when it is read.
+// Small batches wait for both the filter and the base, so both are prefetched together. For larger
+// ones, the filter would no longer be in the cache when it is read.
 void PrefetchFilter(const KeyFilter& filter, const KeyBatch& keys) {
   WithPhysicalKey(keys.kind(), [&](auto type) {
     using Key = typename decltype(type)::type;
@@ -344,7 +344,7 @@ absl::Status AnswerPoints(const Delta& delta, absl::FunctionRef<absl::Status(con
                                              : MergeFirst(delta, batch, parallelism);
 }
 
-// For CompactDelta. Who is in a hurry is spared its making.
+// The work for CompactDelta. A batch with a latency target does not build the compact form.
 uint64_t WorkOf(const Batch& batch) {
   if (batch.options.latency_target != absl::InfiniteDuration()) return 0;
   return batch.size() *

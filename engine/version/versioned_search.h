@@ -8,16 +8,16 @@
 
 namespace cairn {
 
-// Answers a batch of a SecondaryIndex, cursors included, for a version: over the base's entries and
-// those of a delta together. `base` answers for the base's entries alone, and is asked FindFirst,
-// Find or Positions with the batch's options. Thread-safe, as far as that is.
+// Executes a batch of a SecondaryIndex, including cursors, on a version: over the entries of the
+// base and the delta together. `base` executes FindFirst, Find or Positions on only the base's
+// entries, with the batch's options. Thread-safe if `base` is.
 //
-// A point's key is first looked up in the delta's filter: where it is not there, the base's answer
-// stands. So a batch costs what the base takes for it, a word in a cache for each key, and for the
-// keys that the delta may have touched a line of each of its few segments (KeySlots). A range that
-// the base has found is found in the segments by its positions (DeltaSegment::places), without a
-// search for its keys; its removed entries are counted where it lies. A scan merges by positions,
-// too, and reads keys of the delta's entries alone, where several stand at one place.
+// A point's key is first looked up in the delta's filter; if it is not there, the base's result is
+// final. So a batch costs the time of the base, a cached word per key, and for the keys that the
+// delta may have changed a cache line of each of its few segments (KeySlots). A range that the base
+// has found is located in the segments by its positions (DeltaSegment::places), without a search
+// for its keys; its removed entries are counted at their positions. A scan also merges by
+// positions, and reads keys only of the delta's entries, if several have the same place.
 absl::Status AnswerVersion(const Delta& delta, absl::FunctionRef<absl::Status(const Batch&)> base,
                            const Batch& batch, const Parallelism& parallelism = {});
 

@@ -245,7 +245,7 @@ def test_what_cannot_be_built_or_opened(database: Database, tmp_path: pathlib.Pa
         (lambda: cairn.ray.build([database.directory] * 2, SPEC, out, shards=3), cairn.InvalidArgument, "several sources"),
         (lambda: cairn.ray.build(database.directory, SPEC, out, threads=0), cairn.InvalidArgument, "threads"),
         (lambda: cairn.ray.build(database.directory, SPEC + ",unique=true", out), cairn.AlreadyExists, "unique"),
-        (lambda: cairn.ray.build(database.directory, SPEC, database.directory), cairn.FailedPrecondition, "no index in shards"),
+        (lambda: cairn.ray.build(database.directory, SPEC, database.directory), cairn.FailedPrecondition, "not a sharded index"),
         (lambda: cairn.ray.open(tmp_path / "no"), cairn.NotFound, "no"),
         (lambda: cairn.ray.open(tmp_path / "plain"), cairn.NotFound, "SHARDS"),
     ):

@@ -209,7 +209,7 @@ def test_steps_that_cannot_be(pair: Pair, tmp_path: pathlib.Path) -> None:
     everything: tuple[bytes, bytes | None] = (b"", None)
     segment = tmp_path / "segment"
     for call, error, message in (
-        (lambda: shards.build(pair.database, SPEC, pair.database, shards=2), cairn.FailedPrecondition, "no index in shards"),
+        (lambda: shards.build(pair.database, SPEC, pair.database, shards=2), cairn.FailedPrecondition, "not a sharded index"),
         (lambda: shards.build(pair.database, SPEC, tmp_path / "o", shards=0), cairn.InvalidArgument, ""),
         (lambda: shards.build(pair.database, SPEC, tmp_path / "o", shards=-1), cairn.InvalidArgument, "shards: expected"),
         (lambda: shards.build(tmp_path / "none", SPEC, tmp_path / "o", shards=2), cairn.NotFound, "none"),

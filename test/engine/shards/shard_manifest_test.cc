@@ -116,9 +116,9 @@ BOOST_AUTO_TEST_CASE(shards_that_overlap_or_leave_room_are_refused_by_name) {
   refused([](auto* m) { m->shards[1].lower = ShardBound{"l", ""}; }, "overlap");
   refused([](auto* m) { m->shards[1].lower.reset(); }, "overlap");
   refused([](auto* m) { m->shards[1].upper = m->shards[1].lower; }, "not below its upper one");
-  refused([](auto* m) { m->mode = ShardMode::kSource; }, "though shards are by source");
+  refused([](auto* m) { m->mode = ShardMode::kSource; }, "though the index is sharded by source");
   for (const char* name : {"", ".", "..", "a/..", "/a", "a/", "a b", "a\n"}) {
-    refused([name](auto* m) { m->shards[0].directory = name; }, "no name of a directory");
+    refused([name](auto* m) { m->shards[0].directory = name; }, "not within the index's directory");
   }
 }
 
