@@ -13,6 +13,7 @@
 
 namespace cairn {
 
+// The functions of aggregates. Aggregate has the types of their results and the treatment of nulls.
 enum class AggregateFunction : uint8_t {
   kCount,          // entries; with a column, those whose value is not null
   kCountDistinct,  // distinct keys; in GroupBy, distinct values of a column
@@ -51,6 +52,7 @@ struct Aggregate {
   AggregateFunction function = AggregateFunction::kCount;
   std::string column = {};  // an included column (IndexSpec::include); empty: none
 
+  // Create an aggregate of entries, or of an included column by its name.
   static Aggregate Count() { return {}; }
   static Aggregate Count(std::string column) {
     return {AggregateFunction::kCount, std::move(column)};

@@ -25,6 +25,7 @@ class BatcherClock;
 class BatcherCore;
 class BatchIndex;
 
+// Options of Batcher::Make.
 struct BatcherOptions {
   // The time within which requests without a deadline of their own are executed.
   absl::Duration default_deadline = absl::Milliseconds(1);
@@ -74,6 +75,7 @@ struct BatcherStats {
   // no lower bucket. The last bucket also counts all longer waits.
   static constexpr size_t kBuckets = RouteStats::kBuckets;
 
+  // Counters of one operation.
   struct Requests {  // of one operation
     uint64_t batches = 0;
     uint64_t queries = 0;  // in these batches
@@ -176,6 +178,7 @@ class Batcher {
 
   // ---- Futures. If a request is not accepted, its future contains the status at once. ----
 
+  // The result of a request, or its error.
   template <typename Answer>
   using Future = std::future<absl::StatusOr<Answer>>;
 
@@ -258,6 +261,7 @@ class Batcher {
   // several threads may call it at the same time.
   absl::Time Poll();
 
+  // Returns the counters since the batcher was created.
   BatcherStats Stats() const;
 
  private:

@@ -55,16 +55,19 @@ CAIRN_C_MUST_USE cairn_error* cairn_source_from_directory(const char* directory,
 CAIRN_C_MUST_USE cairn_error* cairn_source_from_sst_files(const char* const* files, size_t count,
                                                           const char* scratch_directory,
                                                           cairn_source** source);
+// Returns the sequence number of the state; 0 for SST files.
 CAIRN_C_API uint64_t cairn_source_sequence(const cairn_source* source);
 CAIRN_C_API void cairn_source_free(cairn_source* source);
 
 // Building, in one pass over the rows.
 
+// One index of a build: its spec, and where to write it.
 typedef struct cairn_build_target {
   const char* spec;       // "age = value.field(',', 1):u8"; docs/specs.md
   const char* directory;  // created if missing; an existing index is replaced by its next version
 } cairn_build_target;
 
+// Options of cairn_build: see BuildOptions (cairn/options.h).
 typedef struct cairn_build_options {
   size_t size;
   // At most 4096; 0: one per core available to this process. The same for `threads` in other
@@ -81,6 +84,7 @@ typedef struct cairn_build_options {
 } cairn_build_options;
 CAIRN_C_INIT(cairn_build_options)
 
+// The result of a build, for one index.
 typedef struct cairn_build_report {
   size_t size;
   uint64_t rows;  // in the column family
@@ -114,6 +118,7 @@ enum {
   CAIRN_CALIBRATION_STORE = 3
 };
 
+// Options of cairn_open: see OpenOptions (cairn/options.h).
 typedef struct cairn_open_options {
   size_t size;
   int32_t verify;       // CAIRN_VERIFY_…
@@ -129,8 +134,10 @@ typedef struct cairn_open_options {
 } cairn_open_options;
 CAIRN_C_INIT(cairn_open_options)
 
+// An index: opened from a directory, pinned, or built over columns.
 typedef struct cairn_index cairn_index;
 
+// Opens the index in `directory`, which may be sharded. CAIRN_NOT_FOUND if there is none.
 CAIRN_C_MUST_USE cairn_error* cairn_open(const char* directory, const cairn_open_options* options,
                                          cairn_index** index);
 // Returns the current version of the index as another index. cairn_catch_up and cairn_index_compact
@@ -148,6 +155,7 @@ CAIRN_C_API bool cairn_in_shards(const cairn_index* index);
 // How an index treats a null: no entry, or an entry before or after all values.
 enum { CAIRN_NULLS_SKIP = 0, CAIRN_NULLS_FIRST = 1, CAIRN_NULLS_LAST = 2 };
 
+// Options of cairn_index_from_columns.
 typedef struct cairn_columns_options {
   size_t size;
   const char* structure;    // factory string; NULL: "cpu:auto"
@@ -239,6 +247,7 @@ CAIRN_C_MUST_USE cairn_error* cairn_contains(const cairn_index* index,
 // leaves it unchanged or empty.
 typedef struct cairn_matches cairn_matches;
 
+// Create an empty object, free it, and return its number of queries.
 CAIRN_C_MUST_USE cairn_error* cairn_matches_new(cairn_matches** matches);
 CAIRN_C_API void cairn_matches_free(cairn_matches* matches);
 CAIRN_C_API size_t cairn_matches_size(const cairn_matches* matches);  // number of queries
@@ -274,6 +283,7 @@ CAIRN_C_MUST_USE cairn_error* cairn_find(const cairn_index* index, const struct 
 
 // Ranges of keys. The field `size` is the size of the structure, as in options.
 
+// Kinds and bounds of ranges.
 enum {
   CAIRN_BETWEEN =
       0,  // from lower[i] to upper[i]; if one of the two is NULL, all ranges are unbounded there
@@ -287,6 +297,7 @@ enum {
   CAIRN_BOUND_OPEN = 3  // unbounded at this end; the key is ignored, but must be valid
 };
 
+// Ranges of keys. A field that is NULL or 0 has its default.
 typedef struct cairn_ranges {
   size_t size;
   int32_t kind;         // CAIRN_BETWEEN …
@@ -336,6 +347,7 @@ CAIRN_C_MUST_USE cairn_error* cairn_columns(const cairn_index* index, const char
 // cairn_matches.
 typedef struct cairn_rows cairn_rows;
 
+// Create an empty object, and free it.
 CAIRN_C_MUST_USE cairn_error* cairn_rows_new(cairn_rows** rows);
 CAIRN_C_API void cairn_rows_free(cairn_rows* rows);
 // Returns the number of dropped entries, whose row is gone or no longer matches its range.
@@ -363,6 +375,7 @@ CAIRN_C_API size_t cairn_best_batch(const cairn_index* index, int32_t operation)
 
 // Updates and checks (cairn/options.h). One update runs at a time; queries do not wait for it.
 
+// Options of cairn_catch_up: see CatchUpOptions (cairn/options.h).
 typedef struct cairn_catch_up_options {
   size_t size;
   uint64_t max_bytes_per_second;  // of log that is read; 0: no limit
@@ -372,6 +385,7 @@ typedef struct cairn_catch_up_options {
 } cairn_catch_up_options;
 CAIRN_C_INIT(cairn_catch_up_options)
 
+// The result of cairn_catch_up.
 typedef struct cairn_catch_up_report {
   size_t size;
   uint64_t changes;    // of rows, in the log
@@ -381,6 +395,7 @@ typedef struct cairn_catch_up_report {
 } cairn_catch_up_report;
 CAIRN_C_INIT(cairn_catch_up_report)
 
+// Options of cairn_index_compact: see CompactOptions (cairn/options.h).
 typedef struct cairn_compact_options {
   size_t size;
   int32_t threads;

@@ -21,6 +21,7 @@ namespace cairn {
 // capacity. Not thread-safe. Methods that grow the list throw std::bad_alloc.
 class StringList {
  public:
+  // The number of strings.
   size_t size() const { return ends_.size() - 1; }
   bool empty() const { return size() == 0; }
   // Returns string i. Requires i < size(). Valid until the list changes.
@@ -33,6 +34,7 @@ class StringList {
   std::string_view heap() const { return heap_; }
   const std::vector<uint64_t>& offsets() const { return ends_; }
 
+  // Removes all strings.
   void Clear() { heap_.clear(), ends_.resize(1); }
   // Removes the strings from index `size` on. Requires size <= size().
   void Truncate(size_t size) { ends_.resize(size + 1), heap_.resize(ends_[size]); }
@@ -40,6 +42,7 @@ class StringList {
   void Reserve(size_t strings, size_t bytes) {
     heap_.reserve(heap_.size() + bytes), ends_.reserve(ends_.size() + strings);
   }
+  // Appends one string.
   void Append(std::string_view string) { Append(string, std::string_view()); }
   // Appends the concatenation of two strings as one string.
   void Append(std::string_view begin, std::string_view rest) {

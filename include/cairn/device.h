@@ -93,6 +93,7 @@ struct DeviceBatch {
   bool* found = nullptr;       // kContains
   uint64_t* counts = nullptr;  // kCount
 
+  // Create a batch of one operation. Pointers to results have one element per query.
   static DeviceBatch FindFirst(DeviceKeys keys, RowId* row_ids) {
     return {Operation::kFindFirst, keys, {}, row_ids};
   }

@@ -34,6 +34,7 @@ enum class WhereStrategy : uint8_t {
 // Returns "auto", "gather", "bitmap", "scan" or "walk".
 std::string_view WhereStrategyName(WhereStrategy strategy);
 
+// Options of IndexGroup::Find, Count and Explain.
 struct WhereOptions {
   // The name of the index whose key order the rows have. Empty: primary-key order. A row with
   // several keys is listed at the first of them. Rows without a key are last in either order, in
@@ -62,12 +63,14 @@ struct WhereOptions {
 
 // How a predicate is executed.
 struct WherePlan {
+  // A comparison, or a set of adjacent comparisons of one index.
   struct Comparison {
     std::string text;  // as Predicate::ToString, or a set of adjacent comparisons
     std::string index;
     uint64_t rows = 0;  // exact number of entries that satisfy it
     std::string how;    // "listed", "tested", "bitmap", "scanned", "walked"
   };
+  // A strategy that supports the predicate.
   struct Candidate {
     WhereStrategy strategy;
     absl::Duration predicted;  // time
@@ -107,6 +110,7 @@ struct GroupOrder {
 absl::StatusOr<std::vector<GroupOrder>> ParseGroupOrder(absl::Span<const std::string> texts,
                                                         absl::Span<const std::string> columns);
 
+// Options of IndexGroup::GroupBy.
 struct GroupByOptions {
   // Columns, named as in WhereOptions::columns. Rows with equal values in all of them form a group.
   // Null is a value here. Floating-point values are equal as in keys: all NaNs are equal, but -0
@@ -153,6 +157,7 @@ struct GroupByResult {
 // each index in which rows are tested. No function throws.
 class IndexGroup {
  public:
+  // An index of the group.
   struct Member {
     std::shared_ptr<const SecondaryIndex> index;
     std::string name = {};  // used in predicates; empty: the name in the spec
@@ -169,6 +174,7 @@ class IndexGroup {
 
   virtual ~IndexGroup() = default;
 
+  // Returns the indexes, in the order that Create was given, with their names.
   virtual const std::vector<Member>& members() const = 0;
   // Whether the group is sharded, so that a row is identified with its shard.
   virtual bool in_shards() const { return false; }

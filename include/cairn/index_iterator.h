@@ -18,6 +18,7 @@ namespace cairn {
 
 class SecondaryIndex;
 
+// Options of SecondaryIndex::NewIterator and IndexedDB::NewIterator.
 struct IteratorOptions {
   // Limits the iterator to entries with these keys: one key, a prefix or a range. Used only by
   // NewIterator.

@@ -11,10 +11,12 @@
 
 namespace cairn {
 
+// The byte order of a number.
 enum class Endian : uint8_t { kLittle, kBig };
 
 // The location of the value of a key part or an included column in a row.
 struct KeySource {
+  // The kind of a location, with its text in a spec.
   enum class Kind : uint8_t {
     kKey,     // key            the row's primary key, or bytes of it: key[4:8]
     kValue,   // value          the row's value, or bytes of it: value[8:4], value[8:]
@@ -31,6 +33,7 @@ struct KeySource {
   std::string name;  // kJson: the pointer; kColumn: the column; kCustom: the extractor
 };
 
+// One part of a key: where its value is, and its type.
 struct KeyPart {
   KeySource source;
   DataType type = DataType::kBytes;

@@ -33,6 +33,7 @@ enum class OnStale : uint8_t {
   kKeepStale,  // keep it stale until RebuildIndex is called
 };
 
+// The state of a live index. docs/operations.md has the transitions and what to do in each state.
 enum class IndexState : uint8_t {
   kBuilding,    // from a snapshot, while writes continue
   kCatchingUp,  // with the writes since that snapshot
@@ -82,6 +83,7 @@ class IndexListener {
   virtual void OnCompactionCompleted(const IndexWork& /*compaction*/) {}
 };
 
+// Options of IndexedDB::Open and Attach.
 struct IndexedDBOptions {
   // The directory that contains one directory per index, named after it. Empty: the path of the
   // database followed by ".indexes". Created if missing; its parent must exist.
@@ -310,7 +312,8 @@ class IndexedDB : public rocksdb::StackableDB {
   // Starts to build the index `spec.name` in the background, while writes continue. The index is
   // recorded on disk before the call returns: if the process ends before the index is built, the
   // next Open builds it. `column_family` must be that of the spec; null: the default one. Indexes
-  // of one column family that wait to be built are built together, in one scan.
+  // of one column family that wait to be built are built together, in one scan. Concurrent calls of
+  // CreateIndex, CreateIndexes and DropIndex are executed one after the other.
   //
   //   db->CreateIndex("city = value.field('|', 2):text", {.if_not_exists = true});
   //
@@ -430,6 +433,7 @@ class IndexedDB : public rocksdb::StackableDB {
   // Returns all indexes, sorted by name. If memory runs out, the end of the list is missing.
   // PrometheusText (prometheus.h) exports this as metrics.
   virtual std::vector<IndexInfo> ListIndexes() const = 0;
+  // Returns how many writes have waited for indexes, and for how long.
   virtual BacklogStats Backlog() const = 0;
 
   // Writes the changes of all indexes to their directories, as Close does. Errors:

@@ -38,6 +38,7 @@ class KeyCodec {
   static absl::StatusOr<KeyCodec> Create(absl::Span<const DataType> parts,
                                          NullPolicy nulls = NullPolicy::kSkip);
 
+  // Return the physical type of the keys, the types of the parts, and the position of nulls.
   PhysicalType kind() const { return kind_; }
   absl::Span<const DataType> parts() const { return parts_; }
   NullPolicy nulls() const { return nulls_; }

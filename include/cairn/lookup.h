@@ -44,6 +44,7 @@ class PartValue {
   PartValue(std::nullptr_t) {}                                            // NOLINT: null
   PartValue(const DataValue& value) : value_(value) {}                    // NOLINT
 
+  // Returns the value. Text refers to the memory that was passed.
   const DataValue& value() const { return value_; }
 
  private:
@@ -64,6 +65,7 @@ class LogicalKey {
     return LogicalKey(parts.begin(), parts.end(), [](const DataValue& part) { return part; });
   }
 
+  // Returns one value per part, valid as long as this object.
   absl::Span<const DataValue> parts() const {
     return more_.empty() ? absl::MakeConstSpan(&first_, size_) : absl::MakeConstSpan(more_);
   }
@@ -133,6 +135,7 @@ class KeyQuery {
   static KeyQuery Between(LogicalKey lower, LogicalKey upper) {
     return KeyQuery(std::move(lower), Bound::kInclusive, std::move(upper), Bound::kInclusive);
   }
+  // Match keys that are at least, greater than, at most or less than a key.
   static KeyQuery AtLeast(LogicalKey lower) {
     return KeyQuery(std::move(lower), Bound::kInclusive, LogicalKey({}), Bound::kOpen);
   }
@@ -174,6 +177,7 @@ class KeyQuery {
   std::vector<LogicalKey> keys_;
 };
 
+// Options of Lookup and LookupRows.
 struct LookupOptions {
   // The maximum number of rows for each key of a batch, or for the range. A row with several keys
   // in the range counts once, over all pages, at the first of them. 0: no rows and no cursor.

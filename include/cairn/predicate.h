@@ -48,6 +48,7 @@ namespace cairn {
 // needs one.
 class Predicate {
  public:
+  // The kind of a condition.
   enum class Kind : uint8_t {
     kKeys,    // the key of a row in `index` is in `keys`
     kIsNull,  // the key is null, or the row has no key
@@ -59,6 +60,7 @@ class Predicate {
   // Matches rows whose key in the index of this name is in `keys`: one key, several keys, a prefix,
   // or a range.
   Predicate(std::string_view index, const KeyQuery& keys);
+  // Matches rows whose key in the index is null, or that have no key in it.
   static Predicate IsNull(std::string_view index);
   friend Predicate operator&&(const Predicate& a, const Predicate& b) {
     return Predicate(Kind::kAnd, {a, b});

@@ -9,6 +9,7 @@
 
 namespace cairn {
 
+// The statistics of one index, and its labels.
 struct NamedStats {
   std::string_view index;  // the value of the label `index`
   const IndexStats* stats;

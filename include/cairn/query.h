@@ -27,6 +27,7 @@ enum class Strategy : uint8_t {
   kSortBased,   // sorts the batch first
 };
 
+// The order of the results of a batch.
 enum class ResultOrder : uint8_t {
   kCaller,  // result i is of keys[i]
   kKey,     // sorted by key, or partitioned by key range if the strategy does not sort
@@ -201,6 +202,7 @@ struct FindResult {
   }
 };
 
+// The direction of a scan or of sorted rows.
 enum class Order : uint8_t { kAscending, kDescending };
 
 // How to execute a batch. OrderedIndex uses `order`, `limit`, `with_keys`, `cancelled` and
@@ -297,6 +299,7 @@ struct Batch {
   absl::Span<uint32_t> query_of = {};
   Explain* explain = nullptr;  // if not null, set to how the batch was routed
 
+  // Create a batch of one operation. A span of results has one element per query.
   static Batch FindFirst(KeyBatch keys, absl::Span<RowId> row_ids,
                          const QueryOptions& options = {}) {
     Batch batch{Operation::kFindFirst, keys, {}, options};
@@ -370,6 +373,7 @@ struct Batch {
 // How a batch was routed, for human readers. Plain data. Each call overwrites the object that
 // Batch::explain points to.
 struct Explain {
+  // A route of the index, whether it supports the batch or not.
   struct Candidate {
     std::string route;
     absl::Duration predicted;  // infinite if the route does not support the batch

@@ -32,6 +32,7 @@ struct IndexStats {
   SequenceNumber sequence = 0;
   uint64_t version = 0;  // 1 for the first build into the directory, then counting
   std::string database_id;
+  // A search structure of the index.
   struct OrderedIndex {
     std::string description;
     uint64_t bytes;            // of memory, in addition to the run
@@ -59,6 +60,7 @@ struct IndexStats {
     uint64_t bytes = 0;
   };
   std::vector<Aggregates> aggregates;
+  // A section of a file.
   struct Section {
     std::string file, name;
     uint64_t bytes;
@@ -104,10 +106,9 @@ struct FetchResult {
 // ordered by key, and entries of one key by primary key. A row keeps its id until the next build or
 // compaction.
 //
-// No function throws. Common errors: InvalidArgument for a batch with the wrong type of keys;
-// ResourceExhausted if memory runs out; DataLoss for a corrupt file; NotFound if there is no index;
-// Cancelled and DeadlineExceeded for queries, see QueryOptions.
-// Methods document further errors.
+// No function throws. Errors of every method: InvalidArgument for a batch with the wrong type of
+// keys; ResourceExhausted if memory runs out; DataLoss for a corrupt file; of queries also
+// Cancelled and DeadlineExceeded (QueryOptions). Methods list their further errors.
 class SecondaryIndex : public BatchIndex {
  public:
   PhysicalType kind() const final;
@@ -133,6 +134,7 @@ class SecondaryIndex : public BatchIndex {
   static absl::StatusOr<std::unique_ptr<SecondaryIndex>> Open(const std::string& directory,
                                                               const OpenOptions& options = {});
 
+  // Return the spec, and the codec that encodes and decodes its keys. Valid as long as the index.
   virtual const IndexSpec& spec() const = 0;
   virtual const KeyCodec& codec() const = 0;
   // Returns the sequence number at which the index is current.
@@ -222,6 +224,7 @@ class SecondaryIndex : public BatchIndex {
   // empty.
   virtual absl::Status PrimaryKeys(absl::Span<const uint32_t> shards,
                                    absl::Span<const RowId> row_ids, StringList* primary_keys) const;
+  // The same for global row ids, of any index.
   absl::Status PrimaryKeysOf(absl::Span<const GlobalRowId> rows, StringList* primary_keys) const;
   // The same for all rows of a query result.
   absl::Status PrimaryKeysOf(const FindResult& matches, StringList* primary_keys) const;
@@ -237,6 +240,7 @@ class SecondaryIndex : public BatchIndex {
   virtual absl::Status Columns(absl::Span<const uint32_t> shards, absl::Span<const RowId> row_ids,
                                absl::Span<const std::string> names,
                                std::vector<ColumnValues>* columns) const;
+  // The same for global row ids, of any index.
   absl::Status ColumnsOf(absl::Span<const GlobalRowId> rows, absl::Span<const std::string> names,
                          std::vector<ColumnValues>* columns) const;
 
@@ -291,6 +295,8 @@ class SecondaryIndex : public BatchIndex {
                                      std::vector<std::string>* differences,
                                      const QueryOptions& options = {}) const = 0;
 
+  // Returns sizes, counters and structures. Takes some milliseconds, mostly for huge pages
+  // (OrderedIndex::huge_page_bytes). Errors: ResourceExhausted if memory runs out.
   virtual absl::StatusOr<IndexStats> Stats() const = 0;
 };
 

@@ -159,6 +159,8 @@ class ShardMap {
   virtual ~ShardMap() = default;
 
   virtual uint64_t generation() const = 0;  // 1 for the first publication, then counting
+  // Return how entries are distributed, the spec, and the codec of its keys. Valid as long as this
+  // object.
   virtual ShardMode mode() const = 0;
   virtual const IndexSpec& spec() const = 0;
   virtual const KeyCodec& codec() const = 0;

@@ -64,6 +64,7 @@ class SortedRun {
   // position, if they are not.
   absl::Status CheckOrder() const;
 
+  // Return the physical type of the keys, and the number of entries.
   PhysicalType kind() const { return kind_; }
   size_t size() const { return row_ids_.size(); }
   bool empty() const { return row_ids_.empty(); }

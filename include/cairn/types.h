@@ -16,6 +16,7 @@ inline constexpr RowId kNoRow = UINT32_MAX;
 // 32 bits. In an unsharded index the shard is 0, so a GlobalRowId equals its RowId. See sharding.h.
 using GlobalRowId = uint64_t;
 
+// Combine a shard and a row id to a global row id, and take one apart.
 constexpr GlobalRowId MakeGlobalRowId(uint32_t shard, RowId row_id) {
   return static_cast<GlobalRowId>(shard) << 32 | row_id;
 }

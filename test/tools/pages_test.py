@@ -79,7 +79,27 @@ class Headers(unittest.TestCase):
             self.assertTrue(names, header)
             for name in names:
                 with self.subTest(header=header, name=name):
-                    self.assertRegex(text, rf"[\w>*&] \**{name}\b")
+                    self.assertRegex(text, rf"(class|struct|using|enum class) {name}\b(?! *;)|\b{name}\(|typedef struct {name} {name};")
+
+    def test_each_type_and_function_has_a_comment(self):
+        # A declaration that follows another one without an empty line shares its comment.
+        a_type = r"(?:  )?(?:typedef )?(?:class|struct|enum class|enum) [^;]*\{\s*(?://.*)?$"
+        a_function = r"(?!template|class|struct|enum|namespace|using|#|//|\}|\{|static|extern|typedef)[\w:<>]+[^;{]* \*?\w+\("
+        declaration = re.compile(f"{a_type}|{a_function}")
+        for path in sorted(HEADERS.rglob("*.h")):
+            if "internal" in path.parts or path.name in ("arrow.h", "cairn.h"):
+                continue
+            private = False
+            lines = path.read_text().split("\n")
+            for number, line in enumerate(lines):
+                private = line.startswith(" private:") or (private and not re.match(r"class|struct| public:", line))
+                if private or not declaration.match(line):
+                    continue
+                above = number - 1
+                while re.match(r"\s*template", lines[above]):
+                    above -= 1
+                with self.subTest(header=path.name, line=number + 1, declaration=line):
+                    self.assertFalse(lines[above].strip() == "" or re.search(r"(public:|(?<!//)\{)$", lines[above]))
 
     def test_each_member_that_a_page_names_is_in_the_header_of_its_class(self):
         headers = [path.read_text() for path in HEADERS.rglob("*.h")]

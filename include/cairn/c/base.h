@@ -36,6 +36,7 @@ CAIRN_C_API const char* cairn_version(void);
 
 // Errors.
 
+// Codes of errors: those of absl::StatusCode.
 enum {
   CAIRN_OK = 0,
   CAIRN_CANCELLED = 1,
@@ -58,16 +59,19 @@ enum {
 
 typedef struct cairn_error cairn_error;  // immutable and thread-safe
 
+// Return the code and the message of an error, and free it. The message is valid until then.
 CAIRN_C_API int32_t cairn_error_code(const cairn_error* error);         // CAIRN_OK for NULL
 CAIRN_C_API const char* cairn_error_message(const cairn_error* error);  // "" for NULL
 CAIRN_C_API void cairn_error_free(cairn_error* error);
 
+// Frees a string that a function of this API returned.
 CAIRN_C_API void cairn_text_free(char* text);
 
 // A flag that cancels the calls that it is passed to, which then return CAIRN_CANCELLED. Any thread
 // or signal handler may set it. It must outlive those calls.
 typedef struct cairn_cancel cairn_cancel;
 
+// Create, set and free a flag.
 CAIRN_C_MUST_USE cairn_error* cairn_cancel_new(cairn_cancel** cancel);
 CAIRN_C_API void cairn_cancel_set(cairn_cancel* cancel);
 CAIRN_C_API void cairn_cancel_free(cairn_cancel* cancel);

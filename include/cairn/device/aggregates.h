@@ -50,6 +50,7 @@ struct DeviceAggregate {
   AggregateFunction function = AggregateFunction::kCount;
   size_t column = 0;
 
+  // Create an aggregate of entries, or of the column with this index.
   static DeviceAggregate Count() { return {}; }
   static DeviceAggregate CountDistinct() { return {AggregateFunction::kCountDistinct}; }
   static DeviceAggregate Sum(size_t column) { return {AggregateFunction::kSum, column}; }

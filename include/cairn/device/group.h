@@ -30,6 +30,7 @@ inline constexpr size_t kMaxGroupMembers = 64;
 
 enum class PeerExchange : uint8_t;
 
+// Options of all functions that create a group.
 struct DeviceGroupOptions {
   // For tests: how queries and results are transferred between the device of a batch and the other
   // devices (internal/peer_exchange.h). By default this depends on the devices.
@@ -59,6 +60,7 @@ struct WideDeviceBatch {
   uint64_t* ends = nullptr;    // end positions (kEqualRange, kPositions)
   bool* found = nullptr;       // kContains
 
+  // Create a batch of one operation. Pointers to results have one element per query.
   static WideDeviceBatch FindFirst(DeviceKeys keys, GlobalRowId* rows) {
     return {Operation::kFindFirst, keys, {}, rows};
   }
@@ -138,9 +140,12 @@ class DeviceGroup {
   PhysicalType kind() const;
   // Returns the number of entries of all shards, or of one replica.
   uint64_t size() const;
+  // Whether each member has all entries; otherwise the group is sharded.
   bool replicated() const;
   // Whether rows are GlobalRowIds.
   bool has_global_rows() const;
+  // Return the number of members, a member (i < members()), and the number of members whose device
+  // is lost.
   size_t members() const;
   const DeviceIndex& member(size_t i) const;
   size_t lost_members() const;

@@ -46,6 +46,7 @@ struct DeviceKeyRange {
 // IN is In, and a prefix of a key of several parts is the Range from its first to its last key.
 class DevicePredicate {
  public:
+  // The kind of a condition.
   enum class Kind : uint8_t {
     kKeys,    // the key of the row in column() is in one of ranges()
     kIsNull,  // the row has no key in column()
@@ -60,6 +61,7 @@ class DevicePredicate {
   static DevicePredicate In(size_t column, absl::Span<const uint64_t> keys);
   // Matches keys in one of the ranges, which may overlap.
   static DevicePredicate InRanges(size_t column, std::vector<DeviceKeyRange> ranges);
+  // Matches rows without a key in the column.
   static DevicePredicate IsNull(size_t column);
   // The conjunction or disjunction of any number of predicates. If there is none, Count, Find and
   // Explain return InvalidArgument.
@@ -101,12 +103,14 @@ std::string_view DeviceWhereStrategyName(DeviceWhereStrategy strategy);
 
 // How a predicate is executed, and why.
 struct DeviceWherePlan {
+  // A comparison, or a set of adjacent comparisons of one column.
   struct Comparison {
     size_t column = 0;
     size_t ranges = 0;  // of keys, after adjacent comparisons of a column are combined
     bool null = false;  // whether it matches rows without a key
     double rows = 0;    // expected number, from a sample of the keys
   };
+  // A strategy that supports the predicate.
   struct Candidate {
     DeviceWhereStrategy strategy = DeviceWhereStrategy::kAuto;
     // Predicted time. Accurate enough to compare strategies, not as an absolute time.
@@ -138,10 +142,12 @@ class DeviceIndexGroup {
     const RowId* row_ids = nullptr;
   };
 
+  // The maximum number of columns of a group.
   static constexpr size_t kMaxColumns = 64;
   // The maximum number of comparisons of a predicate, after adjacent comparisons of a column are
   // combined.
   static constexpr size_t kMaxComparisons = 64;
+  // The maximum nesting of a predicate (DevicePredicate::depth).
   static constexpr size_t kMaxDepth = 200;
 
   // Creates a group from entries in the memory of the stream's device, which are left unchanged.
