@@ -151,25 +151,27 @@ absl::StatusOr<std::optional<bool>> LogAgrees(const LogPosition& position, rocks
 }
 
 // Returns whether RocksDB may have assigned sequence numbers up to the position a second time. It
-// does if the last number is in no table file, and the log file is not read at an opening, because
-// it is archived. So the last row must be of a column family that still exists, and one that a
-// flush keeps. Log files and table files do not tell such rows from those that the index has.
+// does if the numbers at the end of a log file are in no table file, and the log file is not read
+// at an opening, because it is archived. So a row at the position or after it in the file must be
+// of a column family that still exists, and one that a flush keeps. Log files and table files do
+// not tell rows with repeated numbers from those that the index has.
 absl::StatusOr<bool> MayRepeatNumbers(const LogPosition& position, rocksdb::DB* db) {
   ASSIGN_OR_RETURN(const std::vector<WalFile> files, ListWalFiles(db));
   for (const WalFile& file : files) {
     if (file.number != position.log_number || file.path != file.archived_path) continue;
+    ASSIGN_OR_RETURN(const auto families, ManifestFamilies(db).Read());
     ASSIGN_OR_RETURN(const std::unique_ptr<WalReader> reader, OpenWalFile(db, file));
     WriteBatchReader batches({});
-    while (reader->end().offset < position.place.offset && reader->Next()) {
+    while (reader->Next()) {
       const rocksdb::WriteBatch batch(reader->TakeRecord());
       // A transaction that was prepared in an older file may be of any column family.
       const absl::StatusOr<uint64_t> count = batches.Read(batch, {});
-      if (absl::IsFailedPrecondition(count.status())) return true;
-      if (!count.ok()) return count.status();
+      if (!count.ok() && !absl::IsFailedPrecondition(count.status())) return count.status();
+      const std::optional<uint32_t> family = batches.last_kept_family();
+      const bool is_kept = count.ok() && family.has_value() && families.contains(*family);
+      if (is_kept && reader->end().offset >= position.place.offset) return false;
     }
-    ASSIGN_OR_RETURN(const auto families, ManifestFamilies(db).Read());
-    const std::optional<uint32_t> family = batches.last_kept_family();
-    return !family.has_value() || !families.contains(*family);
+    return true;
   }
   return false;
 }
