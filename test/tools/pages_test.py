@@ -132,6 +132,12 @@ class Lists(unittest.TestCase):
         self.assertEqual({page.removeprefix("docs/") for page in pages},
                          set(re.findall(r"\(([\w-]+\.md)\)", (ROOT / "docs" / "README.md").read_text())))
 
+    @unittest.skipUnless((ROOT / ".git").exists(), "not a checkout")
+    def test_each_page_is_in_the_navigation_of_the_site(self):
+        listed = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
+        navigation = re.findall(r"([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+        self.assertEqual(set(listed) - {"AGENTS.md"}, set(navigation))
+
     def test_agents_md_is_short(self):
         self.assertLessEqual(len((ROOT / "AGENTS.md").read_text().splitlines()), 60)
 
