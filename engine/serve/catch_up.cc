@@ -92,7 +92,7 @@ absl::StatusOr<Anchor> CheckAnchor(const DbSource& database, const CatchUpOption
   if (ingested != 0) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "file %06d.sst was ingested into %s after the state %d that the index has, which the log "
-        "does not tell; build the index anew",
+        "does not tell; rebuild the index",
         ingested, database.description(), sequence));
   }
   RETURN_IF_ERROR(TableFilesRecorder(database.db(), column_family).Record(&anchor.tables));

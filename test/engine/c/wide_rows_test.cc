@@ -134,7 +134,7 @@ BOOST_AUTO_TEST_CASE(rows_of_32_bits_do_not_name_a_row) {
              CAIRN_INVALID_ARGUMENT, {"index"});
   cairn_device_index* on_device = nullptr;
   CheckError(cairn_device_open(index.get(), nullptr, 0, &on_device), CAIRN_UNIMPLEMENTED,
-             {"64 bits"});
+             {"32 bits"});
 }
 
 BOOST_AUTO_TEST_CASE(an_index_in_one_piece_has_them_as_well) {
