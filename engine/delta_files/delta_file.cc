@@ -37,9 +37,9 @@ absl::Status CheckUpdates(const RowUpdates& updates) {
   if (updates.rows() > kMaxEntries || updates.keys.size() > kMaxEntries ||
       updates.deleted_from.size() > kMaxEntries / 2) {
     return absl::InvalidArgumentError(absl::StrFormat(
-        "updates of %d rows with %d keys and %d deleted ranges: expected at most %d rows, as many "
+        "updates of %d rows with %d keys and %d deleted ranges: expected at most %d rows, %d "
         "keys and %d ranges",
-        updates.rows(), updates.keys.size(), updates.deleted_from.size(), kMaxEntries,
+        updates.rows(), updates.keys.size(), updates.deleted_from.size(), kMaxEntries, kMaxEntries,
         kMaxEntries / 2));
   }
   return absl::OkStatus();

@@ -26,11 +26,11 @@
 namespace cairn {
 namespace {
 
-// Changes that are held at a time: enough for batches that find neighbouring rows in passing,
-// little beside an index.
+// The size of the changes in memory at a time: enough for batches that find adjacent rows together,
+// but small compared with an index.
 constexpr size_t kSliceBytes = size_t{64} << 20;
-// Rows of which no log tells whether they have changed, and that are read again all the same: about
-// a second's. A build reads all rows, and the index stays as it is meanwhile.
+// The max number of rows that are read again because the log does not show whether they have
+// changed: about a second's work. A build reads all rows, and meanwhile the index does not change.
 constexpr size_t kMaxRowsReadAgain = 100'000;
 constexpr size_t kRowsAtATime = 10'000;
 
@@ -39,7 +39,7 @@ absl::Status ReadAndApply(const SnapshotSource& source, const CatchUpOptions& op
   ASSIGN_OR_RETURN(ChangeExtractor extractor, ChangeExtractor::Create(update->version().spec()));
   RateLimiter limiter(options.max_bytes_per_second);
   StopFlag stop(options.cancelled);
-  // A slice of the log is small where its rate is: a tenth of a second's worth.
+  // With a rate limit, a slice of the log is small: a tenth of a second's worth.
   const size_t slice = options.max_bytes_per_second == 0
                            ? kSliceBytes
                            : std::min<size_t>(kSliceBytes, options.max_bytes_per_second / 10 + 1);
@@ -62,8 +62,8 @@ absl::Status ReadAndApply(const SnapshotSource& source, const CatchUpOptions& op
   return absl::OkStatus();
 }
 
-// Makes sure that the database continues what the index has, by ways that its log tells; returns
-// the index's anchor as of this opening of the database.
+// Checks that the database continues the index's state by changes that are in its log. Returns the
+// index's anchor for this opening of the database.
 absl::StatusOr<Anchor> CheckAnchor(const DbSource& database, const CatchUpOptions& options,
                                    const IndexWriter::Update& update,
                                    std::vector<ChangedRange>* ranges) {
@@ -72,9 +72,9 @@ absl::StatusOr<Anchor> CheckAnchor(const DbSource& database, const CatchUpOption
   rocksdb::ColumnFamilyHandle* const column_family = database.column_family_handle();
   if (database.changes_values()) {
     return absl::FailedPreconditionError(absl::StrFormat(
-        "%s is read through a layer that makes its own iterators and may change values (DBWithTTL, "
-        "for example), which the log does not record: an index of it cannot catch up; rebuild the "
-        "index, or build it from the database below (DB::GetRootDB)",
+        "%s is read through a layer that creates its own iterators and may change values "
+        "(DBWithTTL, for example), which the log does not record: an index of it cannot catch up; "
+        "rebuild the index, or build it from the database below (DB::GetRootDB)",
         database.description()));
   }
   RETURN_IF_ERROR(CheckRowReading(update.version().base->manifest.reading, update.version().spec(),
@@ -92,7 +92,7 @@ absl::StatusOr<Anchor> CheckAnchor(const DbSource& database, const CatchUpOption
   if (ingested != 0) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "file %06d.sst was ingested into %s after the state %d that the index has, which the log "
-        "does not tell; rebuild the index",
+        "does not contain; rebuild the index",
         ingested, database.description(), sequence));
   }
   RETURN_IF_ERROR(TableFilesRecorder(database.db(), column_family).Record(&anchor.tables));
@@ -100,7 +100,7 @@ absl::StatusOr<Anchor> CheckAnchor(const DbSource& database, const CatchUpOption
   return anchor;
 }
 
-// Has the rows in some ranges be those of the source, whatever the index had there.
+// Replaces the index's rows in some ranges by those of the source.
 absl::Status ReadAgain(const SnapshotSource& source, const std::vector<ChangedRange>& ranges,
                        const CatchUpOptions& options, IndexWriter::Update* update,
                        CatchUpReport* report) {
@@ -127,8 +127,7 @@ absl::Status ReadAgain(const SnapshotSource& source, const std::vector<ChangedRa
       if (++rows > kMaxRowsReadAgain) {
         return absl::FailedPreconditionError(absl::StrFormat(
             "table file %06d.sst of %s is not as it was at the state %d that the index has, and "
-            "its "
-            "log does not tell why: more than %d rows may have come or gone; rebuild the index",
+            "its log does not show why: more than %d rows may have changed; rebuild the index",
             range.file, source.description(), update->version().sequence, kMaxRowsReadAgain));
       }
       changes.LookUp(cursor->row().primary_key);
@@ -144,7 +143,7 @@ absl::StatusOr<CatchUpReport> ToSource(const SnapshotSource& source, const Catch
   const auto* const database = dynamic_cast<const DbSource*>(&source);
   if (database == nullptr || !database->has_log()) {
     return absl::FailedPreconditionError(absl::StrFormat(
-        "%s is no database: an index catches up from a database's log", source.description()));
+        "%s is not a database: an index catches up from a database's log", source.description()));
   }
   CatchUpReport report;
   IndexWriter::Update update(writer);
@@ -157,8 +156,9 @@ absl::StatusOr<CatchUpReport> ToSource(const SnapshotSource& source, const Catch
                                    source.sequence(), update.anchor().log, live));
   RETURN_IF_ERROR(ReadAndApply(source, options, log.get(), &update, &report));
   RETURN_IF_ERROR(ReadAgain(source, ranges, options, &update, &report));
-  // What is published may be stored, by this call or by a merge, long after the source is gone. The
-  // log is on the disk before, or the index could be ahead of a database whose machine failed.
+  // The published changes may be stored, by this call or by a merge, long after the source is gone.
+  // The log is made durable before; otherwise the index could be ahead of a database whose machine
+  // failed.
   if (!writer->syncs_log()) {
     RETURN_IF_ERROR(SyncLog(database->db(), database->snapshot() == nullptr));
   }

@@ -21,7 +21,8 @@
 namespace cairn {
 namespace {
 
-// Entries of a block that a Seek or a change of direction reads, and of the largest one.
+// The number of entries in the first block after a Seek or a change of direction, and in the
+// largest one.
 constexpr uint64_t kFirstBlock = 16, kMaxBlock = 4096;
 
 }  // namespace
@@ -87,7 +88,7 @@ class IndexIterator::Walk {
     return Read(range, order);
   }
 
-  // Goes to the next entry in this order, if the block has it.
+  // Goes to the next entry in this order, if the block contains it.
   bool StepInBlock(Order order) {
     const bool forward = order == order_;
     if (forward ? at_ + 1 == block_.row_ids.size() : at_ == 0) return false;
@@ -95,7 +96,7 @@ class IndexIterator::Walk {
     key_.clear();
     return true;
   }
-  // Goes to the next entry in this order, which the block does not have.
+  // Goes to the next entry in this order, which is not in the block.
   absl::Status Step(Order order) {
     valid_ = false;
     if (order == order_) {
@@ -149,19 +150,19 @@ class IndexIterator::Walk {
 
   const std::shared_ptr<const SecondaryIndex> index_;
   const bool by_source_;
-  RangeColumn range_;   // one
+  RangeColumn range_;   // a single range
   RangeColumn target_;  // of the last Seek
   QueryOptions options_;
-  // The entries around this one, in the order that they were read in, and where it is in them.
+  // The entries around the current one, in the order in which they were read, and its index.
   FindResult block_;
   StringList primary_keys_;
   Order order_ = Order::kAscending;
   size_t at_ = 0;
   uint64_t block_size_ = kFirstBlock;
   bool valid_ = false;
-  std::string after_;           // that the block was read after
-  std::vector<DataValue> key_;  // of this entry; empty: not decoded yet
-  std::string scratch_;         // that key_ points into
+  std::string after_;           // the cursor after which the block was read
+  std::vector<DataValue> key_;  // of the current entry; empty: not decoded yet
+  std::string scratch_;         // the memory of key_
 };
 
 IndexIterator::IndexIterator(absl::Status status) : status_(std::move(status)) {}

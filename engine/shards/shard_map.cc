@@ -39,7 +39,7 @@ class PublishedShards final : public ShardMap {
     }
   }
 
-  // False where a bound is no key of the codec's kind.
+  // Returns false if a bound is not a key of the codec's kind.
   bool CreateRouting() { return ShardRouting::Create(manifest_, codec_.kind(), &routing_); }
 
   uint64_t generation() const override { return manifest_.generation; }
@@ -91,7 +91,7 @@ class PublishedShards final : public ShardMap {
   absl::Status CheckSize(size_t queries) const {
     if (queries <= UINT32_MAX) return absl::OkStatus();
     return absl::InvalidArgumentError(
-        absl::StrFormat("a batch of %d queries, of at most %d", queries, UINT32_MAX));
+        absl::StrFormat("the batch has %d queries, expected at most %d", queries, UINT32_MAX));
   }
 
   const std::string directory_;
@@ -136,7 +136,7 @@ absl::StatusOr<std::unique_ptr<SecondaryIndex>> PublishedShards::OpenShard(
       ReadShardManifest(directory_, FileSystemOf(options.file_system).get());
   if (!now.ok() || now->generation == manifest_.generation) return writer.status();
   return absl::FailedPreconditionError(
-      absl::StrFormat("generation %d of index '%s' is no longer: %d has been published",
+      absl::StrFormat("generation %d of index '%s' was replaced: %d has been published",
                       manifest_.generation, directory_, now->generation));
 } catch (...) {
   return StatusOfException("opening a shard");
@@ -175,7 +175,7 @@ absl::Status PublishedShards::CombineRanges(size_t ranges, absl::Span<const Aggr
   ASSIGN_OR_RETURN(const AggregatePlan plan, PlanOf(aggregates));
   return CombineRangeParts(plan, codec_, ranges, parts, values);
 } catch (...) {
-  return StatusOfException("putting aggregates of shards together");
+  return StatusOfException("combining aggregates of shards");
 }
 
 absl::Status PublishedShards::CombineGroups(size_t ranges, size_t leading_parts,
@@ -188,7 +188,7 @@ absl::Status PublishedShards::CombineGroups(size_t ranges, size_t leading_parts,
   ASSIGN_OR_RETURN(const AggregatePlan plan, PlanOf(aggregates));
   return CombineGroupParts(plan, codec_, ranges, leading_parts, options, parts, groups);
 } catch (...) {
-  return StatusOfException("putting groups of shards together");
+  return StatusOfException("combining groups of shards");
 }
 
 }  // namespace
@@ -208,11 +208,11 @@ absl::StatusOr<std::unique_ptr<ShardMap>> ShardMap::Open(
                                                std::move(codec));
   if (!map->CreateRouting()) {
     return absl::DataLossError(
-        absl::StrFormat("index '%s': a shard's bound is no key of the index's kind", directory));
+        absl::StrFormat("index '%s': a shard's bound is not a key of the index's kind", directory));
   }
   return map;
 } catch (...) {
-  return StatusOfException("reading which shards an index has");
+  return StatusOfException("reading the shards of an index");
 }
 
 }  // namespace cairn

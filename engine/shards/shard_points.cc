@@ -1,4 +1,4 @@
-// The part of a sharded index's Answer that answers points.
+// The part of a sharded index's Execute for points.
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -13,14 +13,14 @@
 namespace cairn {
 namespace {
 
-// One shard's part of a batch, and what it answers.
+// One shard's part of a batch, and its results.
 struct PointPart {
   GatheredKeys keys;
   std::vector<RowId> row_ids;
   std::unique_ptr<bool[]> found;
   FindResult matches;
 
-  // The part as a batch of its own.
+  // The part as a separate batch.
   Batch Of(const Batch& whole, absl::Span<const uint32_t> queries) {
     keys.Gather(whole.keys, queries);
     Batch part = whole;
@@ -42,8 +42,8 @@ struct PointPart {
   }
 };
 
-// Puts the parts' answers back into the order of the batch: those of a key that several shards have
-// in the order of shards.
+// Reorders the parts' results to the order of the batch. If several shards have a key, its results
+// are in shard order.
 void Combine(const ShardAssignment& assignment, const std::vector<PointPart>& parts,
              const Batch& batch) {
   if (batch.operation == Operation::kFindFirst) {
@@ -114,7 +114,7 @@ absl::Status AnswerInCallerOrder(const ShardedState& state, const Batch& batch) 
   return absl::OkStatus();
 }
 
-// The same, where the batch is large and what is found of each query takes one place, in slices.
+// As above, in slices if the batch is large and each query has one result.
 absl::Status AnswerInOrder(const ShardedState& state, const Batch& batch) {
   if (batch.operation == Operation::kFind) return AnswerInCallerOrder(state, batch);
   return AnswerInSlices(state, batch, AnswerInCallerOrder);
@@ -125,7 +125,7 @@ absl::Status AnswerInOrder(const ShardedState& state, const Batch& batch) {
 absl::Status AnswerShardedPoints(const ShardedState& state, const Batch& batch) {
   std::iota(batch.query_of.begin(), batch.query_of.end(), 0);
   if (batch.options.result_order != ResultOrder::kKey) return AnswerInOrder(state, batch);
-  // The batch's keys in their order are a batch whose order is the caller's.
+  // The batch's keys in sorted order form a batch in the caller's order.
   WithPhysicalKey(batch.keys.kind(), [&](auto type) {
     using Key = typename decltype(type)::type;
     const absl::Span<const Key> keys = batch.keys.as<Key>();

@@ -17,7 +17,7 @@
 namespace cairn {
 namespace {
 
-// The place of an entry.
+// The position of an entry.
 absl::StatusOr<ShardBound> PlaceOf(const ShardContents& contents, size_t entry) {
   EncodedKeys key(contents.run.kind());
   AppendKey(contents.run, entry, &key);
@@ -37,7 +37,7 @@ absl::Status CheckShardIndex(const Manifest& index, const ShardManifest& shards,
   const auto refuse = [&](std::string_view what, const std::string& expected,
                           const std::string& found) {
     return absl::DataLossError(absl::StrFormat(
-        "it is not what was published: its %s is %s, expected %s", what, found, expected));
+        "it is not the published one: its %s is %s, expected %s", what, found, expected));
   };
   if (index.spec != shards.spec) return refuse("spec", shards.spec, index.spec);
   if (index.database_id != record.database_id) {
@@ -80,7 +80,7 @@ absl::StatusOr<ShardContents> OpenShardContents(const std::string& directory,
   ASSIGN_OR_RETURN(KeyCodec codec, spec->Codec());
   if (run_file.run.kind() != codec.kind() || run_file.run.size() != manifest.entries ||
       rows_file.table.rows() != manifest.rows || run_file.properties.rows_bound > manifest.rows) {
-    return absl::DataLossError("its files are not what its manifest says");
+    return absl::DataLossError("its files do not match its manifest");
   }
   ASSIGN_OR_RETURN(const std::optional<ColumnFile> columns,
                    OpenBaseColumns(directory, manifest, *spec, level, threads, files));
@@ -144,7 +144,7 @@ absl::StatusOr<std::unique_ptr<ShardSet>> ShardSet::Open(const std::string& dire
     ASSIGN_OR_RETURN(set->manifest_, ReadShardManifest(directory, files.get()));
     absl::Status opened = set->OpenAll();
     if (opened.ok()) return set;
-    // The next generation may have been published meanwhile, and this one's shards removed.
+    // The next generation may have been published concurrently, and this one's shards removed.
     const bool same = set->manifest_.generation == generation_before;
     if (same) return opened;
     generation_before = set->manifest_.generation;

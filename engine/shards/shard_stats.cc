@@ -10,7 +10,7 @@
 namespace cairn {
 namespace {
 
-// Whether the last key of one base is the first of another.
+// Whether the last key of one base is the first key of another.
 bool ShareKey(const Base& before, const Base& after) {
   if (before.run().empty() || after.run().empty()) return false;
   EncodedKeys keys(before.run().kind());

@@ -20,7 +20,7 @@ namespace {
 
 using Versions = absl::Span<const std::shared_ptr<const IndexVersion>>;
 
-// Entries that are read at a time, at first and at most.
+// The min and max number of entries that are read at a time.
 constexpr uint64_t kFirstStep = 64, kMaxStep = 16384;
 
 // Finds the entries of a row in all shards of an index.
@@ -38,7 +38,7 @@ class EntriesOfRows {
       ASSIGN_OR_RETURN(const RowEntries* const entries, Entries(s));
       RowId there = row;
       if (s != shard) {
-        // All rows of a shard by key range are its base's.
+        // In an index sharded by key range, all rows of a shard are its base's.
         ASSIGN_OR_RETURN(there, versions_[s]->delta->base_rows.Find(primary_key));
       }
       if (there == kNoRow) continue;
@@ -67,11 +67,11 @@ class EntriesOfRows {
 
   const Versions versions_;
   const bool by_source_;
-  std::vector<std::optional<RowEntries>> entries_;  // one a shard, made when it is asked
+  std::vector<std::optional<RowEntries>> entries_;  // one per shard, created on first use
   RowEntries::Places places_;
 };
 
-// Whether range i is of one key, of which a row has one entry.
+// Whether range i has only one key, for which a row has one entry.
 template <typename Key>
 bool IsOfOneKey(const RangeBatch& ranges, size_t i) {
   return ranges.lower_bound_of(i) == Bound::kInclusive &&
@@ -101,11 +101,11 @@ class DistinctScan {
   absl::Status TakeRange(size_t i) {
     std::string after = ranges_.after.empty() ? "" : ranges_.after[i];
     const bool from_start = after.empty();
-    std::string cursor;  // after the last row of the page
+    std::string cursor;  // the cursor after the last row of the page
     uint64_t rows = 0;
     bool more = false;
     std::unordered_set<GlobalRowId> seen;
-    std::unordered_set<std::string> seen_keys;  // in place of these, if ids do not name rows
+    std::unordered_set<std::string> seen_keys;  // used instead if ids do not identify rows
     for (uint64_t step = std::clamp(limit_, kFirstStep, kMaxStep); !more;
          step = std::min(2 * step, kMaxStep)) {
       RETURN_IF_ERROR(ScanFrom(i, after, step));
@@ -171,14 +171,14 @@ class DistinctScan {
   }
 
   const Versions versions_;
-  const bool ids_name_rows_;  // one row has one id
+  const bool ids_name_rows_;  // each row has one id
   const absl::FunctionRef<absl::Status(const Batch&)> scan_;
   const RangeBatch& ranges_;
   const uint64_t limit_;
   QueryOptions options_;
   FindResult& matches_;
   FindResult page_, upto_;
-  StringList primary_keys_;  // of the page's rows, if ids do not name them
+  StringList primary_keys_;  // of the page's rows, if ids do not identify them
   EntriesOfRows<Key> entries_;
 };
 

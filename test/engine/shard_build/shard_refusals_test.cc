@@ -170,7 +170,7 @@ BOOST_AUTO_TEST_CASE(an_index_whose_shards_are_not_those_that_were_published_is_
   refused("is missing");
   // Another index of the same spec and database, and of its version.
   RequireOk(SecondaryIndex::Build(*steps.db().Source(), Spec(kShardSpec), path).status());
-  refused("not what was published");
+  refused("not the published one");
   fs::remove_all(path);
   RequireOk(SecondaryIndex::Build(*steps.db().Source(), Spec("value:bytes"), path).status());
   refused("its spec is");

@@ -145,7 +145,7 @@ BOOST_AUTO_TEST_CASE(a_shard_that_is_missing_or_another_is_refused_by_name) {
   fs::copy(steps.index() + "/" + map->shards()[0].directory, path, fs::copy_options::recursive);
   status = map->OpenShard(1, ForTests()).status();
   BOOST_TEST(absl::IsDataLoss(status), status);
-  BOOST_TEST(Says(status, "not what was published"), status);
+  BOOST_TEST(Says(status, "not the published one"), status);
 }
 
 BOOST_AUTO_TEST_CASE(a_map_says_when_its_generation_is_gone) {
