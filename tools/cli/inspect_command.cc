@@ -58,7 +58,7 @@ absl::StatusOr<int> RunInspect(const std::string& directory) {
   Line("index", directory, &output);
   Line("spec", index->spec().ToString(), &output);
   Line("column family", index->spec().column_family, &output);
-  Line("physical keys", PhysicalTypeName(index->codec().kind()), &output);
+  Line("physical keys", std::string(PhysicalTypeName(index->codec().kind())), &output);
   Line("rows", WithCommas(stats.rows), &output);
   Line("entries", WithCommas(stats.entries), &output);
   Line("distinct keys", WithCommas(stats.distinct_keys), &output);

@@ -158,7 +158,7 @@ std::string DetailsSection(const Report& report) {
       Row("Spec", absl::StrCat("<code>", Escape(report.spec.ToString(), 2000), "</code>"));
   rows += Row("Directory", absl::StrCat("<code>", Escape(report.directory, 1000), "</code>"));
   rows += Row("Column family", Escape(report.spec.column_family));
-  rows += Row("Physical keys", PhysicalTypeName(report.kind));
+  rows += Row("Physical keys", std::string(PhysicalTypeName(report.kind)));
   rows += Row("Database", stats.database_id.empty()
                               ? "unknown"
                               : absl::StrCat("<code>", Escape(stats.database_id), "</code>"));
