@@ -58,8 +58,8 @@ absl::Status PrintGroups(const SecondaryIndex& index, const KeyRange& range, siz
     if (Interrupted()) return absl::CancelledError("interrupted");
     RangeBatch batch = columns.Batch();
     batch.after = cursors;
-    RETURN_IF_ERROR(
-        index.AggregateGroups(batch, parts, aggregates, {kPageGroups, &Interrupted()}, &groups));
+    RETURN_IF_ERROR(index.AggregateGroups(
+        batch, parts, aggregates, {.limit = kPageGroups, .cancelled = &Interrupted()}, &groups));
     for (size_t g = 0; g < groups.offsets.back(); ++g) {
       RETURN_IF_ERROR(Print(groups.keys, groups.values, g, printer));
     }
@@ -84,7 +84,7 @@ absl::StatusOr<int> RunAggregate(AggregateGiven* given) {
   } else {
     AggregateGroupsResult none;
     RETURN_IF_ERROR(AsUsageError(
-        index->AggregateGroups(columns.Batch(), given->group_by, aggregates, {0}, &none)));
+        index->AggregateGroups(columns.Batch(), given->group_by, aggregates, {.limit = 0}, &none)));
   }
   TablePrinter printer(given->format, Names(given->group_by, aggregates), {});
   for (size_t i = 0; i < ranges.size(); ++i) {
