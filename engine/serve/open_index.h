@@ -8,15 +8,16 @@
 
 namespace cairn {
 
-// A SecondaryIndex over the versions that `writer` makes: what SecondaryIndex::Open returns.
+// A SecondaryIndex over the versions of `writer`, for SecondaryIndex::Open.
 std::unique_ptr<SecondaryIndex> OverWriter(std::shared_ptr<IndexWriter> writer);
 
-// A SecondaryIndex over one version, which it stays. CatchUp and Merge are FailedPrecondition.
+// A SecondaryIndex over one version, which never changes. CatchUp and Compact are
+// FailedPrecondition.
 std::unique_ptr<SecondaryIndex> OverVersion(std::shared_ptr<const IndexVersion> version);
 
-// The version that answers now, of an index of one of these; null of any other.
+// The current version of an index from one of these functions; null for any other.
 std::shared_ptr<const IndexVersion> VersionOf(const SecondaryIndex& index);
-// OpenOptions::threads of such an index; 0 of any other.
+// OpenOptions::threads of such an index; 0 for any other.
 int ThreadsOf(const SecondaryIndex& index);
 
 // SecondaryIndex::Stats of one version. Throws std::bad_alloc.

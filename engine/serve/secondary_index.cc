@@ -35,8 +35,8 @@
 namespace cairn {
 namespace {
 
-// Each query takes the version of its moment from the writer, or the one that was pinned, and
-// answers from that: from the base alone, or from base and delta where something has come since.
+// Each query gets the current version from the writer, or the pinned one, and executes on it: on
+// the base, or on base and delta if there are changes.
 class OpenIndex final : public SecondaryIndex {
  public:
   explicit OpenIndex(std::shared_ptr<const IndexVersion> pinned) : pinned_(std::move(pinned)) {}
@@ -127,12 +127,12 @@ class OpenIndex final : public SecondaryIndex {
 
  private:
   static absl::Status IsPinned() {
-    return absl::FailedPreconditionError("a pinned version of an index stays what it is");
+    return absl::FailedPreconditionError("a pinned version of an index cannot be changed");
   }
 
   const std::shared_ptr<IndexWriter> writer_;
   const std::shared_ptr<const IndexVersion> pinned_;
-  // Of every version. Only over a writer, whose versions are freed meanwhile.
+  // The spec of all versions. Set only over a writer, since its versions may be freed.
   const std::optional<IndexSpec> spec_;
   const std::optional<KeyCodec> codec_;
 };
@@ -156,7 +156,7 @@ absl::Status OpenIndex::Fetch(const SnapshotSource& source, const RangeBatch& ra
 absl::Status OpenIndex::Verify(const QueryOptions& query) const try {
   const StopCondition stop = StopCondition::Of(query);
   RETURN_IF_ERROR(stop.Check());
-  // Once more from the disk: what is mapped was perhaps opened without looking at the checksums.
+  // Reads from disk again, since the mapped files may have been opened without verifying checksums.
   const auto at = version();
   OpenOptions options = at->base->options;
   options.verify = VerifyLevel::kFull;
@@ -184,7 +184,7 @@ absl::StatusOr<IndexStats> OpenIndex::Stats() const try {
   return StatusOfException("counting what an index holds");
 }
 
-// Rows as their shards and their ids there.
+// Rows as shards and row ids within them.
 struct NarrowRows {
   explicit NarrowRows(absl::Span<const GlobalRowId> rows) {
     shards.reserve(rows.size());
@@ -198,13 +198,14 @@ struct NarrowRows {
   std::vector<RowId> row_ids;
 };
 
-// That rows of an index that is not in shards are named as they can be.
+// Checks that rows of an unsharded index have no other shard than 0.
 absl::Status CheckIsShard0(absl::Span<const uint32_t> shards, size_t rows) {
   if (!shards.empty()) RETURN_IF_ERROR(CheckOutput(rows, shards.size(), "shards"));
   if (std::all_of(shards.begin(), shards.end(), [](uint32_t shard) { return shard == 0; })) {
     return absl::OkStatus();
   }
-  return absl::OutOfRangeError("a row of another shard than 0, of an index that is not in any");
+  return absl::OutOfRangeError(
+      "expected rows of shard 0 of an unsharded index, found another shard");
 }
 
 }  // namespace

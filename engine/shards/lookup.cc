@@ -41,7 +41,7 @@ absl::Status PhysicalRanges(const SecondaryIndex& index, const KeyQuery& query,
                             const LookupOptions& options, RangeColumn* ranges) {
   if (!options.after.empty() && query.size() != 1) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("a lookup goes on after a cursor for one key, prefix or range, not for a "
+        absl::StrFormat("a lookup with a cursor requires one key, prefix or range, not a "
                         "batch of %d keys",
                         query.size()));
   }
@@ -63,7 +63,7 @@ absl::Span<const T> Part(const std::vector<T>& values, size_t first, size_t coun
   return values.empty() ? absl::Span<const T>() : absl::MakeConstSpan(values).subspan(first, count);
 }
 
-// Errors of a scan that has a cursor, which may be wrong.
+// Converts errors of a scan with a cursor, which may be invalid.
 absl::Status InScan(const SecondaryIndex& version, const LookupOptions& options,
                     const absl::Status& status) {
   if (options.after.empty() || !absl::IsInvalidArgument(status)) return status;
@@ -77,7 +77,7 @@ OpenShards VersionsOf(const SecondaryIndex& index) {
   return shards.has_value() ? *std::move(shards) : OpenShards{false, {VersionOf(index)}};
 }
 
-// Keeps of one range's rows the first of those that are equal.
+// Keeps only the first of several equal rows of one range.
 absl::Status DropRepeatedRows(const SecondaryIndex& version, bool by_source, FindResult* matches) {
   std::vector<size_t> kept;
   kept.reserve(matches->row_ids.size());
@@ -87,7 +87,7 @@ absl::Status DropRepeatedRows(const SecondaryIndex& version, bool by_source, Fin
       if (seen.insert(matches->global_row(j)).second) kept.push_back(j);
     }
   } else {
-    // A row with keys in several shards has an id in each.
+    // A row with keys in several shards has a different id in each.
     StringList primary_keys;
     RETURN_IF_ERROR(version.PrimaryKeysOf(*matches, &primary_keys));
     std::unordered_set<std::string_view> seen;
@@ -119,7 +119,7 @@ absl::Status FindRows(const SecondaryIndex& version, RangeColumn* query,
   RETURN_IF_ERROR(ScanDistinctRows(
       shards.versions, shards.by_source, [&](const Batch& batch) { return version.Execute(batch); },
       query->Ranges(), ScanOptions(options), matches));
-  // Of an answer that is no page.
+  // For a result that is not a page.
   return DropRepeatedRows(version, shards.by_source, matches);
 }
 
@@ -156,7 +156,7 @@ absl::StatusOr<FoundRows> LookUpRows(const SecondaryIndex& version, const Snapsh
                                      const KeyQuery& query, const LookupOptions& options) {
   if (!options.columns.empty()) {
     return absl::InvalidArgumentError(
-        "LookupRows returns whole rows and no columns, which Lookup returns");
+        "LookupRows returns whole rows without columns; use Lookup for columns");
   }
   RangeColumn ranges;
   RETURN_IF_ERROR(PhysicalRanges(version, query, options, &ranges));

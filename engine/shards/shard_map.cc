@@ -68,7 +68,7 @@ class PublishedShards final : public ShardMap {
                              AggregateGroupsResult* groups) const override;
 
  private:
-  // What each shard is asked. Keys are listed as far as others may have them, too.
+  // The aggregates that each shard computes. Keys are listed if other shards may have them, too.
   absl::StatusOr<AggregatePlan> PlanOf(absl::Span<const Aggregate> aggregates) const {
     ASSIGN_OR_RETURN(AggregatePlan plan, AggregatePlan::Make(IncludedColumns(spec_), aggregates));
     if (plan.counts_keys && shards_.size() > 1) {

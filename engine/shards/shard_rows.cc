@@ -10,21 +10,22 @@
 namespace cairn {
 namespace {
 
-// (*rows)[s] = the rows of shard s, in their order.
+// Sets (*rows)[s] to the rows of shard s, in order.
 absl::Status GroupByShard(size_t count, absl::Span<const uint32_t> shards,
                           absl::Span<const RowId> row_ids, std::vector<std::vector<RowId>>* rows) {
   RETURN_IF_ERROR(CheckOutput(row_ids.size(), shards.size(), "shards"));
   rows->assign(count, {});
   for (size_t i = 0; i < shards.size(); ++i) {
     if (shards[i] >= count) {
-      return absl::OutOfRangeError(absl::StrFormat("a row of shard %d, of %d", shards[i], count));
+      return absl::OutOfRangeError(
+          absl::StrFormat("a row is in shard %d, but there are %d shards", shards[i], count));
     }
     (*rows)[shards[i]].push_back(row_ids[i]);
   }
   return absl::OkStatus();
 }
 
-// Whether all rows are shard 0's without saying so.
+// Whether all rows are of shard 0 without explicit shards.
 bool AreOfOne(const ShardVersions& versions, absl::Span<const uint32_t> shards,
               absl::Span<const RowId> row_ids) {
   return shards.empty() && (versions.size() == 1 || row_ids.empty());

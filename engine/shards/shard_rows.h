@@ -11,8 +11,8 @@
 
 namespace cairn {
 
-// What rows of several shards have: row i is row_ids[i] of shard shards[i], of shard 0 where
-// `shards` is empty. Each reads a shard at a time, and throws std::bad_alloc.
+// Data of rows in several shards: row i is row_ids[i] of shard shards[i], or of shard 0 if `shards`
+// is empty. Each reads one shard at a time, and throws std::bad_alloc.
 
 // SecondaryIndex::PrimaryKeys.
 absl::Status ShardedPrimaryKeys(const ShardVersions& versions, absl::Span<const uint32_t> shards,

@@ -22,15 +22,15 @@
 
 namespace cairn {
 
-// The versions that a query sees, one a shard.
+// The versions that a query sees, one per shard.
 using ShardVersions = std::vector<std::shared_ptr<const IndexVersion>>;
 
 // The shards of one generation, opened. Thread-safe.
 class ShardSet {
  public:
-  // Opens all shards that the directory's SHARDS names. NotFound where there is no such file;
-  // DataLoss, naming the shard, for one that is missing or damaged, is not the index that was
-  // published, or has entries beyond its bounds.
+  // Opens all shards that the directory's SHARDS lists. Errors: NotFound: there is no such file;
+  // DataLoss, naming the shard: it is missing or damaged, is not the published index, or has
+  // entries outside of its bounds.
   static absl::StatusOr<std::unique_ptr<ShardSet>> Open(const std::string& directory,
                                                         const OpenOptions& options);
 
@@ -41,53 +41,52 @@ class ShardSet {
   const KeyCodec& codec() const { return writers_[0]->version()->base->codec; }
 
   size_t size() const { return writers_.size(); }
-  // What a shard was opened with.
+  // The options with which a shard was opened.
   OpenOptions OptionsOf(size_t shard) const;
-  // The places in OpenOptions::devices, of which shard s is on place s % lanes(): shards of
-  // different ones do not wait for each other. 1 where none is on such a device.
+  // The number of lanes. Shard s is in lane s % lanes(), an index into OpenOptions::devices; shards
+  // of different lanes do not wait for each other. 1 if no shard is on such a device.
   size_t lanes() const { return lanes_; }
   IndexWriter* writer(size_t shard) const { return writers_[shard].get(); }
-  // Shard i's, for messages: "shard 3 ('shard-3.1f00c0ffee15900d')".
+  // The name of shard i for messages: "shard 3 ('shard-3.1f00c0ffee15900d')".
   std::string NameOf(size_t shard) const;
   std::string PathOf(size_t shard) const;
-  // Of this moment. Throws std::bad_alloc.
+  // The current versions. Throws std::bad_alloc.
   ShardVersions Versions() const;
 
  private:
   absl::Status OpenAll();
 
   std::string directory_;
-  OpenOptions options_;  // of all
+  OpenOptions options_;  // for all shards
   ShardManifest manifest_;
   std::vector<std::unique_ptr<IndexWriter>> writers_;
   size_t lanes_ = 1;
 };
 
-// Opens one shard of the index in `directory`. Errors as ShardSet::Open's, but NotFound.
+// Opens one shard of the index in `directory`. Errors: those of ShardSet::Open except NotFound.
 absl::StatusOr<std::unique_ptr<IndexWriter>> OpenPublishedShard(const std::string& directory,
                                                                 const ShardManifest& shards,
                                                                 size_t shard,
                                                                 const OpenOptions& options);
 
-// DataLoss where a shard's index is not the one that its record says: another spec, database,
-// version or number of entries. A shard by source may be a later version, which it has caught up
-// to.
+// DataLoss if a shard's index does not match its record: another spec, database, version or number
+// of entries. A shard of a source may have a later version, from catching up.
 absl::Status CheckShardIndex(const Manifest& index, const ShardManifest& shards, size_t shard);
 
-// What stands in a shard's files.
+// The contents of a shard's files.
 struct ShardContents {
   SortedRun run;
   RowTable rows;
   KeyCodec codec;
-  ColumnTable columns = {};  // what the spec includes
+  ColumnTable columns = {};  // included columns
 };
 
-// Maps the files that a shard's manifest names. DataLoss where they do not belong together.
+// Maps the files that a shard's manifest lists. DataLoss if they do not belong together.
 absl::StatusOr<ShardContents> OpenShardContents(const std::string& directory,
                                                 const Manifest& manifest, VerifyLevel level,
                                                 int threads, FileSystem* files);
 
-// DataLoss where a shard has entries beyond its bounds.
+// DataLoss if a shard has entries outside of its bounds.
 absl::Status CheckShardEntries(const ShardContents& contents, const ShardRecord& shard);
 
 }  // namespace cairn

@@ -13,7 +13,7 @@ namespace cairn {
 // IndexStats::Shard::bounds. Throws std::bad_alloc.
 std::string ShardBoundsText(const KeyCodec& codec, const ShardManifest& manifest, size_t shard);
 
-// Adds to what `stats` has of the same column. Throws std::bad_alloc.
+// Adds to the values of `stats` for the same column. Throws std::bad_alloc.
 void AddAggregates(const IndexStats::Aggregates& more, IndexStats* stats);
 
 // SecondaryIndex::Stats of all shards together. Throws std::bad_alloc.

@@ -45,13 +45,13 @@
 namespace cairn {
 namespace {
 
-// The rows of `matches` that were not returned for their ranges, each once for a range, however
-// many shards have it.
+// Counts the rows of `matches` that were not returned for their ranges, each once per range, even
+// if several shards have it.
 absl::Status CountStale(const ShardVersions& versions, const FindResult& matches,
                         FetchResult* rows) {
   StringList primary_keys;
   RETURN_IF_ERROR(ShardedPrimaryKeys(versions, matches.shards, matches.row_ids, &primary_keys));
-  std::unordered_set<std::string_view> distinct;  // of the range at hand
+  std::unordered_set<std::string_view> distinct;  // in the current range
   rows->stale = 0;
   for (size_t i = 0; i < matches.size(); ++i) {
     distinct.clear();
@@ -63,8 +63,8 @@ absl::Status CountStale(const ShardVersions& versions, const FindResult& matches
   return absl::OkStatus();
 }
 
-// Reads the rows of `matches`, which answer `ranges` at those versions, from `source`, as FetchRows
-// does. Throws std::bad_alloc.
+// Reads the rows of `matches`, the results of `ranges` at those versions, from `source`, like
+// FetchRows. Throws std::bad_alloc.
 absl::Status FetchShardedRows(const ShardVersions& versions, const SnapshotSource& source,
                               const RangeBatch& ranges, const FindResult& matches,
                               const StopCondition& stop, FetchResult* rows) {
@@ -89,14 +89,14 @@ absl::Status FetchShardedRows(const ShardVersions& versions, const SnapshotSourc
   rows->primary_keys.Clear();
   rows->values.Clear();
   std::vector<uint64_t> next(versions.size());
-  std::unordered_set<std::string_view> returned;  // for the range at hand
+  std::unordered_set<std::string_view> returned;  // for the current range
   for (size_t i = 0; i < matches.size(); ++i) {
     returned.clear();
     for (uint64_t j = matches.offsets[i]; j < matches.offsets[i + 1]; ++j) {
       const uint32_t s = matches.shards[j];
       const FetchResult& from = of_shard[s];
       uint64_t& at = next[s];
-      // Those that did not come are stale, or came for the range before.
+      // Missing ones are stale, or were returned for the previous range.
       if (at == from.offsets[i + 1] || from.row_ids[at] != matches.row_ids[j]) continue;
       const uint64_t row = at++;
       // A row with several keys may be in several shards.
@@ -111,8 +111,8 @@ absl::Status FetchShardedRows(const ShardVersions& versions, const SnapshotSourc
   return rows->stale == 0 ? absl::OkStatus() : CountStale(versions, matches, rows);
 }
 
-// Aggregates over the shards of one generation: each shard's exact results, put together before
-// values are made of them. Thread-safe. Everything throws std::bad_alloc.
+// Aggregates over the shards of one generation: combines each shard's exact results before
+// computing final values. Thread-safe. All methods throw std::bad_alloc.
 class ShardAggregates {
  public:
   // SecondaryIndex's methods AggregateRanges and AggregateGroups.
@@ -124,11 +124,11 @@ class ShardAggregates {
                                      const QueryOptions& options,
                                      cairn::AggregateGroupsResult* groups);
 
-  // What is kept for counts of different keys.
+  // The memory for counting distinct keys.
   uint64_t memory_bytes() const;
 
  private:
-  // The keys that several shards have in these versions. Made for the last versions asked about.
+  // The keys that several shards have in these versions. Cached for the most recent versions.
   std::shared_ptr<const SharedKeys> SharedOf(const ShardedState& state);
 
   mutable Mutex mutex_;
@@ -136,7 +136,7 @@ class ShardAggregates {
   std::shared_ptr<const SharedKeys> shared_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Ranges whose results are held at a time.
+// The number of ranges whose results are in memory at a time.
 constexpr size_t kRangesAtOnce = size_t{1} << 16;
 
 bool CountsKeys(absl::Span<const Aggregate> aggregates) {
@@ -145,7 +145,7 @@ bool CountsKeys(absl::Span<const Aggregate> aggregates) {
   });
 }
 
-// Appends the values of some ranges, of which the first is number `at` of the caller's.
+// Appends the values of some ranges; the first one is number `at` of the caller's.
 absl::Status AppendValues(const ShardedState& state, const RangeBatch& ranges, size_t at,
                           const AggregatePlan& plan, const SharedKeys* shared,
                           const StopCondition& stop, std::vector<ColumnValues>* values) {
@@ -204,7 +204,7 @@ absl::Status ShardAggregates::Ranges(const ShardedState& state, const RangeBatch
     return first.AggregateRanges(ranges, aggregates, state.threads, stop, values);
   }
   if (!ranges.after.empty()) {
-    return absl::InvalidArgumentError("a range's aggregates are of all of it: expected no cursors");
+    return absl::InvalidArgumentError("expected no cursors: aggregates cover whole ranges");
   }
   ASSIGN_OR_RETURN(const AggregatePlan plan,
                    AggregatePlan::Make(first.delta->base_columns.columns(), aggregates));
@@ -234,7 +234,7 @@ absl::Status ShardAggregates::AggregateGroupsResult(const ShardedState& state,
 // One generation, as it was opened.
 class ShardedIndex final : public SecondaryIndex {
  public:
-  // `pinned`: the versions that it stays at; none: those of the moment.
+  // `pinned`: the versions of a pinned index; empty: the current ones.
   ShardedIndex(std::shared_ptr<const ShardSet> shards, std::shared_ptr<const ShardRouting> routing,
                std::shared_ptr<ShardAggregates> aggregates, const OpenOptions& options,
                ShardVersions pinned = {})
@@ -340,11 +340,11 @@ class ShardedIndex final : public SecondaryIndex {
   std::shared_ptr<const IndexVersion> version(size_t shard) const {
     return pinned_.empty() ? shards_->writer(shard)->version() : pinned_[shard];
   }
-  // Of this moment, or those that it is pinned to. Throws std::bad_alloc.
+  // The current versions, or the pinned ones. Throws std::bad_alloc.
   ShardVersions Versions() const { return pinned_.empty() ? shards_->Versions() : pinned_; }
   absl::Status CheckNotPinned() const {
     if (pinned_.empty()) return absl::OkStatus();
-    return absl::FailedPreconditionError("a pinned version of an index stays what it is");
+    return absl::FailedPreconditionError("a pinned version of an index cannot be changed");
   }
   static absl::Status NamedAlone();
   absl::Status AnswerAt(const ShardVersions& versions, const Batch& batch) const;
@@ -360,15 +360,14 @@ class ShardedIndex final : public SecondaryIndex {
 
   const std::shared_ptr<const ShardSet> shards_;
   const std::shared_ptr<const ShardRouting> routing_;
-  const std::shared_ptr<ShardAggregates> aggregates_;  // of this and its pins
+  const std::shared_ptr<ShardAggregates> aggregates_;  // of this index and its pinned ones
   const OpenOptions options_;
   const int threads_;
   const ShardVersions pinned_;
 };
 
 absl::Status ShardedIndex::NamedAlone() {
-  return absl::InvalidArgumentError(
-      "the rows of an index in shards are to be named with their shards");
+  return absl::InvalidArgumentError("rows of a sharded index require their shards");
 }
 
 absl::Status ShardedIndex::AnswerAt(const ShardVersions& versions, const Batch& batch) const {
@@ -394,7 +393,7 @@ absl::Status ShardedIndex::AnswerAt(const ShardVersions& versions, const Batch& 
 absl::Status ShardedIndex::AnswerEntries(const ShardVersions& versions, const Batch& batch) const {
   if (batch.size() > UINT32_MAX) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("a batch of %d queries, of at most %d", batch.size(), UINT32_MAX));
+        absl::StrFormat("the batch has %d queries, expected at most %d", batch.size(), UINT32_MAX));
   }
   const ShardedState state{*routing_, versions, threads_, shards_->lanes()};
   if (batch.takes_ranges()) return AnswerShardedRanges(state, batch);
@@ -404,7 +403,7 @@ absl::Status ShardedIndex::AnswerEntries(const ShardVersions& versions, const Ba
   }
   if (batch.operation == Operation::kFindFirst && batch.shards.size() != batch.size()) {
     return absl::InvalidArgumentError(absl::StrFormat(
-        "the first rows of %d keys in an index in shards need as many places for their shards "
+        "FindFirst of %d keys in a sharded index requires room for that many shards "
         "(Batch::shards), found %d",
         batch.size(), batch.shards.size()));
   }
@@ -412,7 +411,7 @@ absl::Status ShardedIndex::AnswerEntries(const ShardVersions& versions, const Ba
 }
 
 absl::Duration ShardedIndex::PredictedTime(Operation operation, size_t queries) const {
-  // All shards of a lane in turn, each with its share; by source each with all.
+  // The shards of a lane are used in turn, each with its share; for sources, each with all.
   const size_t share =
       routing_->asks_all() ? queries : (queries + shards_->size() - 1) / shards_->size();
   std::vector<absl::Duration> sums(shards_->lanes());
@@ -459,7 +458,7 @@ absl::Status ShardedIndex::Fetch(const SnapshotSource& source, const RangeBatch&
 
 absl::Status ShardedIndex::Verify(const QueryOptions& query) const try {
   const StopCondition stop = StopCondition::Of(query);
-  // Once more from the disk: what is mapped was perhaps opened without looking at the checksums.
+  // Reads from disk again, since the mapped files may have been opened without verifying checksums.
   for (size_t s = 0; s < shards_->size(); ++s) {
     OpenOptions options = shards_->OptionsOf(s);
     options.verify = VerifyLevel::kFull;
@@ -487,7 +486,7 @@ absl::Status ShardedIndex::VerifyAgainst(const SnapshotSource& source, size_t ma
   RETURN_IF_ERROR(CheckIsDatabase(versions, source));
   if (routing_->asks_all() && versions.size() > 1) {
     return absl::FailedPreconditionError(
-        "the index is of several sources: each shard is to be verified against its own");
+        "the index has several sources: verify each shard against its own source");
   }
   std::vector<const IndexVersion*> pointers;
   for (const auto& version : versions) pointers.push_back(version.get());
@@ -509,7 +508,7 @@ absl::StatusOr<CatchUpReport> ShardedIndex::CatchUpShard(const SnapshotSource& s
   RETURN_IF_ERROR(CheckNotPinned());
   if (shards_->mode() != ShardMode::kSource) {
     return absl::FailedPreconditionError(
-        "an index in shards by key range is not caught up: build its next generation");
+        "an index sharded by key range cannot catch up: build its next generation");
   }
   const ShardVersions versions = Versions();
   size_t found = versions.size();
@@ -517,14 +516,14 @@ absl::StatusOr<CatchUpReport> ShardedIndex::CatchUpShard(const SnapshotSource& s
     if (!CheckSameDatabase(*versions[s]->base, source).ok()) continue;
     if (found != versions.size()) {
       return absl::FailedPreconditionError(
-          absl::StrFormat("%s may be the database of %s and of %s: it does not say which",
+          absl::StrFormat("%s may be the database of %s and of %s: its identity is unknown",
                           source.description(), shards_->NameOf(found), shards_->NameOf(s)));
     }
     found = s;
   }
   if (found == versions.size()) {
     return absl::FailedPreconditionError(
-        absl::StrFormat("%s is the database of no shard", source.description()));
+        absl::StrFormat("%s is not the database of any shard", source.description()));
   }
   absl::StatusOr<CatchUpReport> report = cairn::CatchUp(source, options, shards_->writer(found));
   if (!report.ok()) return Named(found, report.status());
@@ -535,7 +534,7 @@ absl::Status ShardedIndex::Compact(const CompactOptions& options) {
   RETURN_IF_ERROR(CheckNotPinned());
   if (shards_->mode() != ShardMode::kSource) {
     return absl::FailedPreconditionError(
-        "an index in shards by key range has nothing to merge: build its next generation");
+        "an index sharded by key range has nothing to compact: build its next generation");
   }
   return Guarded("merging", [&] {
     for (size_t s = 0; s < shards_->size(); ++s) {
@@ -561,7 +560,7 @@ absl::StatusOr<std::unique_ptr<SecondaryIndex>> OpenSharded(const std::string& d
   auto routing = std::make_shared<ShardRouting>();
   if (!ShardRouting::Create(shards->manifest(), shards->codec().kind(), routing.get())) {
     return absl::DataLossError(
-        absl::StrFormat("index '%s': a shard's bound is no key of the index's kind", directory));
+        absl::StrFormat("index '%s': a shard's bound is not a key of the index's kind", directory));
   }
   return std::make_unique<ShardedIndex>(std::move(shards), std::move(routing),
                                         std::make_shared<ShardAggregates>(), options);

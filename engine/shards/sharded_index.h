@@ -12,19 +12,19 @@
 
 namespace cairn {
 
-// Whether a directory holds an index in shards; an error where that cannot be seen.
+// Whether a directory contains a sharded index; an error if that cannot be determined.
 absl::StatusOr<bool> IsSharded(const std::string& directory, FileSystem* files);
 
-// Opens one: what SecondaryIndex::Open does with such a directory. Errors as ShardSet::Open's.
+// Opens a sharded index, for SecondaryIndex::Open. Errors: those of ShardSet::Open.
 absl::StatusOr<std::unique_ptr<SecondaryIndex>> OpenSharded(const std::string& directory,
                                                             const OpenOptions& options);
 
 // The shards of an index that OpenSharded has opened.
 struct OpenShards {
   bool by_source = false;
-  ShardVersions versions;  // that answer now
+  ShardVersions versions;  // the current versions
 };
-// None of any other index. Throws std::bad_alloc.
+// Nothing for any other index. Throws std::bad_alloc.
 std::optional<OpenShards> ShardsOf(const SecondaryIndex& index);
 
 }  // namespace cairn
