@@ -160,6 +160,9 @@ absl::Status ShardSet::OpenAll() {
     }
     writers_.push_back(std::move(writer));
   }
+  const std::shared_ptr<const IndexVersion> first = writers_[0]->version();
+  spec_ = first->spec();
+  codec_ = first->base->codec;
   return absl::OkStatus();
 }
 

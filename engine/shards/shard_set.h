@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,8 +38,9 @@ class ShardSet {
   const std::string& directory() const { return directory_; }
   const ShardManifest& manifest() const { return manifest_; }
   ShardMode mode() const { return manifest_.mode; }
-  const IndexSpec& spec() const { return writers_[0]->version()->spec(); }
-  const KeyCodec& codec() const { return writers_[0]->version()->base->codec; }
+  // Those of all versions. They live as long as this set, while versions come and go.
+  const IndexSpec& spec() const { return spec_; }
+  const KeyCodec& codec() const { return *codec_; }
 
   size_t size() const { return writers_.size(); }
   // The options with which a shard was opened.
@@ -59,6 +61,8 @@ class ShardSet {
   std::string directory_;
   OpenOptions options_;  // for all shards
   ShardManifest manifest_;
+  IndexSpec spec_;
+  std::optional<KeyCodec> codec_;  // set by OpenAll
   std::vector<std::unique_ptr<IndexWriter>> writers_;
   size_t lanes_ = 1;
 };

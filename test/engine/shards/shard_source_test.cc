@@ -162,7 +162,12 @@ BOOST_AUTO_TEST_CASE(a_shard_catches_up_with_its_own_database) {
   // It has the same entries when it is opened again.
   BOOST_CHECK(everything(*RequireOk(SecondaryIndex::Open(sources.path(), ForTests()))) ==
               sources.Sorted());
+  // Both outlive the version that was current when they were returned.
+  const IndexSpec& spec = index->spec();
+  const KeyCodec& codec = index->codec();
   RequireOk(index->Compact());
+  BOOST_TEST((&index->spec() == &spec && &index->codec() == &codec));
+  BOOST_TEST(spec.ToString() == RequireOk(index->Pin())->spec().ToString());
   BOOST_CHECK(everything(*index) == sources.Sorted());
   BOOST_CHECK(everything(*RequireOk(SecondaryIndex::Open(sources.path(), ForTests()))) ==
               sources.Sorted());
