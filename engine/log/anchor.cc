@@ -19,8 +19,6 @@
 #include "engine/util/status.h"
 #include "index/keys/escaped_text.h"
 #include "index/machine/status_macros.h"
-#include "rocksdb/options.h"
-#include "rocksdb/write_batch.h"
 
 namespace cairn {
 namespace {
@@ -72,55 +70,6 @@ bool IsInFilesBefore(rocksdb::DB* db, SequenceNumber first, uint64_t first_log) 
   return std::any_of(files.begin(), files.end(), [&](const rocksdb::LiveFileMetaData& file) {
     return file.file_number < first_log && file.largest_seqno == first - 1;
   });
-}
-
-// Whether the database is open for reading only, and its writer has no use for this log file.
-bool IsObsoleteForWriter(rocksdb::DB* db, uint64_t log) {
-  uint64_t first = 0;
-  if (!db->GetIntProperty(rocksdb::DB::Properties::kMinLogNumberToKeep, &first)) return false;
-  rocksdb::WriteOptions options;
-  options.no_slowdown = true;
-  rocksdb::WriteBatch nothing;
-  return log < first && db->GetRootDB()->Write(options, &nothing).IsNotSupported();
-}
-
-// Returns why the database may have been opened without rows that the anchor's state has and that
-// were in log files older than the anchor's; empty if it was opened with them.
-absl::StatusOr<std::string> LostInOlderLogs(SequenceNumber sequence, rocksdb::DB* db,
-                                            const Anchor& anchor) {
-  if (anchor.tables == nullptr || anchor.tables->logs.empty()) return std::string();
-  ASSIGN_OR_RETURN(const std::vector<WalFile> files, ListWalFiles(db));
-  for (const WalSize& log : anchor.tables->logs) {
-    if (log.number >= anchor.log.log_number) break;
-    const auto file = std::find_if(files.begin(), files.end(),
-                                   [&](const WalFile& f) { return f.number == log.number; });
-    absl::StatusOr<std::unique_ptr<WalReader>> reader = absl::NotFoundError("");
-    if (file != files.end()) reader = OpenWalFile(db, *file);
-    if (absl::IsNotFound(reader.status())) {
-      if (IsObsoleteForWriter(db, log.number)) continue;
-      return absl::StrFormat("its log %d, with rows that were not in table files, is gone",
-                             log.number);
-    }
-    RETURN_IF_ERROR(reader.status());
-    uint64_t bytes = 0;
-    RETURN_IF_ERROR(FromRocksDb(
-        db->GetFileSystem()->GetFileSize((*reader)->path(), rocksdb::IOOptions(), &bytes, nullptr),
-        absl::StrFormat("cannot read the size of '%s'", (*reader)->path())));
-    if (bytes < log.bytes) {
-      return absl::StrFormat("its log %d has %d bytes, expected %d", log.number, bytes, log.bytes);
-    }
-    SequenceNumber first = 0;
-    while ((*reader)->Next()) {
-      if (first == 0) first = (*reader)->sequence();
-    }
-    if ((*reader)->status().ok()) continue;
-    if (!absl::IsDataLoss((*reader)->status())) return (*reader)->status();
-    // After a failed write RocksDB leaves damage at the end of a file, and continues in the next.
-    const absl::Status read =
-        first == 0 ? (*reader)->status() : ReadTo(db, first - 1, sequence).status();
-    if (!read.ok()) return std::string(read.message());
-  }
-  return std::string();
 }
 
 absl::Status Differs(rocksdb::DB* db, SequenceNumber sequence, std::string_view what) {
@@ -398,10 +347,6 @@ absl::Status CheckContinues(SequenceNumber sequence, rocksdb::DB* db,
       return Differs(db, sequence,
                      absl::StrFormat("its log %d is not, up to byte %d, as it was then",
                                      anchor->log.log_number, anchor->log.place.offset));
-    }
-    if (agrees.has_value()) {
-      ASSIGN_OR_RETURN(const std::string lost, LostInOlderLogs(sequence, db, *anchor));
-      if (!lost.empty()) return Differs(db, sequence, lost);
     }
     ASSIGN_OR_RETURN(const bool may_repeat, MayRepeatNumbers(anchor->log, db));
     if (may_repeat) {

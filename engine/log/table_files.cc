@@ -157,9 +157,6 @@ const TableFile* TableFiles::Find(uint64_t number) const {
 
 std::string TableFiles::ToString() const {
   std::string text = absl::StrFormat("complete=%d newest=%s", complete ? 1 : 0, newest);
-  for (size_t i = 0; i < logs.size(); ++i) {
-    absl::StrAppendFormat(&text, "%s%d:%d", i == 0 ? " logs=" : ",", logs[i].number, logs[i].bytes);
-  }
   for (const TableFile& file : files) {
     absl::StrAppendFormat(&text, " %d:%d:%d:%d:%d:%d:%s:%s", file.number, file.size,
                           file.largest_sequence, file.created, file.ancestry, file.seen ? 1 : 0,
@@ -177,19 +174,7 @@ absl::StatusOr<TableFiles> TableFiles::Parse(std::string_view text) {
     tables.complete = words[0] == "complete=1";
     tables.newest = words[1].substr(words[1].find('=') + 1);
   }
-  size_t first_file = 2;
-  if (good && words.size() > 2 && words[2].starts_with("logs=")) {
-    first_file = 3;
-    for (const absl::string_view log :
-         absl::StrSplit(words[2].substr(words[2].find('=') + 1), ',')) {
-      const std::vector<std::string> fields = absl::StrSplit(log, ':');
-      WalSize size;
-      good = good && fields.size() == 2 && absl::SimpleAtoi(fields[0], &size.number) &&
-             absl::SimpleAtoi(fields[1], &size.bytes);
-      tables.logs.push_back(size);
-    }
-  }
-  for (size_t i = first_file; i < words.size() && good; ++i) {
+  for (size_t i = 2; i < words.size() && good; ++i) {
     const std::vector<std::string> fields = absl::StrSplit(words[i], ':');
     TableFile file;
     good = fields.size() == kFields && absl::SimpleAtoi(fields[0], &file.number) &&
@@ -231,16 +216,12 @@ TableFiles ListTableFiles(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_f
 absl::Status TableFilesRecorder::Record(std::shared_ptr<const TableFiles>* tables) {
   // In this order: a memtable that is flushed in between is in the files that are then listed.
   const bool complete = EntriesInMemory(db_, column_family_) == 0;
-  std::vector<WalSize> logs;
-  if (!complete) {
-    ASSIGN_OR_RETURN(logs, OlderWalFiles(db_));
-  }
   uint64_t version = 0;
   db_->GetIntProperty(column_family_, rocksdb::DB::Properties::kCurrentSuperVersionNumber,
                       &version);
   const bool same = last_ != nullptr && version != 0 && version == at_version_ &&
                     (*tables == before_ || *tables == last_);
-  if (!same || last_->complete != complete || last_->logs != logs) {
+  if (!same || last_->complete != complete) {
     auto next = std::make_shared<TableFiles>(same ? *last_ : ListTableFiles(db_, column_family_));
     if (!same) {
       ShortenKeys(&next->files);
@@ -250,7 +231,6 @@ absl::Status TableFilesRecorder::Record(std::shared_ptr<const TableFiles>* table
       }
     }
     next->complete = complete;
-    next->logs = std::move(logs);
     next->newest.clear();
     if (complete && !next->files.empty()) {
       const uint64_t newest = next->files.back().number;

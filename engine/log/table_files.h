@@ -9,7 +9,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cairn/types.h"
-#include "engine/log/wal_files.h"
 #include "rocksdb/db.h"
 #include "rocksdb/metadata.h"
 
@@ -48,8 +47,6 @@ struct TableFiles {
   // file.
   std::string newest;
   std::vector<TableFile> files;  // by number
-  // The log files that may have had the missing rows, except the newest; empty if `complete`.
-  std::vector<WalSize> logs = {};
 
   // Returns null if no file has this number.
   const TableFile* Find(uint64_t number) const;

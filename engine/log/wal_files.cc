@@ -90,26 +90,6 @@ absl::StatusOr<std::vector<WalFile>> ListWalFiles(rocksdb::DB* db) {
   return files;
 }
 
-absl::StatusOr<std::vector<WalSize>> OlderWalFiles(rocksdb::DB* db) {
-  uint64_t first = 0;
-  db->GetIntProperty(rocksdb::DB::Properties::kMinLogNumberToKeep, &first);
-  ASSIGN_OR_RETURN(const std::vector<WalFile> files, ListWalFiles(db));
-  std::vector<WalSize> older;
-  for (size_t i = 0; i + 1 < files.size(); ++i) {
-    const WalFile& file = files[i];
-    if (file.number < first || file.path == file.archived_path) continue;
-    WalSize log{file.number, 0};
-    const absl::Status s =
-        FromRocksDb(db->GetFileSystem()->GetFileSize(file.path, rocksdb::IOOptions(), &log.bytes,
-                                                     /*dbg=*/nullptr),
-                    absl::StrFormat("cannot read the size of '%s'", file.path));
-    if (absl::IsNotFound(s)) continue;  // its rows have been flushed since
-    RETURN_IF_ERROR(s);
-    older.push_back(log);
-  }
-  return older;
-}
-
 absl::Status SyncLog(rocksdb::DB* db, bool read_only) {
   if (!read_only) {
     // An empty write syncs the log. Like any write, it fails if an earlier write has failed;

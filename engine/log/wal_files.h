@@ -47,18 +47,6 @@ std::optional<uint64_t> WalNumber(std::string_view name);
 // archived themselves: files that are kept for a prepared transaction.
 absl::StatusOr<std::vector<WalFile>> ListWalFiles(rocksdb::DB* db);
 
-// The number and the size of a log file.
-struct WalSize {
-  uint64_t number = 0;
-  uint64_t bytes = 0;
-
-  bool operator==(const WalSize&) const = default;
-};
-
-// Returns the log files that RocksDB would read to recover rows that are not in table files, oldest
-// first, without the newest file.
-absl::StatusOr<std::vector<WalSize>> OlderWalFiles(rocksdb::DB* db);
-
 // Syncs the log to disk. With `read_only`, the database is open for reading and another process may
 // write to it; then the files are synced one by one. Otherwise it must be open for writing.
 absl::Status SyncLog(rocksdb::DB* db, bool read_only);

@@ -1,7 +1,6 @@
 // Openings of a database that continue an index's state, and openings that require a rebuild.
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -161,47 +160,6 @@ BOOST_AUTO_TEST_CASE(another_merge_operator_has_the_index_built_again) {
   RequireOk(db->WaitUntilReady("ix"));
   BOOST_TEST(db.Info("ix").builds == 1u);
   CheckAgainstDatabase(db.get(), "ix", db.family(0));
-}
-
-// Rows that are in no table file may be in a log file that is older than the one that the index has
-// followed to: a flush of another column family begins a new file.
-BOOST_AUTO_TEST_CASE(an_older_log_file_with_rows_of_the_index_is_lost) {
-  enum class Loss : uint8_t { kNone, kGone, kShorter, kDamaged };
-  for (const Loss loss : {Loss::kNone, Loss::kGone, Loss::kShorter, Loss::kDamaged}) {
-    for (const bool skips_damage : {false, true}) {
-      // Otherwise RocksDB itself refuses to open the database.
-      if (!skips_damage && (loss == Loss::kShorter || loss == Loss::kDamaged)) continue;
-      BOOST_TEST_CONTEXT("loss " << static_cast<int>(loss) << ", skips damage " << skips_damage) {
-        IndexedDatabase db;
-        db.Create("city = value:text");
-        for (int i = 0; i < 20; ++i) db.Put(absl::StrCat("r", i), "Lisbon");
-        std::unique_ptr<rocksdb::LogFile> log;
-        RequireOk(db->GetCurrentWalFile(&log));
-        db.Put("x", "x", 1);
-        RequireOk(db->Flush({}, db.family(1)));
-        db.Put("b", "Oslo");
-        BOOST_TEST(RowsOf(db.get(), "city", "Oslo") == "b");
-        db.Close();
-        const std::string path = db.path() + log->PathName();
-        const auto size = std::filesystem::file_size(path);
-        if (loss == Loss::kGone) std::filesystem::remove(path);
-        if (loss == Loss::kShorter) std::filesystem::resize_file(path, size / 2);
-        if (loss == Loss::kDamaged) {
-          std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-          file.seekp(static_cast<std::streamoff>(size / 2));
-          file << "damage";
-        }
-        if (skips_damage) {
-          db.rocksdb_options().wal_recovery_mode =
-              rocksdb::WALRecoveryMode::kSkipAnyCorruptedRecords;
-        }
-        db.Open();
-        RequireOk(db->WaitUntilReady("city"));
-        BOOST_TEST(db.Info("city").builds == (loss == Loss::kNone ? 0u : 1u));
-        CheckAgainstDatabase(db.get(), "city", db.family(0));
-      }
-    }
-  }
 }
 
 }  // namespace

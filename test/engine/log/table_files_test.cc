@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "engine/log/anchor.h"
 #include "test/engine/log/database_history.h"
@@ -40,16 +39,6 @@ BOOST_AUTO_TEST_CASE(are_text_and_nothing_else) {
   tables.files[1].seen = true;
   const std::string text = tables.ToString();
   BOOST_TEST((RequireOk(TableFiles::Parse(text)) == tables));
-  TableFiles with_logs = tables;
-  with_logs.complete = false;
-  with_logs.logs = {{5, 4096}, {14, 0}};
-  BOOST_TEST((RequireOk(TableFiles::Parse(with_logs.ToString())) == with_logs));
-  for (const char* wrong :
-       {" logs=", " logs=5", " logs=5:1,", " logs=05:1", " logs=5:1 logs=6:1"}) {
-    BOOST_TEST(
-        absl::IsDataLoss(TableFiles::Parse(absl::StrCat("complete=0 newest=", wrong)).status()),
-        wrong);
-  }
   BOOST_TEST((tables.Find(12)->seen && !tables.Find(9)->seen && tables.Find(10) == nullptr));
   for (std::string wrong :
        {std::string(), std::string("complete=1"), text + " ", text + "%", text + " 3:1:1:1:1:0:a:b",
