@@ -114,7 +114,7 @@ BOOST_AUTO_TEST_CASE(errors_say_where_and_what_was_expected) {
            {"a IN ?", "at offset 5: expected '('"},
            {"age = -", "at offset 6: expected a number"},
            {"and = 1", "at offset 0: expected an index's name"},
-           {std::string("a = '\0", 6), "no end"},
+           {std::string("a = '\0", 6), "unterminated text"},
            {std::string(1000, '('), "nested deeper than 200"},
        }) {
     BOOST_TEST_CONTEXT(text) {

@@ -272,11 +272,11 @@ BOOST_AUTO_TEST_CASE(indexes_that_do_not_belong_together_are_refused) {
   const auto elsewhere = shared(BuildInShards(other, "e = value:text", 2, 1, "e"));
   const auto failed = absl::StatusCode::kFailedPrecondition;
   Refused(IndexGroup::Create({{of_two}, {of_three}}).status(), failed,
-          "index 'x' is of 2 sources and 'y' of 3");
+          "index 'x' has 2 sources and 'y' has 3");
   Refused(IndexGroup::Create({{of_two}, {by_key}}).status(), failed,
-          "index 'x' is of 2 sources and 'k' of 1");
+          "index 'x' has 2 sources and 'k' has 1");
   Refused(IndexGroup::Create({{by_key}, {of_two}}).status(), failed,
-          "index 'x' is of 2 sources and 'k' of 1");
+          "index 'x' has 2 sources and 'k' has 1");
   Refused(IndexGroup::Create({{by_key}, {elsewhere}}).status(), failed,
           "indexes 'k' and 'e' belong to different databases");
   const auto before = shared(two.Build("b = value:text", "b"));
