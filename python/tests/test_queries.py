@@ -215,7 +215,7 @@ def test_explain_and_routes(table: Table) -> None:
         lambda timeout: index.group_by(1, {"n": "count"}, timeout=timeout),
         lambda timeout: cairn.join(index, index, timeout=timeout),
         lambda timeout: cairn.count_join(index, index, timeout=timeout),
-        lambda timeout: cairn.IndexGroup([index]).count(timeout=timeout),
+        lambda timeout: cairn.IndexGroup({"u64": index}).count(timeout=timeout),
         lambda timeout: index.verify(timeout=timeout),
         lambda timeout: index.verify(table.directory, timeout=timeout),
     ):
