@@ -161,9 +161,9 @@ absl::Status IndexDirectory::CheckLiveFile(const ManifestFile& file) const {
   FileHeader header;
   RETURN_IF_ERROR(opened->ReadAt(0, &header, sizeof(header)));
   if (size == file.size && header.checksum == file.header_checksum) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrFormat(
-      "'%s' has %d bytes and header checksum %016x, expected %d and %016x", path, size,
-      header.checksum, file.size, file.header_checksum));
+  return absl::FailedPreconditionError(
+      absl::StrFormat("'%s' has %d bytes and header checksum %016x, expected %d and %016x", path,
+                      size, header.checksum, file.size, file.header_checksum));
 }
 
 absl::Status IndexDirectory::Publish(Manifest next) {

@@ -159,8 +159,8 @@ absl::StatusOr<std::string> FormatManifest(const Manifest& manifest) {
   absl::StrAppendFormat(&text, "entries %d\n", manifest.entries);
   for (const auto& [name, count] : manifest.counts) {
     if (!IsCountName(name)) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("count '%s': expected a name of letters, digits and '_'", EscapeLine(name)));
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "count '%s': expected a name of letters, digits and '_'", EscapeLine(name)));
     }
     absl::StrAppendFormat(&text, "count %s %d\n", name, count);
   }
@@ -175,8 +175,8 @@ absl::StatusOr<std::string> FormatManifest(const Manifest& manifest) {
   AppendChecksumLine(&text);
   if (text.size() > kMaxManifestBytes) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("the manifest has %d bytes, expected at most %d: the spec has %d", text.size(),
-                        kMaxManifestBytes, manifest.spec.size()));
+        absl::StrFormat("the manifest has %d bytes, expected at most %d: the spec has %d",
+                        text.size(), kMaxManifestBytes, manifest.spec.size()));
   }
   return text;
 }

@@ -15,7 +15,7 @@ namespace cairn {
 
 // One live file of an index.
 struct ManifestFile {
-  std::string name;  // in the directory; from IndexDirectory::NextFileName
+  std::string name;              // in the directory; from IndexDirectory::NextFileName
   uint64_t size = 0;             // bytes
   uint64_t header_checksum = 0;  // SectionFile::header_checksum(), which covers all other checksums
 
@@ -24,13 +24,13 @@ struct ManifestFile {
 
 // One version of an index: the contents of its directory. Plain data.
 struct Manifest {
-  uint64_t version = 0;  // the number of publishes: 1 for the first
+  uint64_t version = 0;           // the number of publishes: 1 for the first
   uint64_t next_file_number = 1;  // above the number of every published file
   std::string spec;               // IndexSpec::ToString()
   std::string database_id;
   std::string column_family;
-  std::string anchor;  // identifies the database's history (engine/log/anchor.h)
-  std::string tables;  // identifies its table files (engine/log/table_files.h), or empty
+  std::string anchor;   // identifies the database's history (engine/log/anchor.h)
+  std::string tables;   // identifies its table files (engine/log/table_files.h), or empty
   std::string reading;  // identifies how rows are read (engine/log/row_reading.h); empty if unknown
   SequenceNumber sequence = 0;  // the state of the database that the index represents
   uint64_t rows = 0;

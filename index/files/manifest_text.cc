@@ -151,8 +151,7 @@ absl::Status ReadManifest(
         return absl::FailedPreconditionError(absl::StrFormat(
             "manifest '%s' is of format version %d.%d; this build reads versions %d.x: %s", path,
             major_version, minor_version, format.major_version,
-            major_version < format.major_version ? "rebuild the index"
-                                                 : "a newer one wrote it"));
+            major_version < format.major_version ? "rebuild the index" : "a newer one wrote it"));
       }
       continue;
     }

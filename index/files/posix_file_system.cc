@@ -118,8 +118,8 @@ absl::Status ReadFrom(const FileDescriptor& file, const std::string& path, uint6
                          path);
     }
     if (got == 0) {
-      return absl::DataLossError(absl::StrFormat(
-          "'%s' ends at offset %d, expected %d more bytes", path, offset, size));
+      return absl::DataLossError(
+          absl::StrFormat("'%s' ends at offset %d, expected %d more bytes", path, offset, size));
     }
     to += got;
     offset += static_cast<uint64_t>(got);
@@ -338,7 +338,8 @@ absl::StatusOr<std::unique_ptr<FileLock>> PosixFileSystem::Lock(const std::strin
     SayWhoHolds(*file);
     return std::make_unique<PosixFileLock>(*std::move(file), made_file);
   }
-  return absl::UnavailableError(absl::StrFormat("'%s' is being created and removed by other processes", path));
+  return absl::UnavailableError(
+      absl::StrFormat("'%s' is being created and removed by other processes", path));
 }
 
 }  // namespace

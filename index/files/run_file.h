@@ -26,7 +26,7 @@ struct RunProperties {
   uint64_t entries;       // at most kMaxEntries
   uint64_t distinct_keys;
   uint64_t rows_bound;  // the highest row id + 1; 0 if there are no entries
-  uint64_t key_bytes;  // the sum of all keys' lengths
+  uint64_t key_bytes;   // the sum of all keys' lengths
 
   PhysicalType kind() const { return static_cast<PhysicalType>(key_kind); }
 };
@@ -35,8 +35,8 @@ static_assert(sizeof(RunProperties) == 40);
 // The sections of a run file.
 enum class RunSection : uint32_t {
   kProperties = 1,
-  kKeys = 2,  // u32 or u64, one per entry; or
-  kKeyHeap = 3,  // the bytes of all keys, concatenated, and
+  kKeys = 2,        // u32 or u64, one per entry; or
+  kKeyHeap = 3,     // the bytes of all keys, concatenated, and
   kKeyOffsets = 4,  // entries + 1 offsets into the heap
   kRowIds = 5,
   // Lower ids belong to this module; RunFileWriter::file() may add sections from kFirstExtra on.
@@ -44,9 +44,9 @@ enum class RunSection : uint32_t {
   // Packed leaves over the entries, and their directory; cpu_fast/packed/stored_leaves.h.
   kLeafProperties = 64,
   kLeaves = 65,
-  kCells = 66,  // of a directory of cells, with
-  kCellGroups = 67,  // the cell of each group of keys, and
-  kGroupBounds = 68,  // u32 or u64 keys, one less than groups; or
+  kCells = 66,           // of a directory of cells, with
+  kCellGroups = 67,      // the cell of each group of keys, and
+  kGroupBounds = 68,     // u32 or u64 keys, one less than groups; or
   kLeafSeparators = 69,  // u32 or u64 keys, one less than leaves, and
   kLeafTree = 70,        // u32 or u64 numbers, nodes of a tree over these
 };

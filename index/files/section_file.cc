@@ -56,8 +56,8 @@ absl::StatusOr<SectionFile> SectionFile::FromMemory(absl::Span<const char> bytes
 
 absl::Status SectionFile::ReadHeader() {
   if (bytes_.size() < sizeof(FileHeader)) {
-    return Damaged(0, absl::StrFormat("the file has %d bytes, its header takes %d",
-                                      bytes_.size(), sizeof(FileHeader)));
+    return Damaged(0, absl::StrFormat("the file has %d bytes, its header takes %d", bytes_.size(),
+                                      sizeof(FileHeader)));
   }
   FileHeader header;
   std::memcpy(&header, bytes_.data(), sizeof(header));
@@ -126,8 +126,8 @@ absl::Status SectionFile::ReadTable(const FileHeader& header) {
     for (uint64_t at = section.offset + section.size; at < end; ++at) {
       if (bytes_[at] == 0) continue;
       return Damaged(
-          at, absl::StrFormat("expected zero after section '%s', found %d",
-                              SectionName(section.id), static_cast<unsigned char>(bytes_[at])));
+          at, absl::StrFormat("expected zero after section '%s', found %d", SectionName(section.id),
+                              static_cast<unsigned char>(bytes_[at])));
     }
   }
   if (end != bytes_.size()) {

@@ -34,7 +34,7 @@ inline constexpr uint32_t kMaxHeaderBytes = 1 << 16;
 
 // When the contents of a file's sections are read and checked for consistency.
 enum class ContentCheck : uint8_t {
-  kNow,  // when the file is opened
+  kNow,    // when the file is opened
   kLater,  // by the caller, before the contents are used
 };
 
@@ -59,12 +59,12 @@ struct FileHeader {
   char magic[8];
   uint16_t major_version;
   uint16_t minor_version;
-  uint32_t header_bytes;  // of the header and the table: the offset of the first section
+  uint32_t header_bytes;   // of the header and the table: the offset of the first section
   uint32_t section_count;  // records in the table, which follows this header
   uint32_t reserved_a;     // 0
   uint64_t file_size;      // bytes
   uint64_t reserved_b[3];  // 0
-  uint64_t checksum;  // XXH3-64 of all header_bytes bytes except these 8
+  uint64_t checksum;       // XXH3-64 of all header_bytes bytes except these 8
 };
 static_assert(sizeof(FileHeader) == 64);
 

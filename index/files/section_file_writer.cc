@@ -103,7 +103,8 @@ absl::Status SectionWriter::Fail(absl::Status status) {
 absl::StatusOr<std::unique_ptr<SectionFileWriter>> SectionFileWriter::Create(
     const std::string& path, const FileFormat& format, FileSystem* files) {
   if (format.magic.size() != sizeof(FileHeader::magic)) {
-    return absl::InternalError(absl::StrFormat("the magic of a %s does not have 8 bytes", format.name));
+    return absl::InternalError(
+        absl::StrFormat("the magic of a %s does not have 8 bytes", format.name));
   }
   ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, files->Create(path, IfExists::kFail));
   try {

@@ -70,7 +70,7 @@ class SectionWriter {
   std::optional<uint64_t> promised_;  // the section's final size, if it was known
   AlignedBuffer<char> buffer_;
   size_t used_ = 0;       // bytes in buffer_
-  uint64_t room_;  // bytes that may still be appended; 0 after Close or an error
+  uint64_t room_;         // bytes that may still be appended; 0 after Close or an error
   uint64_t written_ = 0;  // bytes written from the buffer
   uint64_t started_ = 0;  // bytes whose write-back has started
   StreamingChecksum checksum_;
@@ -126,7 +126,7 @@ class SectionFileWriter {
   FileSystem* const files_;
   const std::unique_ptr<WritableFile> file_;
   std::vector<std::unique_ptr<SectionWriter>> sections_;
-  uint64_t end_;  // the offset of the next section
+  uint64_t end_;                      // the offset of the next section
   SectionWriter* growing_ = nullptr;  // the section whose end, and so end_, is not known yet
   uint64_t header_checksum_ = 0;
   bool finished_ = false;

@@ -75,7 +75,8 @@ BOOST_FIXTURE_TEST_CASE(predicates_that_an_index_cannot_answer, TwoIndexes) {
   refused("both IS NULL", "for several parts it is unknown which one is null");
   Predicate deep("age", 1);
   for (int i = 0; i < 600; ++i) deep = !deep;
-  Refused(group->Count(deep).status(), absl::StatusCode::kInvalidArgument, "at most 500 nested levels");
+  Refused(group->Count(deep).status(), absl::StatusCode::kInvalidArgument,
+          "at most 500 nested levels");
 }
 
 BOOST_FIXTURE_TEST_CASE(all_of_none_and_any_of_none, TwoIndexes) {
