@@ -15,6 +15,7 @@
 #include "gpu/runtime/device_memory.h"
 #include "gpu/runtime/stream.h"
 #include "index/machine/status_macros.h"
+#include "index/query/physical_key.h"
 #include "tools/bench/gpu/check_each.cuh"
 #include "tools/bench/gpu/device_bench.h"
 #include "tools/bench/gpu/key_rule.cuh"
