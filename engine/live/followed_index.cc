@@ -33,6 +33,13 @@ std::string_view IndexStateName(IndexState state) {
   return "unknown";
 }
 
+std::string FamilyWasDropped(const std::string& column_family) {
+  return absl::StrFormat(
+      "its column family %s was dropped; drop the index, or attach again with the handle of the "
+      "new column family",
+      Quoted(column_family));
+}
+
 FollowedIndex::FollowedIndex(IndexSpec spec, KeyCodec codec, const IndexCatalog* catalog,
                              IndexMark mark, rocksdb::ColumnFamilyHandle* column_family,
                              EventLog* log)

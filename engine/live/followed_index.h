@@ -25,6 +25,10 @@
 
 namespace cairn {
 
+// Returns the reason of an index whose column family was dropped. Either the call that drops the
+// column family or the check of all column families gives it, whichever runs first.
+std::string FamilyWasDropped(const std::string& column_family);
+
 // A followed index of a database: its state, its mark in the catalog, and its writer once it has
 // one. Thread-safe unless a method says otherwise.
 class FollowedIndex {

@@ -181,11 +181,12 @@ class IndexedDatabase final : public WatchedDb<IndexedDB> {
   }
 
   Status DropColumnFamily(ColumnFamilyHandle* family) override {
-    const Status dropped = ChangePastLog({family->GetName()}, kDropped, /*is_atomic=*/true,
+    const std::string why = FamilyWasDropped(family->GetName());
+    const Status dropped = ChangePastLog({family->GetName()}, why.c_str(), /*is_atomic=*/true,
                                          [&] { return db_->DropColumnFamily(family); });
     if (!dropped.ok()) return dropped;
     return GuardedWrite("dropping a column family", [&] {
-      indexes_.DetachFamily(family->GetName(), kDropped);
+      indexes_.DetachFamily(family->GetName(), why);
       return dropped;
     });
   }
@@ -245,8 +246,6 @@ class IndexedDatabase final : public WatchedDb<IndexedDB> {
   }
 
  private:
-  static constexpr char kDropped[] = "its column family was dropped";
-
   Status EnableCallersFileDeletions(bool all) override {
     const MutexLock lock(&file_deletions_mutex_);
     Status enabled;

@@ -5,20 +5,18 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_format.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/live/followed_index.h"
 #include "engine/live/log_follower.h"
-#include "index/keys/escaped_text.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
 
-// Gives up an index whose column family was dropped past the object; returns the reason.
+// Gives up an index whose column family was dropped; returns the reason.
 absl::Status FamilyIsGone(FollowedIndex* index) {
-  absl::Status why = absl::FailedPreconditionError(
-      absl::StrFormat("its column family %s was dropped past the IndexedDB; attach again with the "
-                      "handle of the new one",
-                      Quoted(index->spec().column_family)));
+  absl::Status why = absl::FailedPreconditionError(FamilyWasDropped(index->spec().column_family));
   index->Distrust(std::string(why.message()));
   index->Cancel();
   index->GiveUp(why);

@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(listeners_are_told_states_with_reasons_and_ends_of_work) {
 
   // An index whose column family was dropped has failed; dropped or closed indexes have no state.
   RequireOk(db->DropColumnFamily(db.family(1)));
-  BOOST_TEST(recorder->Await("-> failed: its column family was dropped"));
+  BOOST_TEST(recorder->Await("-> failed: its column family 'a' was dropped"));
   RequireOk(db->DropIndex("n"));
   recorder->db = nullptr;
   RequireOk(db->Close());

@@ -45,6 +45,22 @@ inline const Rows& Interpreter::ScanRows(size_t family) {
   return scanned_[family];
 }
 
+// Queries an index, which must have the rows that were scanned last.
+inline absl::Status Interpreter::AskIndex(size_t index, uint64_t salt) {
+  const IndexKind& kind = IndexKinds()[index];
+  while (true) {
+    const Rows rows = scanned_[kind.family];
+    try {
+      return Questions(database_.get(), kind, rows, database_.world()[kExtractor], salt + index,
+                       LossesOf(index))
+          .AskAll();
+    } catch (const Failure&) {
+      // A compaction may have dropped rows since the scan.
+      if (!DropsRows(database_.world()) || ScanRows(kind.family) == rows) throw;
+    }
+  }
+}
+
 // Queries all indexes in their current state. If an index was dropped with its column family, its
 // only correct rows are those of the family that was created in its place.
 inline void Interpreter::AskIndexes(uint64_t salt) {
@@ -52,10 +68,7 @@ inline void Interpreter::AskIndexes(uint64_t salt) {
   for (size_t family = 0; family < kFamilies; ++family) ScanRows(family);
   const uint32_t extractor = database_.world()[kExtractor];
   for (const size_t index : created_) {
-    const IndexKind& kind = IndexKinds()[index];
-    const absl::Status refusal = Questions(database_.get(), kind, scanned_[kind.family], extractor,
-                                           salt + index, LossesOf(index))
-                                     .AskAll();
+    const absl::Status refusal = AskIndex(index, salt);
     ++events_[refusal.ok() ? "indexes that answered" : "indexes that refused"];
   }
   const std::vector<size_t> indexes(created_.begin(), created_.end());
@@ -136,9 +149,8 @@ inline void Interpreter::Check(uint64_t salt) {
     }
     absl::Status refusal;
     for (int attempt = 0; attempt < 20; ++attempt) {
-      refusal = Questions(database_.get(), kind, ScanRows(kind.family),
-                          database_.world()[kExtractor], salt + index, LossesOf(index))
-                    .AskAll();
+      ScanRows(kind.family);
+      refusal = AskIndex(index, salt);
       if (refusal.ok()) break;
       // The query may have shown that its log has expired.
       if (!AwaitReady(index).ok()) Require(database_->RebuildIndex(kind.name), "rebuilding");

@@ -76,6 +76,7 @@ class Interpreter {
   void RaceRows(size_t family, const std::string& key);
   void BuildBesideWrites(size_t index, uint32_t key);
   absl::Status AwaitReady(size_t index);
+  absl::Status AskIndex(size_t index, uint64_t salt);
   void AskIndexes(uint64_t salt);
   void Check(uint64_t salt);
   void ReconcileIndexes(bool may_be_older);
