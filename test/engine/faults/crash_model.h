@@ -103,13 +103,14 @@ class WriteCall {
     }
   }
 
-  // If such a deletion is in the last call that RocksDB recovers, RocksDB reuses its sequence
+  // Whether a flush may write none of its records to a table file: an empty range, or a single
+  // deletion together with its row. If RocksDB recovers such a call last, it reuses its sequence
   // number. An index that was stored with this number is rebuilt.
-  uint64_t EmptyRanges() const {
-    return static_cast<uint64_t>(
-        std::count_if(updates.begin(), updates.end(), [](const Update& update) {
-          return update.kind == Kind::kDeleteRange && update.key == update.value;
-        }));
+  bool MayLeaveNothing() const {
+    return std::any_of(updates.begin(), updates.end(), [](const Update& update) {
+      return update.kind == Kind::kSingleDelete ||
+             (update.kind == Kind::kDeleteRange && update.key == update.value);
+    });
   }
   // Whether it would make a word of the second family occur twice.
   bool MakesDuplicate(const TwoFamilies& model) const {

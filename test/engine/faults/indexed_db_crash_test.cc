@@ -218,12 +218,12 @@ class Course {
   // Returns whether the sequence number may have gone back.
   bool Follow(uint64_t seed, const Life& life, const TwoFamilies& found) {
     WriteStream stream(seed);
-    bool last_has_empty_range = false;
+    bool last_may_leave_nothing = false;
     for (const bool committed : life.answers) {
       const WriteCall call = stream.Next();
       if (committed) {
         call.MakeOf(&model_);
-        if (!call.updates.empty()) last_has_empty_range = call.EmptyRanges() > 0;
+        if (!call.updates.empty()) last_may_leave_nothing = call.MayLeaveNothing();
       } else {
         if (!call.MakesDuplicate(model_)) BOOST_ERROR("a write was refused that breaks no rule");
       }
@@ -231,7 +231,7 @@ class Course {
     const WriteCall under_way = stream.Next();
     if (!(found == model_)) under_way.MakeOf(&model_);
     BOOST_REQUIRE_MESSAGE(found == model_, "the database lacks what it had acknowledged");
-    return last_has_empty_range || under_way.EmptyRanges() > 0;
+    return last_may_leave_nothing || under_way.MayLeaveNothing();
   }
 
   // Indexes that were not yet built when the process was killed, according to their marks.

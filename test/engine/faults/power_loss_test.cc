@@ -236,9 +236,9 @@ class Course {
     const size_t least =
         end == CrashFileSystem::End::kKilled ? life.committed.size() : life.durable;
     WriteStream stream(seed);
-    bool last_has_empty_range = false;
+    bool last_may_leave_nothing = false;
     for (size_t i = 0;; ++i) {
-      if (i >= least && found == model_) return last_has_empty_range || MayEndBehind(&stream);
+      if (i >= least && found == model_) return last_may_leave_nothing || MayEndBehind(&stream);
       BOOST_REQUIRE_MESSAGE(i <= life.committed.size(), "the database has not the first "
                                                             << least << " to "
                                                             << life.committed.size() << " writes");
@@ -248,11 +248,11 @@ class Course {
         continue;
       }
       call.MakeOf(&model_);
-      if (!call.updates.empty()) last_has_empty_range = call.EmptyRanges() > 0;
+      if (!call.updates.empty()) last_may_leave_nothing = call.MayLeaveNothing();
     }
   }
   // A call may change only the sequence number.
-  static bool MayEndBehind(WriteStream* stream) { return stream->Next().EmptyRanges() > 0; }
+  static bool MayEndBehind(WriteStream* stream) { return stream->Next().MayLeaveNothing(); }
 
   void Examine(uint64_t seed, const Life& life, CrashFileSystem::End end) {
     CheckStored(life);
