@@ -465,10 +465,13 @@ absl::Status IndexSet::FlushIndexes() {
 
 rocksdb::Status IndexSet::Write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch) {
   if (!options.disableWAL) return guard_.Write(options, batch);
-  // If it fails, some of its rows may still be applied.
-  return ChangePastLog({{}, /*all=*/true},
-                       "the database was written to with WriteOptions::disableWAL",
-                       /*is_atomic=*/false, [&] { return guard_.Write(options, batch); });
+  // Unique indexes check the batch before they are suspended. If the write fails, some of its rows
+  // may still be applied.
+  return guard_.Write(options, batch, [&] {
+    return ChangePastLog({{}, /*all=*/true},
+                         "the database was written to with WriteOptions::disableWAL",
+                         /*is_atomic=*/false, [&] { return db_->Write(options, batch); });
+  });
 }
 
 }  // namespace cairn

@@ -80,17 +80,17 @@ void UniqueGuard::Watch(const std::vector<std::shared_ptr<FollowedIndex>>& index
   idle_.store(watched_->empty());
 }
 
-rocksdb::Status UniqueGuard::Write(const rocksdb::WriteOptions& options,
-                                   rocksdb::WriteBatch* batch) {
-  if (batch == nullptr) return db_->Write(options, batch);  // writes nothing
+rocksdb::Status UniqueGuard::Write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch,
+                                   absl::FunctionRef<rocksdb::Status()> write) {
+  if (batch == nullptr) return write();  // writes nothing
   if (BeginPast()) {
     const absl::Cleanup end = [&] { EndPast(); };
-    return db_->Write(options, batch);
+    return write();
   }
   const std::shared_ptr<const Indexes> indexes = watched();
   std::vector<Rows> rows;
   if (absl::Status s = ReadRows(*indexes, *batch, &rows); !s.ok()) return ToRocksDb(s);
-  if (rows.empty()) return db_->Write(options, batch);
+  if (rows.empty()) return write();
 
   Hold hold;
   if (!Reserve(rows, !options.no_slowdown, &hold)) {
@@ -104,7 +104,7 @@ rocksdb::Status UniqueGuard::Write(const rocksdb::WriteOptions& options,
     if (unchecked) continue;
     if (rocksdb::Status s = Check(of_index); !s.ok()) return s;
   }
-  return db_->Write(options, batch);
+  return write();
 }
 
 absl::Status UniqueGuard::ReadRows(const Indexes& indexes, const rocksdb::WriteBatch& batch,

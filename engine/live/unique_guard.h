@@ -57,7 +57,12 @@ class UniqueGuard {
   // - NotSupported for merge operands, whose result is unknown before the write;
   // - TryAgain, with the index, if it cannot check the rows now;
   // - Incomplete if another write has reserved a key and this one must not wait (no_slowdown).
-  rocksdb::Status Write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
+  rocksdb::Status Write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch) {
+    return Write(options, batch, [&] { return db_->Write(options, batch); });
+  }
+  // As above, but calls `write` to write the checked batch. It may suspend indexes.
+  rocksdb::Status Write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch,
+                        absl::FunctionRef<rocksdb::Status()> write);
 
   // Lets an index that has caught up become ready, through `make_ready`, such that no unchecked
   // write ends afterwards. Waits for writes in progress, has the index apply them, and delays new

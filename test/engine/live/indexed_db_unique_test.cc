@@ -133,6 +133,23 @@ BOOST_AUTO_TEST_CASE(an_index_that_has_been_ready_refuses_rows_that_it_cannot_ch
   db.Put("y", "mail10");
 }
 
+BOOST_AUTO_TEST_CASE(rows_that_are_written_past_the_log_are_checked) {
+  IndexedDBOptions options;
+  options.on_stale = OnStale::kKeepStale;
+  IndexedDatabase db(options);
+  db.Put("u1", "a");
+  db.Create("email = value:text, unique=true");
+  rocksdb::WriteOptions past_log;
+  past_log.disableWAL = true;
+  BOOST_TEST(db->Put(past_log, "u2", "a").IsInvalidArgument());
+  BOOST_TEST(RowsOf(db.get(), "email", "a") == "u1");
+  RequireOk(db->Put(past_log, "u2", "b"));
+  BOOST_TEST(!db->Pin("email").ok());
+  RequireOk(db->RebuildIndex("email"));
+  RequireOk(db->WaitUntilReady("email"));
+  BOOST_TEST(RowsOf(db.get(), "email", "b") == "u2");
+}
+
 BOOST_AUTO_TEST_CASE(an_index_without_a_handle_refuses_rows) {
   TemporaryDirectory directory;
   rocksdb::Options options;

@@ -5,6 +5,11 @@
 namespace cairn::stateful {
 
 inline constexpr const char* kFoundPrograms[] = {
+    R"(# a row of a unique index that is written past the log
+world indexes=16
+write how=2 rows=0
+single family=1 delete=0 value=0
+)",
     R"(# a failed pipelined write
 world indexes=1 write_path=pipelined
 put family=0 key=1 value=1
