@@ -430,6 +430,16 @@ absl::StatusOr<FoundRows> IndexSet::LookupRows(const std::string& name, const Ke
   ASSIGN_OR_RETURN(LogFollower::State state,
                    follower_->CurrentState(*index, StopCondition::Of(options)));
   const std::unique_ptr<SecondaryIndex> version = OverVersion(std::move(state.version));
+  // An index that ignores dropped rows may also have former keys of rows that a compaction filter
+  // has changed.
+  if (index->spec().dropped_rows != DroppedRows::kIgnore) {
+    const auto read = [&](const StringList& keys, StringList* values,
+                          std::vector<size_t>* value_of) {
+      return ReadValues(db_, index->column_family(), state.snapshot->snapshot(), keys,
+                        StopCondition::Of(options), values, value_of);
+    };
+    return LookUpRows(*version, read, keys, options);
+  }
   const absl::StatusOr<std::unique_ptr<SnapshotSource>> rows =
       SourceAt(db_, index->column_family(), state.snapshot, Trial::kNone);
   return rows.ok() ? LookUpRows(*version, **rows, keys, options) : rows.status();

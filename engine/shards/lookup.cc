@@ -1,6 +1,7 @@
 #include "engine/shards/lookup.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -123,26 +124,38 @@ absl::Status FindRows(const SecondaryIndex& version, RangeColumn* query,
   return DropRepeatedRows(version, shards.by_source, matches);
 }
 
+// Finds the rows of a query and their primary keys.
+absl::Status FindKeys(const SecondaryIndex& version, const KeyQuery& query,
+                      const LookupOptions& options, FindResult* matches, StringList* primary_keys) {
+  RangeColumn ranges;
+  RETURN_IF_ERROR(PhysicalRanges(version, query, options, &ranges));
+  if (absl::Status s = FindRows(version, &ranges, options, matches); !s.ok()) {
+    return InScan(version, options, s);
+  }
+  return ForEachStoppable(matches->row_ids.size(), StopCondition::Of(options),
+                          [&](size_t first, size_t count) -> absl::Status {
+                            return version.PrimaryKeys(Part(matches->shards, first, count),
+                                                       Part(matches->row_ids, first, count),
+                                                       primary_keys);
+                          });
+}
+
+absl::Status CheckHasNoColumns(const LookupOptions& options) {
+  if (options.columns.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "LookupRows returns whole rows without columns; use Lookup for columns");
+}
+
 }  // namespace
 
 absl::StatusOr<FoundKeys> LookUpKeys(const SecondaryIndex& version, const KeyQuery& query,
                                      const LookupOptions& options) {
-  RangeColumn ranges;
-  RETURN_IF_ERROR(PhysicalRanges(version, query, options, &ranges));
   FindResult matches;
-  if (absl::Status s = FindRows(version, &ranges, options, &matches); !s.ok()) {
-    return InScan(version, options, s);
-  }
   auto keys = std::make_shared<StringList>();
-  const StopCondition stop = StopCondition::Of(options);
-  RETURN_IF_ERROR(ForEachStoppable(
-      matches.row_ids.size(), stop, [&](size_t first, size_t count) -> absl::Status {
-        return version.PrimaryKeys(Part(matches.shards, first, count),
-                                   Part(matches.row_ids, first, count), keys.get());
-      }));
+  RETURN_IF_ERROR(FindKeys(version, query, options, &matches, keys.get()));
   std::vector<ColumnValues> columns;
   if (!options.columns.empty()) {
-    RETURN_IF_ERROR(stop.Check());
+    RETURN_IF_ERROR(StopCondition::Of(options).Check());
     RETURN_IF_ERROR(version.Columns(matches.shards, matches.row_ids, options.columns, &columns));
   }
   std::vector<std::string_view> views;
@@ -152,12 +165,35 @@ absl::StatusOr<FoundKeys> LookUpKeys(const SecondaryIndex& version, const KeyQue
                    std::move(keys), std::move(columns));
 }
 
+absl::StatusOr<FoundRows> LookUpRows(const SecondaryIndex& version, ReadValuesOf read,
+                                     const KeyQuery& query, const LookupOptions& options) {
+  struct Bytes {
+    StringList primary_keys, values;
+  };
+  RETURN_IF_ERROR(CheckHasNoColumns(options));
+  FindResult matches;
+  auto bytes = std::make_shared<Bytes>();
+  RETURN_IF_ERROR(FindKeys(version, query, options, &matches, &bytes->primary_keys));
+  std::vector<size_t> value_of;
+  RETURN_IF_ERROR(read(bytes->primary_keys, &bytes->values, &value_of));
+  std::vector<FoundRow> rows;
+  rows.reserve(value_of.size());
+  std::vector<uint64_t> offsets = {0};
+  offsets.reserve(matches.offsets.size());
+  for (size_t range = 0; range + 1 < matches.offsets.size(); ++range) {
+    for (uint64_t i = matches.offsets[range]; i < matches.offsets[range + 1]; ++i) {
+      if (value_of[i] == SIZE_MAX) continue;
+      rows.push_back({bytes->primary_keys[i], bytes->values[value_of[i]]});
+    }
+    offsets.push_back(rows.size());
+  }
+  return FoundRows(std::move(rows), std::move(offsets), std::move(matches.cursors),
+                   std::move(bytes));
+}
+
 absl::StatusOr<FoundRows> LookUpRows(const SecondaryIndex& version, const SnapshotSource& rows,
                                      const KeyQuery& query, const LookupOptions& options) {
-  if (!options.columns.empty()) {
-    return absl::InvalidArgumentError(
-        "LookupRows returns whole rows without columns; use Lookup for columns");
-  }
+  RETURN_IF_ERROR(CheckHasNoColumns(options));
   RangeColumn ranges;
   RETURN_IF_ERROR(PhysicalRanges(version, query, options, &ranges));
   auto fetched = std::make_shared<FetchResult>();

@@ -1,8 +1,12 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "cairn/column.h"
 #include "cairn/index_iterator.h"
 #include "cairn/lookup.h"
 #include "cairn/secondary_index.h"
@@ -15,8 +19,17 @@ namespace cairn {
 // its codec rejects the key. Throws std::bad_alloc.
 absl::StatusOr<FoundKeys> LookUpKeys(const SecondaryIndex& version, const KeyQuery& query,
                                      const LookupOptions& options);
-// `rows` must be the index's database at the version's state.
+// Also returns the rows, without those that have no such key in `rows`: the index's database, at
+// the version's state or at another one.
 absl::StatusOr<FoundRows> LookUpRows(const SecondaryIndex& version, const SnapshotSource& rows,
+                                     const KeyQuery& query, const LookupOptions& options);
+// The same if the database is at the version's state, so that every row that exists has the key
+// that the index has. `read` appends the values of the rows with these primary keys, which are in
+// any order, to `values`, and sets value_of[i] to the index of the value of row i there, or to
+// SIZE_MAX if there is no such row.
+using ReadValuesOf = absl::FunctionRef<absl::Status(
+    const StringList& primary_keys, StringList* values, std::vector<size_t>* value_of)>;
+absl::StatusOr<FoundRows> LookUpRows(const SecondaryIndex& version, ReadValuesOf read,
                                      const KeyQuery& query, const LookupOptions& options);
 // SecondaryIndex::NewIterator for such a version, which the iterator keeps. Throws nothing.
 IndexIterator IterateVersion(std::shared_ptr<const SecondaryIndex> version,

@@ -1,5 +1,8 @@
 #include "engine/source/db_source.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
 #include <optional>
 #include <typeinfo>
 #include <utility>
@@ -17,6 +20,9 @@ namespace {
 rocksdb::Slice ToSlice(std::string_view bytes) {
   return {bytes.data(), bytes.size()};
 }
+
+// Rows of one MultiGet: enough to share reads of blocks, few enough for the cache.
+constexpr size_t kReadValues = 1024;
 
 // The visible keys of a view, with RocksDB's estimates of the bytes between them. The estimates for
 // files are accurate to a block. Those for memory can be wrong by a factor of three, and they count
@@ -133,6 +139,72 @@ absl::StatusOr<std::unique_ptr<SnapshotSource>> SourceAt(
   ASSIGN_OR_RETURN(std::unique_ptr<RowCursor> cursor, source->Scan(PrimaryKeyRange()));
   RETURN_IF_ERROR(cursor->status());
   return source;
+}
+
+absl::Status ReadValues(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
+                        const rocksdb::Snapshot* snapshot, const StringList& primary_keys,
+                        const StopCondition& stop, StringList* values,
+                        std::vector<size_t>* value_of) {
+  const auto read_error = [&](const rocksdb::Status& status) {
+    return FromRocksDb(status,
+                       absl::StrFormat("cannot read rows of database '%s', column family '%s'",
+                                       db->GetName(), column_family->GetName()));
+  };
+  const size_t size = primary_keys.size();
+  value_of->assign(size, SIZE_MAX);
+  rocksdb::ReadOptions options;
+  options.snapshot = snapshot;
+  if (size == 1) {
+    RETURN_IF_ERROR(stop.Check());
+    rocksdb::PinnableSlice value;
+    const rocksdb::Status status =
+        db->Get(options, column_family, ToSlice(primary_keys[0]), &value);
+    if (status.IsNotFound()) return absl::OkStatus();
+    if (!status.ok()) return read_error(status);
+    (*value_of)[0] = values->size();
+    values->Append(value.ToStringView());
+    return absl::OkStatus();
+  }
+  // RocksDB reads a block once for all its keys if they are in order.
+  std::vector<size_t> order(size);
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return primary_keys[a] < primary_keys[b]; });
+  const size_t batch = std::min(size, kReadValues);
+  std::vector<rocksdb::Slice> keys(batch);
+  std::vector<rocksdb::PinnableSlice> found(batch);
+  std::vector<rocksdb::Status> statuses(batch);
+  for (size_t first = 0; first < size;) {
+    RETURN_IF_ERROR(stop.Check());
+    const size_t begin = first;
+    size_t distinct = 0;
+    for (; first < size; ++first) {
+      const rocksdb::Slice key = ToSlice(primary_keys[order[first]]);
+      if (distinct > 0 && keys[distinct - 1] == key) continue;
+      if (distinct == batch) break;
+      keys[distinct++] = key;
+    }
+    db->MultiGet(options, column_family, distinct, keys.data(), found.data(), statuses.data(),
+                 /*sorted_input=*/true);
+    size_t at = 0;
+    for (size_t i = begin; i < first; ++i) {
+      const bool repeats = i > begin && primary_keys[order[i]] == primary_keys[order[i - 1]];
+      if (repeats) {
+        (*value_of)[order[i]] = (*value_of)[order[i - 1]];
+        continue;
+      }
+      const rocksdb::Status& status = statuses[at];
+      rocksdb::PinnableSlice& value = found[at++];
+      if (status.ok()) {
+        (*value_of)[order[i]] = values->size();
+        values->Append(value.ToStringView());
+      } else if (!status.IsNotFound()) {
+        return read_error(status);
+      }
+      value.Reset();
+    }
+  }
+  return absl::OkStatus();
 }
 
 DbSource::DbSource(DbView view, std::shared_ptr<const void> owned)

@@ -5,10 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "cairn/column.h"
 #include "cairn/snapshot_source.h"
 #include "engine/rows/row_cursor.h"
 #include "engine/rows/row_lookup.h"
+#include "index/machine/stop_flag.h"
 #include "rocksdb/db.h"
 #include "rocksdb/snapshot.h"
 
@@ -52,6 +55,15 @@ enum class Trial : uint8_t { kNone, kRead };
 absl::StatusOr<std::unique_ptr<SnapshotSource>> SourceAt(
     rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
     const std::shared_ptr<rocksdb::ManagedSnapshot>& snapshot, Trial trial = Trial::kRead);
+
+// Reads the values of rows, of wide-column entities those of the default column, from a database
+// that returns them as stored. Appends the values to `values` and sets value_of[i] to the index of
+// the value of row i there, or to SIZE_MAX if there is no such row. The primary keys may be in any
+// order. Errors: those of RocksDB's reads, and of `stop`.
+absl::Status ReadValues(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
+                        const rocksdb::Snapshot* snapshot, const StringList& primary_keys,
+                        const StopCondition& stop, StringList* values,
+                        std::vector<size_t>* value_of);
 
 // The snapshot source over an open database.
 class DbSource final : public SnapshotSource {

@@ -8,9 +8,11 @@
 #include <thread>
 #include <vector>
 
+#include "rocksdb/snapshot.h"
 #include "rocksdb/table.h"
 #include "rocksdb/utilities/db_ttl.h"
 #include "test/engine/source/source_test.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -161,6 +163,89 @@ BOOST_AUTO_TEST_CASE(merge_operands_are_merged) {
   }
   const auto source = OrDie(SnapshotSource::FromDb(db.get()));
   CheckSource(*source, DbRows(db.get()), &random);
+}
+
+// Reads the values of random keys, in any order and repeated, and compares them with the model.
+void CheckValues(rocksdb::DB* db, const rocksdb::Snapshot* snapshot,
+                 const std::map<std::string, std::string>& model, size_t size,
+                 std::mt19937_64* random) {
+  StringList keys;
+  for (size_t i = 0; i < size; ++i) {
+    if ((*random)() % 8 == 0 && i > 0) {
+      keys.Append(std::string(keys[(*random)() % i]));
+    } else {
+      keys.Append(RandomKey(random, 5000));
+    }
+  }
+  StringList values;
+  values.Append("before");
+  std::vector<size_t> value_of;
+  RequireOk(ReadValues(db, db->DefaultColumnFamily(), snapshot, keys, {}, &values, &value_of));
+  BOOST_REQUIRE(value_of.size() == size);
+  BOOST_TEST(values[0] == "before");
+  for (size_t i = 0; i < size; ++i) {
+    const auto row = model.find(std::string(keys[i]));
+    BOOST_REQUIRE((value_of[i] != SIZE_MAX) == (row != model.end()));
+    if (row != model.end()) BOOST_REQUIRE(values[value_of[i]] == row->second);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(values_of_any_keys_are_read_at_a_snapshot) {
+  std::mt19937_64 random = TestRandom();
+  const TemporaryDirectory temp;
+  rocksdb::Options options;
+  options.write_buffer_size = 64 << 10;
+  for (const bool blobs : {false, true}) {
+    options.enable_blob_files = blobs;
+    const auto db = OpenDb(temp / (blobs ? "blobs" : "plain"), options);
+    std::map<std::string, std::string> model, later;
+    Churn(db.get(), 8000, &random, &model);
+    rocksdb::ManagedSnapshot snapshot(db.get());
+    later = model;
+    Churn(db.get(), 2000, &random, &later);
+    for (const size_t size : {0, 1, 2, 3, 100, 1023, 1024, 1025, 5000}) {
+      CheckValues(db.get(), snapshot.snapshot(), model, size, &random);
+      CheckValues(db.get(), nullptr, later, size, &random);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(values_of_entities_are_their_default_columns_and_a_stop_ends_the_reads) {
+  const TemporaryDirectory temp;
+  rocksdb::Options options;
+  options.merge_operator = MakeOperator("StringAppendOperator");
+  const auto db = OpenDb(temp / "db", options);
+  auto* const family = db->DefaultColumnFamily();
+  for (const bool flushed : {false, true}) {
+    CheckOk(db->PutEntity({}, family, "a", {{"", "plain"}, {"city", "Ulm"}}));
+    CheckOk(db->PutEntity({}, family, "b", {{"city", "Ulm"}}));
+    CheckOk(db->Put({}, "c", ""));
+    CheckOk(db->Put({}, "d", "1"));
+    CheckOk(db->Merge({}, "d", "2"));
+    if (flushed) CheckOk(db->Flush({}));
+    for (const std::vector<std::string>& rows :
+         {std::vector<std::string>{"d", "a", "x", "c", "b"}, {"a"}, {"b"}, {"c"}, {"x"}}) {
+      StringList keys, values;
+      for (const std::string& row : rows) keys.Append(row);
+      std::vector<size_t> value_of;
+      RequireOk(ReadValues(db.get(), family, nullptr, keys, {}, &values, &value_of));
+      const std::map<std::string, std::string> expected = {
+          {"a", "plain"}, {"b", ""}, {"c", ""}, {"d", "1,2"}};
+      for (size_t i = 0; i < rows.size(); ++i) {
+        if (rows[i] == "x") {
+          BOOST_TEST(value_of[i] == SIZE_MAX);
+        } else {
+          BOOST_REQUIRE(value_of[i] < values.size());
+          BOOST_TEST(values[value_of[i]] == expected.at(rows[i]), rows[i]);
+        }
+      }
+      const std::atomic<bool> cancelled = true;
+      StopCondition stop;
+      stop.cancelled = &cancelled;
+      BOOST_TEST(
+          absl::IsCancelled(ReadValues(db.get(), family, nullptr, keys, stop, &values, &value_of)));
+    }
+  }
 }
 
 BOOST_AUTO_TEST_CASE(empty_single_and_huge_rows_are_read) {
