@@ -24,8 +24,8 @@ absl::StatusOr<FoundKeys> LookUpKeys(const SecondaryIndex& version, const KeyQue
 absl::StatusOr<FoundRows> LookUpRows(const SecondaryIndex& version, const SnapshotSource& rows,
                                      const KeyQuery& query, const LookupOptions& options);
 // The same if the database is at the version's state, so that every row that exists has the key
-// that the index has. `read` appends the values of the rows with these primary keys, which are in
-// any order, to `values`, and sets value_of[i] to the index of the value of row i there, or to
+// that the index has. `read` gets the primary keys of rows, in any order. It appends the values of
+// these rows to `values`, and sets value_of[i] to the index of the value of row i there, or to
 // SIZE_MAX if there is no such row.
 using ReadValuesOf = absl::FunctionRef<absl::Status(
     const StringList& primary_keys, StringList* values, std::vector<size_t>* value_of)>;
