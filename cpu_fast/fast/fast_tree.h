@@ -63,7 +63,7 @@ class FastTreeNodes {
   absl::Span<const Key> nodes() const {
     return {reinterpret_cast<const Key*>(view_.nodes), view_.layout.lines() * Layout::kLineKeys};
   }
-  // The number of these integers for `keys` keys without page blocks.
+  // The size of nodes() of a tree over `keys` keys without page blocks.
   static size_t NodeCount(size_t keys) {
     return Layout(keys, PageBlocking::kNone).lines() * Layout::kLineKeys;
   }

@@ -62,7 +62,7 @@ HWY_INLINE uint32_t SearchLeaf(const PackedView<Key>& view, size_t leaf, Key que
     const auto* first = reinterpret_cast<const Position*>(bytes + Layout::kPositionOffset);
     return *first + static_cast<uint32_t>(CountLess<Layout::kEntries>(lanes, low));
   } else {
-    // The last lane need not be compared: if all others are less, it is the one to check.
+    // The last lane is not compared here: if all other lanes are less, `at` is the last lane.
     const size_t at = CountLess<Layout::kEntries - 1>(lanes, low);
     const RowId row = reinterpret_cast<const RowId*>(bytes + Layout::kRowsOffset)[at];
     return lanes[at] == low ? row : kNoRow;

@@ -42,7 +42,8 @@ bool IsFloat(DataType type) {
   return type == DataType::kF32 || type == DataType::kF64;
 }
 
-// Leaves of one kind under a directory, which tables may share, and additional arrays.
+// The leaves of one kind of aggregate, the directory over them, which other tables may share, and
+// additional arrays.
 template <typename Key>
 struct AggregateTable {
   TableOf of = TableOf::kCounts;

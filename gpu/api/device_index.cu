@@ -61,8 +61,8 @@ __global__ void KeepRows(Position* begin, const uint64_t* offsets, uint64_t* kep
   });
 }
 
-// The rows seen so far, in the form that a scan adds them: their number in the upper half, and a
-// row id in the lower half.
+// An element of a prefix scan: the number of rows so far in the upper half, and the last row id in
+// the lower half. OneRow makes an element of one row id, and AddRows combines two elements.
 struct OneRow {
   __device__ uint64_t operator()(RowId row_id) const {
     return (row_id != kNoRow ? uint64_t{1} << 32 : 0) | row_id;

@@ -39,7 +39,8 @@ struct DeviceIndexGroup::Impl {
   std::vector<uint32_t> entries;
   DeviceBuffer<gpu::WhereKeysView> keys;  // one per column
 
-  // make(number) returns the columns. Enqueues the build on `stream` and waits for it.
+  // Builds a group of `columns` columns; make(i) returns column i. Enqueues work on `stream` and
+  // waits for it.
   template <typename Make>
   static absl::StatusOr<std::unique_ptr<Impl>> Build(uint64_t rows, size_t columns, int device,
                                                      cudaStream_t stream, Make make);

@@ -91,7 +91,8 @@ struct LinkedPages : PageMemory<Key> {
   __device__ uint32_t NextLeaf(uint32_t leaf) const { return next_leaf[leaf]; }
   __device__ uint32_t LeafSize(uint32_t leaf) const { return leaf_sizes[leaf]; }
   __device__ Position FirstPosition(uint32_t leaf) const { return first_positions[leaf]; }
-  // Leaves are at least half full, so only a few are candidates.
+  // The ordinal of the leaf with a position. Leaves are at least half full, so the loop has few
+  // iterations.
   __device__ uint32_t OrdinalOf(Position position) const {
     uint32_t ordinal = ordinal_at[position >> this->order_bits];
     while (ordinal + 1 < shape.pages[0] && first_positions[leaf_at[ordinal + 1]] <= position) {

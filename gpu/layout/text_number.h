@@ -125,8 +125,8 @@ constexpr bool QuickNumberOfText(const uint64_t* products, const uint32_t* share
   return greatest != kNoSymbol;
 }
 
-// The same if every byte is a symbol of every position, and the end of a key is never one: keys
-// have `count` bytes, and are themselves big-endian integers.
+// NumberOfText for keys that all have `count` bytes and may have any byte at any position. The
+// number of such a key is its bytes as a big-endian integer.
 template <typename Key, typename WordAt>
 constexpr TextNumber<Key> NumberOfBytes(uint32_t count, uint32_t length, TextEdge edge,
                                         WordAt word_at) {

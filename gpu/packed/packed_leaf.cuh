@@ -149,8 +149,8 @@ class LeafQuad {
 #endif
   }
 
-  // A lane's bits for EqualOf. For 48-bit keys, the bits of the low parts, and eight bits above
-  // them those of the high parts.
+  // A lane's bits for EqualOf, one per slot. For 48-bit keys, bit i compares the low 32 bits of
+  // slot i, and bit 8 + i the high 16 bits.
   static __device__ uint32_t EqualIn(const uint4& words, Key key, int part) {
     const auto low = static_cast<uint32_t>(key);
     if constexpr (kBits == 16) {

@@ -47,8 +47,8 @@ class QueryReader<NumberQueries<Key>> {
   __device__ Key Read(Start key, const void*, Notes*) const {
     return key;
   }
-  // For the query of lane `lane`, given its key: whether its position is past all keys, and whether
-  // a key may equal it.
+  // Whether the position of a lane's query with the given key is past all keys; whether a key of
+  // the index may equal a lane's query.
   template <typename Part>
   __device__ bool IsPastAll(const Notes&, Part key, int) const {
     // The upper bound of the maximum key appears as key 0.

@@ -18,7 +18,8 @@ struct RunSoFar {
   size_t length = 0;
 };
 
-// Adds keys to the counts. The first of them follows `before`, unless it is the first of all.
+// Adds keys to the counts. `before` is the key before keys[0]. If keys[0] is the first key of the
+// survey, `first_of_all` is true and `before` must be 0.
 template <typename Key>
 void CountKeys(absl::Span<const Key> keys, Key before, bool first_of_all, RunSoFar* run,
                KeySurvey<Key>* survey) {

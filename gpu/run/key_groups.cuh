@@ -11,8 +11,8 @@ inline constexpr int kKeyGroup = 16 / static_cast<int>(sizeof(Key));
 
 // Calls body(first, keys, count) for every group of adjacent keys that starts at a multiple of
 // kKeyGroup, in some thread of the grid. keys[1 + j] is key first + j for j < count, and keys[0] is
-// the key before them, which is undefined if first is 0. All threads of a warp are called equally
-// often, with a count of 0 if no keys are left. `keys` must be aligned to 16 bytes.
+// the key before them, or unspecified if first is 0. All threads of a warp make the same number of
+// calls; `count` is 0 if no keys are left. `keys` must be aligned to 16 bytes.
 template <typename Key, typename Body>
 __device__ inline void ForEachKeyGroup(const Key* keys, size_t size, Body body) {
   constexpr int kGroup = kKeyGroup<Key>;

@@ -99,8 +99,8 @@ __device__ void CopyWideUnit(const RowId* source, RowId* out, int lane) {
   if (shift != 0 && lane == 0) read[kGroups] = vectors[kGroups * 32 * kStep];
 #pragma unroll
   for (int g = 0; g < kGroups; ++g) {
-    // The vector that the previous lane needs; for the last lane, that is the first lane's next
-    // vector.
+    // Each lane passes a vector to the previous lane. Lane 0 passes its next vector to the last
+    // lane.
     const uint4 given = lane != 0 ? read[g] : read[g + 1];
     const uint4 ahead = kStep > 0 ? given : Reversed(given);
     uint4 high{};

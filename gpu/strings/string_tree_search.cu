@@ -199,8 +199,8 @@ __global__ void __launch_bounds__(kStringThreads, BlocksAtOnce(kChunks))
   }
 }
 
-// Finds the bounds that the leaves could not determine, from the root: where the keys that share
-// the bits before the first difference begin or end.
+// Finds the bounds that the leaves could not determine. Descends again from the root, to the begin
+// or end of the keys that share the query's bits before the first difference.
 template <int kChunks, template <int> typename BitsOf, bool kTies>
 __global__ void __launch_bounds__(kStringThreads, BlocksAtOnce(kChunks))
     FindEdges(StringTreeView tree, StringQueries batch, AgainList list) {

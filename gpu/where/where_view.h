@@ -18,7 +18,7 @@ namespace cairn::gpu {
 // except those in buckets in which a range begins or ends.
 
 // Codes are stored bit by bit: those of 32 rows are eight words, and word b has bit b of each code.
-// This way a code is compared with those of 32 rows at once, in eight operations. A row's code is
+// So one code is compared with the codes of 32 rows at once, in eight operations. A row's code is
 // in one sector of memory, like any byte.
 inline constexpr uint32_t kCodeBits = 8, kCodes = 1 << kCodeBits;
 

@@ -16,7 +16,7 @@ namespace cairn {
 // up for good if they hardly repeat. Not thread-safe. Throws std::bad_alloc.
 class ColumnDictionary {
  public:
-  // The max number of values, and of bytes of values.
+  // The maximum number of values, and of their bytes in total.
   static constexpr uint32_t kMaxValues = 1 << 16;
   static constexpr size_t kMaxBytes = size_t{4} << 20;
 

@@ -115,8 +115,9 @@ constexpr Key SeparatorBetween(Key last, Key next) {
   return last == next ? last : last | (std::bit_floor(static_cast<Key>(last ^ next)) - 1);
 }
 
-// The number of leaves that keys kept in `bits` bits take; requires 16 <= bits <= the key's. At
-// most two per key and, if all bits are kept, the fewest that hold all keys.
+// The number of leaves that the keys take if a leaf keeps the low `bits` bits of each. `bits` must
+// be at least 16, and at most the bits of Key. There are at most two leaves per key. If all bits
+// are kept, the number is the minimum.
 template <typename Key>
 size_t CountPackedLeaves(absl::Span<const Key> keys, int bits, int threads);
 

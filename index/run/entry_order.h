@@ -10,7 +10,7 @@
 #include "cairn/sorted_run.h"
 #include "cairn/types.h"
 
-// Checks that entries have the order that a run promises: strictly ascending (key, row id). The
+// Checks that entries have the order that a run requires: strictly ascending (key, row id). The
 // same pass computes some statistics.
 namespace cairn {
 

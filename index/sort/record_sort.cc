@@ -18,8 +18,9 @@ constexpr size_t kFewRecords = 16;
 // The prefetch distance of records, which are anywhere in memory.
 constexpr size_t kPrefetchDistance = 16;
 
-// The first length in which a common prefix is searched. If all of it is equal, the next search is
-// twice as long, so that a useless search costs at most a multiple of the skipped bytes.
+// The number of bytes that the first search for a common prefix compares. If all are equal, the
+// next search compares twice that number. So the cost of the last search is at most a multiple of
+// the bytes that are skipped.
 constexpr size_t kFirstLook = 64;
 
 // Entries that are equal up to a depth at which their partial keys have been taken.

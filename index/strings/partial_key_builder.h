@@ -92,8 +92,9 @@ class PartialKeyBuilder {
   static constexpr uint32_t kSame = PartialKeyTrie::kSame;
   static constexpr size_t kSlots = Shape::kSlots;
 
-  // The sparse partial key of a piece, given that of the piece before it and the bit between them:
-  // their paths differ from this bit on, so the bits above it are the same.
+  // The sparse partial key of a piece. `previous` is that of the piece before it, and `place` is
+  // the bit that separates the two. The bits above `place` are the same, because the paths differ
+  // only from `place` on.
   static uint32_t NextSparseKey(uint32_t previous, uint32_t place) {
     return (previous & ~(place | (place - 1))) | place;
   }

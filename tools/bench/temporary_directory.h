@@ -8,7 +8,8 @@
 
 namespace cairn::bench {
 
-// A new directory in the one for temporary files (TMPDIR), removed with its contents.
+// A new directory in the system's directory for temporary files (TMPDIR). The destructor removes it
+// with its contents.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {

@@ -48,7 +48,8 @@ std::string Tile(absl::string_view value, absl::string_view name) {
   return absl::StrCat("<div><dt>", name, "</dt><dd>", value, "</dd></div>");
 }
 
-// The best time per key of all batches, in seconds; 0 if nothing was measured.
+// The shortest time per key of all batches on the chosen routes, in seconds; 0 if none was
+// measured.
 double BestTime(const SpeedFacts& speed) {
   double best = 0;
   for (const RouteTimes& route : speed.routes) {

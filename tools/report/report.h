@@ -160,10 +160,10 @@ struct ReportOptions {
 };
 
 // Opens an index and examines it for some seconds. Errors: those of SecondaryIndex::Open, and
-// Cancelled. A database that cannot be read is a fact of the report, not an error.
+// Cancelled. If the database cannot be read, the report says so; that is not an error.
 absl::StatusOr<Report> GatherReport(const std::string& directory, const ReportOptions& options);
 
-// The page: one XHTML document in UTF-8 that is also valid HTML, and needs no other files.
+// Returns the page: one XHTML document in UTF-8 that is also valid HTML, and needs no other files.
 std::string RenderReport(const Report& report);
 
 }  // namespace cairn::tools

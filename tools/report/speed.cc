@@ -42,7 +42,7 @@ double SecondsOf(absl::Duration duration) {
 using Ask = std::function<absl::Status(size_t first, size_t count, std::string_view route,
                                        Explain* explain)>;
 
-// Times batches within a given time, which it distributes over the remaining ones.
+// Times batches within a total time. Each call of Time uses a share of the remaining time.
 class Stopwatch {
  public:
   Stopwatch(double seconds, const std::atomic<bool>* cancelled)

@@ -18,8 +18,8 @@ inline bool IsInteger(DataType type) {
 class ExactIntegers {
  public:
   // Requires integers in `from`, whose validity bitmap must outlive this, and a numeric type.
-  // Throws InvalidArgument, with the position, for an integer that the type does not have; the
-  // message begins with `where`.
+  // Throws InvalidArgument if `to` cannot represent an integer; the message begins with `where` and
+  // has the position of the integer.
   ExactIntegers(const ColumnSpan& from, DataType to, const std::string& where);
 
   const ColumnSpan& part() const { return part_; }

@@ -80,7 +80,7 @@ struct KeyRule {
   __device__ Key AbsentKey(uint64_t random) const {
     switch (set) {
       case KeySet::kClustered: {
-        // The quarter of the cluster's part of the key space that begins after the cluster.
+        // Draws from a quarter of the cluster's part of the key space, right after the cluster.
         const uint64_t quarter = uint64_t{1} << (kBits - kClusterBits - 2);
         return ClusterKey(random & 15, cluster_size() + Below(random, quarter));
       }

@@ -1,11 +1,18 @@
-// FastPaper/<step>/u32/n:<k>: the tree of Kim et al., FAST (SIGMOD 2010), one optimization after
-// the other, as in its figure 6: binary_search over the sorted column; page, + blocking for pages;
-// line, + for cache lines; simd, + for SSE registers; pipeline_8, + a software pipeline of the
-// paper's 8 queries; pipeline_32, of 32. Pages are of 2 MB, and of 4 KB in steps that end in _4k.
-// One thread, batches of 2^20 uniform random keys over n uniform random keys. n is 16 to
-// CAIRN_BENCH_MAX_LOG2_N, 24 by default. FastPaper/build/u32/n:<k>: construction with all
-// blockings, on all cores; section 5.1.1 has 64 M keys (n:26) in less than 0.1 s. Counters:
-// ns_per_query, queries_per_s, bytes_per_key, keys_per_s.
+// FastPaper/<step>/u32/n:<k>: the tree of Kim et al., FAST (SIGMOD 2010), with one more
+// optimization in each step, as in figure 6 of the paper:
+//
+// - binary_search: binary search in the sorted column;
+// - page: a tree with blocking for pages;
+// - line: also for cache lines;
+// - simd: also for SSE registers;
+// - pipeline_8: also a software pipeline of 8 queries, as in the paper;
+// - pipeline_32: the same with 32 queries.
+//
+// Pages have 2 MB, or 4 KB in steps whose names end in _4k. One thread executes batches of 2^20
+// uniform random queries over 2^k uniform random keys. k is 16 to CAIRN_BENCH_MAX_LOG2_N, 24 by
+// default. FastPaper/build/u32/n:<k> builds the tree with all blockings, on all cores; the paper
+// reports less than 0.1 s for 64 M keys (n:26) in section 5.1.1. Counters: ns_per_query,
+// queries_per_s, bytes_per_key, keys_per_s.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
