@@ -52,7 +52,8 @@ struct cairn_rows {
 
 namespace cairn {
 
-// InvalidArgument: `index` is null. FailedPrecondition: it is an index over columns.
+// Checks that an index is of a database. InvalidArgument: `index` is null. FailedPrecondition: it
+// is an index over columns.
 absl::Status CheckOfDatabase(const cairn_index* index);
 
 }  // namespace cairn

@@ -119,7 +119,8 @@ class RowKeys {
 constexpr uint64_t kSegmentRatio = 4;
 // Rows whose reads are in flight at the same time.
 constexpr size_t kAhead = 32;
-// The memory for a batch's rows is kept for the next batch, up to this number of rows.
+// A writer keeps the memory for the rows of a batch, and uses it for the next batch. This is the
+// maximum number of rows for which it does so.
 constexpr size_t kMaxKeptRows = size_t{1} << 20;
 
 template <typename Key>
@@ -375,8 +376,8 @@ void TypedDeltaWriter<Key>::Change(const Delta& version, RowId row, absl::Span<c
   changes->all.EndRow(row);
 }
 
-// Makes one segment of `added`, which is by primary key, and of the preceding segments that are too
-// small to keep or have lost too many entries.
+// Makes one segment of `added`, which is sorted by primary key, and of the last segments that are
+// too small to keep or have lost too many entries.
 template <typename Key>
 absl::Status TypedDeltaWriter<Key>::AddEntries(const Entries& added, Delta* next) const {
   std::vector<DeltaPart>& parts = next->parts;

@@ -31,7 +31,7 @@ class BackgroundWork {
   // Returns once no work is in progress. Setting an index's `cancelled` speeds this up.
   void Stop();
 
-  // Writes the changes of the indexes to their directories, for indexes that are ready.
+  // Writes the changes of all ready indexes to their directories.
   absl::Status StoreAll();
   absl::Status Store(FollowedIndex* index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(index->work_mutex());
   absl::Status Compact(FollowedIndex* index);

@@ -19,8 +19,8 @@ class DatabaseListener final : public rocksdb::EventListener {
   struct Observer {
     // `sequence`: the sequence number of the file; 0 for none.
     std::function<void(const std::string& column_family, uint64_t sequence)> on_ingested;
-    // `in_memtable`: the log has the record, but it could not be applied, or only in part. May be
-    // called during a call into the database that the observer makes itself.
+    // `in_memtable`: the log has the record, but RocksDB applied it only in part or not at all.
+    // RocksDB may call this while the observer itself calls the database.
     std::function<void(bool in_memtable)> on_failed_write;
   };
 

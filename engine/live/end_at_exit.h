@@ -5,7 +5,7 @@
 namespace cairn {
 
 // While an object exists, exit() calls `end` before RocksDB's static objects are destroyed, because
-// the threads of an index still use these. RocksDB ends its own threads there in the same way.
+// the threads of an index still use these. RocksDB ends its own threads at exit in the same way.
 // `end` is called at most once, and never after the destructor has begun to return.
 class EndAtExit {
  public:

@@ -52,8 +52,8 @@ class FollowedIndex {
   // Null if there is none. May be invalid once the index is cancelled.
   rocksdb::ColumnFamilyHandle* column_family() const { return definition().column_family; }
   uint32_t column_family_id() const { return definition().column_family_id; }
-  // Returns whether a change of this scope may change rows of the index. The column family is
-  // unknown until the spec has been read.
+  // Returns whether a change past the log with this scope may change rows of the index. Returns
+  // true until the spec has been read, because the column family is unknown.
   bool MayBeIn(const PastLogChanges::Scope& scope) const {
     const Definition& defined = definition();
     return !defined.is_read || scope.Has(defined.spec.column_family);
@@ -83,9 +83,9 @@ class FollowedIndex {
   // Sets `*marked`, if given, to whether this call wrote the mark.
   absl::Status MarkStale(const std::string& why, bool* marked = nullptr);
   absl::Status MarkRemoved();
-  // Marks the index as stale because its stored state may be wrong. If the mark cannot be written,
-  // the index is stale nevertheless, and IndexCatalog::MarkDamaged makes the stored state unusable.
-  // The same is true if this throws std::bad_alloc; RetryMark then writes the mark.
+  // Marks the index as stale because its stored state may be wrong. If the mark cannot be written
+  // or this throws std::bad_alloc, the index is stale nevertheless, IndexCatalog::MarkDamaged makes
+  // the stored state unusable, and RetryMark writes the mark later.
   void Distrust(std::string_view why);
   // Tries again to write a mark that could not be written.
   void RetryMark();
@@ -100,11 +100,11 @@ class FollowedIndex {
   // Sets kReady if the state is kCatchingUp. Otherwise returns the reason of the state, or Aborted.
   // `built`: after a build.
   absl::Status SetReady(bool built);
-  // Between these two calls a stale or failed index does not stay so: it is being repaired, or will
-  // be.
+  // Between these two calls, a thread repairs the index or will repair it, so a stale or failed
+  // state is not final.
   void BeginRepair();
   void EndRepair();
-  // Marks the index as permanently failed; logs and reports that. Returns at once.
+  // Marks the index as permanently failed, and logs and reports the failure. Does not wait.
   void GiveUp(const absl::Status& why);
   // Ends the index at its user's request, for example because it was dropped (NotFound) or the
   // database was closed. Returns once no thread holds the column family.
@@ -125,18 +125,17 @@ class FollowedIndex {
   std::shared_ptr<SecondaryIndex> index() const;
   // Returns the index if it is ready. Errors: Unavailable or FailedPrecondition, with the reason.
   absl::StatusOr<std::shared_ptr<SecondaryIndex>> Ready() const;
-  // Between these two calls, Ready returns Unavailable: rows may change in a way that the log does
-  // not contain, and other readers may see the change before the index is stale. The state does not
-  // change.
+  // Between these two calls, Ready returns Unavailable, because a caller may change rows past the
+  // log, and other readers may see the change before the index is stale. The state does not change.
   void Suspend();
   void Resume();
   bool is_suspended() const;
-  // Opens the index in the directory, and keeps others from writing there. `db` must live as long
-  // as the index is stored. Errors: Unavailable if another process writes there.
+  // Opens the index in the directory, and keeps other processes from writing there. `db` must live
+  // as long as the index is stored. Errors: Unavailable if another process writes there.
   absl::Status OpenWriter(rocksdb::DB* db, const OpenOptions& options);
-  // Lets others write to the directory.
+  // Lets other processes write to the directory.
   void LetGoOfDirectory();
-  // Returns whether others are kept from writing there.
+  // Returns whether other processes are kept from writing to the directory.
   bool holds_directory() const {
     const std::shared_ptr<IndexWriter> open = writer();
     return open != nullptr && open->holds_directory();
@@ -145,15 +144,15 @@ class FollowedIndex {
   // A thread must hold this lock to build, merge or store the index, or to catch it up before it
   // follows.
   Mutex* work_mutex() ABSL_LOCK_RETURNED(work_mutex_) { return &work_mutex_; }
-  // Cancels a build or a merge in progress; no other must begin.
+  // Cancels a build or a merge that is in progress. No other may begin afterwards.
   void Cancel() { cancelled_ = true; }
   const std::atomic<bool>& cancelled() const { return cancelled_; }
 
   // Sets the share of the build that is done.
   void set_progress(double share) { progress_ = share; }
-  // Records that following failed for a reason that may pass. Returns how long to wait before a
-  // repair: zero the first time. If it fails again within `longest`, the wait is `first`, and
-  // doubles each time up to `longest`.
+  // Records that the index could not follow for a temporary reason. Returns how long to wait before
+  // a repair: zero the first time. If following fails again within `longest`, the wait is `first`,
+  // and each further failure doubles it, up to `longest`.
   absl::Duration NoteLoss(absl::Time now, absl::Duration first, absl::Duration longest);
   // Record the result and duration of an attempt to store or to merge the index.
   void NoteStore(const absl::Status& status, absl::Duration duration);

@@ -30,9 +30,9 @@ struct IndexMark {
 // The directory of a database's indexes. Each index is in a subdirectory with its name.
 //
 // An index's mark is in a file next to its directory, with the index's name and a '~', which no
-// index name contains. A mark is replaced as a whole, by renaming ".NAME.tmp". So a killed process
-// or a power failure cannot have these effects: a half-built index is used, an index answers from
-// wrong rows, a dropped index comes back, or an index is forgotten. Thread-safe if concurrent calls
+// index name contains. A mark is replaced as a whole, by renaming ".NAME.tmp". So after
+// a killed process or a power failure, no half-built index is used, no index returns wrong rows, no
+// dropped index exists again, and no index is forgotten. Thread-safe if concurrent calls
 // are for different indexes.
 class IndexCatalog {
  public:

@@ -63,7 +63,7 @@ absl::StatusOr<IndexSpec> ResolveSpec(const IndexSpec& spec,
 // equal.
 std::string SpecDifference(const IndexSpec& there, const IndexSpec& wanted) {
   if (there.ToString() == wanted.ToString()) return std::string();
-  // Each function copies one setting. The texts are compared, because they show settings as users
+  // Each function copies one setting. Specs are compared as text, which shows settings as users
   // write them.
   using Take = void (*)(const IndexSpec&, IndexSpec*);
   constexpr std::pair<const char*, Take> kSettings[] = {
@@ -139,7 +139,7 @@ absl::Status IndexSet::Start(absl::Span<rocksdb::ColumnFamilyHandle* const> hand
       indexes.push_back(index);
       continue;
     }
-    // The stored state must not be used by a later opening either.
+    // A later opening of the database must not use the stored state either.
     Define(index.get()).IgnoreError();
     index->Distrust(std::string(refused_.message()));
     index->Set(IndexState::kFailed, refused_);

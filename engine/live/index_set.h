@@ -129,7 +129,8 @@ class IndexSet {
   // Makes an empty write that does not wait. It fails after an error from which the database has
   // not recovered, and is Incomplete if writes must wait.
   rocksdb::Status WriteNothing();
-  // Distrusts each index for which `is_affected` returns true, independently of the others.
+  // Calls FollowedIndex::Distrust for each index for which `is_affected` returns true. An exception
+  // for one index does not affect the others.
   void Distrust(absl::FunctionRef<bool(const FollowedIndex&)> is_affected, std::string_view why);
   // Returns whether a change that returned this error has changed nothing, on disk and in memory.
   bool HasChangedNothing(const rocksdb::Status& error);

@@ -45,7 +45,7 @@ rocksdb::Status IndexSet::ChangePastLog(const PastLogChanges::Scope& scope, cons
   std::vector<uint64_t> counts;  // of `scope.families`, after the end of this change
   counts.reserve(scope.families.size());
   for (const std::string& family : scope.families) counts.push_back(past_log_.Count(family) + 2);
-  // A build that is in progress, or begins before the end, is repeated.
+  // IndexUpkeep repeats a build that is in progress or begins before the end of this change.
   past_log_.Begin(scope);
   bool open = true;
   if (is_atomic) follower_->BeginIngestion();
@@ -90,8 +90,8 @@ rocksdb::Status IndexSet::ChangePastLog(const PastLogChanges::Scope& scope, cons
   // have been created and become ready since.
   if (ready.ok()) Distrust(is_in_scope, why);  // otherwise nothing has changed
   follower_->Fail(is_in_scope, stale);
-  // Sequence numbers that the change has taken are a gap in the log for all other indexes. They
-  // must notice it now.
+  // For all other indexes, the sequence numbers that the change has taken are a gap in the log. The
+  // follower must detect the gap now.
   follower_->Follow().IgnoreError();
   return changed.ok() ? ToRocksDb(ready) : changed;
 }

@@ -201,8 +201,8 @@ void IndexUpkeep::RunJobs() {
       continue;
     }
     if (!awaited) {
-      // The call that has lost this index may lose others of its column family. These are then
-      // built with it.
+      // The call of the follower that has lost this index may lose others of its column family. One
+      // scan then builds them together.
       lock.Unlock();
       follower_->AwaitCall();
       lock.Lock();
@@ -512,8 +512,9 @@ std::vector<absl::Status> IndexUpkeep::CatchUpApart(const Indexes& indexes) {
 
 std::vector<absl::Status> IndexUpkeep::CatchUpAndJoin(const Indexes& indexes) {
   std::vector<absl::Status> status(indexes.size());
-  // Indexes with one state read the log once. Numbers of other states may be from an earlier
-  // session of the database. Since its recovery, the log does not have the same numbers.
+  // Indexes that have the same state catch up together, and read the log once. Indexes with another
+  // state catch up separately: their sequence numbers may be of an earlier session of the database.
+  // Since its recovery, the log may have other records with these numbers.
   std::vector<bool> done(indexes.size());
   for (size_t i = 0; i < indexes.size(); ++i) {
     if (done[i]) continue;

@@ -95,7 +95,8 @@ class IndexUpkeep {
   bool TakeDue(std::vector<Job>* due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Run(std::vector<Job>* jobs);
   void Conclude(const Job& job, const Outcome& outcome);
-  // Does the work that the indexes' marks require, once. They must be in the order of their names.
+  // Does the work that the marks of the jobs' indexes require, without retries. The jobs must be in
+  // the order of the indexes' names.
   std::vector<Outcome> Attempt(const std::vector<Job>& jobs);
   // Defines the index if necessary, and checks that it can follow the database as it is open.
   absl::Status Prepare(const std::shared_ptr<FollowedIndex>& index);
@@ -106,10 +107,11 @@ class IndexUpkeep {
   // Moves the database past the records of failed writes. Then a snapshot has all sequence numbers
   // that these may have taken, and the log continues in another file.
   absl::Status PassFailedWrites(rocksdb::ColumnFamilyHandle* column_family);
-  // Brings indexes with one state near the end of the log.
+  // Brings indexes that have the same state near the end of the log.
   std::vector<absl::Status> CatchUpApart(const Indexes& indexes);
   std::vector<absl::Status> CatchUpAndJoin(const Indexes& indexes);
-  // Begins an attempt to make an index follow. It is no member of the follower until it joins.
+  // Begins an attempt to make an index follow. The index is not a member of the follower until it
+  // joins.
   Begun Begin(const FollowedIndex& index);
   // Makes an index that has joined ready. Errors: Aborted if anything in `begun` has changed;
   // otherwise the reason, if the index was lost after it had joined. After an error it has left.

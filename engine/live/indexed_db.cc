@@ -231,7 +231,8 @@ class IndexedDatabase final : public WatchedDb<IndexedDB> {
   }
 
   // RocksDB counts the callers that disable file deletions, and lets one caller reset the count.
-  // The indexes also disable them. So the callers of this object are counted separately.
+  // Indexes disable file deletions, too. So this object counts its own callers, and enables file
+  // deletions only that many times.
   Status DisableFileDeletions() override {
     const MutexLock lock(&file_deletions_mutex_);
     const Status disabled = db_->DisableFileDeletions();

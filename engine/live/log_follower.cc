@@ -46,8 +46,8 @@ constexpr size_t kMaxIngested = 100'000;
 // The value of followed_ if there is nothing to follow.
 constexpr SequenceNumber kNothingFollows = std::numeric_limits<SequenceNumber>::max();
 
-// The size of a slice for followers that publish once: large enough that batches find neighboring
-// rows in one pass, small compared with an index.
+// The size of a slice of the log for Publishing::kOnce. Such a slice is large enough that a batch
+// finds neighboring rows in one pass, but small compared with an index.
 constexpr size_t kLargeSliceBytes = size_t{64} << 20;
 // Memory for a slice of the log is kept for the next one, unless a record was larger than this.
 constexpr size_t kMaxKept = 4 * UpdateLog::kSliceBytes;
@@ -393,8 +393,8 @@ absl::Status LogFollower::Advance(SequenceNumber until,
       families_[i].settled.Settle(changes_[i]);
       has_looked_up |= HasLookUp(families_[i].settled);
     }
-    // Rows are looked up in their state at the end, where the snapshot is. Nothing is published
-    // before.
+    // The lookups read rows at the snapshot. So this loop continues to the snapshot's sequence
+    // number, and no earlier state is published.
     if (has_looked_up && *snapshot == nullptr) {
       *snapshot = std::make_shared<rocksdb::ManagedSnapshot>(db_);
       if ((*snapshot)->snapshot() == nullptr) {

@@ -123,10 +123,11 @@ class LogFollower {
   SequenceNumber Behind() const;
   // The last time at which the indexes were known to be current; now, if there are none.
   absl::Time current_at() const;
-  // The number of the log file that reading has reached, or a lower one; 0 without members.
+  // Returns the number of the log file that the follower has reached, or a lower number; 0 if there
+  // are no members.
   uint64_t log_number() const;
 
-  // Returns once a call in progress has lost all indexes that it loses.
+  // Returns once the call in progress, if there is one, has ended, and so loses no more indexes.
   void AwaitCall() const { const MutexLock lock(&mutex_); }
 
   const LiveLog& live_log() const { return live_; }
@@ -153,7 +154,8 @@ class LogFollower {
     std::shared_ptr<FollowedIndex> index;
     std::unique_ptr<ChangeExtractor> extractor;
     std::unique_ptr<RowUpdates> updates;
-    // It takes part once reading has reached `from`, which is at `position` in the log.
+    // The member takes part once the follower has read up to `from`, which is at `position` in the
+    // log.
     SequenceNumber from = 0;
     LogPosition position;
     KnownFiles known;
@@ -174,7 +176,7 @@ class LogFollower {
   // Checks that the database continues the index's state, and updates the index's anchor
   // accordingly.
   absl::StatusOr<Member> Admit(const std::shared_ptr<FollowedIndex>& index);
-  // Brings one index, to which nothing else writes, to the database's current state.
+  // Brings one index to the database's current state. No other thread may write to the index.
   absl::Status CatchUpAlone(const FollowedIndex& index) const;
   // Removes the admitted indexes whose column families have been dropped, and sets their results.
   absl::Status LoseThoseOfGoneFamilies(std::vector<Member>* admitted)
@@ -224,7 +226,8 @@ class LogFollower {
   absl::Status CheckFamilies(Updates* updates) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Skips the ingested numbers that come next, up to `until`.
   void PassIngested(SequenceNumber until) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns the first ingested number after `sequence`; the largest number if there is none.
+  // Returns the first ingested number after `sequence`, or the largest sequence number if there is
+  // none.
   SequenceNumber NextIngested(SequenceNumber sequence) const;
   // Returns the count of noted numbers. Waits briefly for ingestions in progress to end.
   uint64_t CountIngested(bool wait);

@@ -54,7 +54,7 @@ class LogRetention {
   // lists its files is lost. The next read detects this.
   void Release(uint64_t log_number);
   // Releases holds that exceed their bounds. Returns true if it is time to read the log and to call
-  // Release. Must be called about every second.
+  // Release. Must be called about once per second.
   bool CheckBounds();
 
   // Releases everything. The database is not used afterwards.

@@ -60,7 +60,7 @@ class UniqueGuard {
   rocksdb::Status Write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch) {
     return Write(options, batch, [&] { return db_->Write(options, batch); });
   }
-  // As above, but calls `write` to write the checked batch. It may suspend indexes.
+  // As above, but calls `write` to write the checked batch. `write` may suspend indexes.
   rocksdb::Status Write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch,
                         absl::FunctionRef<rocksdb::Status()> write);
 
@@ -87,7 +87,7 @@ class UniqueGuard {
     const MutexLock lock(&watched_mutex_);
     return watched_;
   }
-  // Appends the rows that the batch puts, for each index with such rows.
+  // Appends to *rows one element for each index whose rows the batch puts.
   static absl::Status ReadRows(const Indexes& indexes, const rocksdb::WriteBatch& batch,
                                std::vector<Rows>* rows);
   bool MustWait(const std::vector<Rows>& rows, const std::vector<std::string>& keys) const

@@ -46,11 +46,12 @@ struct PreparedTransaction {
 // instead of records, and are refused as Unimplemented. Not thread-safe.
 class WriteBatchReader final : private WriteBatchHandler {
  public:
-  // Called for a transaction that is committed but that no batch read so far has prepared. Read
-  // returns its error. Must not use the reader.
+  // Finds a transaction if the reader has read its commit but not its preparation. If it
+  // returns an error, Read returns that error. Must not use the reader.
   using FindPrepared = std::function<absl::StatusOr<PreparedTransaction>(std::string_view name)>;
 
-  // `column_families` are ids. Without `find`, such a commit is FailedPrecondition.
+  // `column_families` are ids. If `find` is null, Read returns FailedPrecondition for such a
+  // commit.
   explicit WriteBatchReader(std::vector<uint32_t> column_families, FindPrepared find = nullptr);
 
   // Appends to changes[i] the changes of the batch to the i-th column family. `first` is the

@@ -11,9 +11,9 @@
 
 namespace cairn {
 
-// Below this number of entries, a tree over the run stays in the first caches. It answers as fast
-// as packed leaves, for a fraction of their memory (PointLookup, n:10 to n:16). So cpu:auto uses
-// it.
+// Below this number of entries, a tree over the run stays in the first cache levels. It is as fast
+// as packed leaves in a fraction of their memory (benchmark PointLookup, n:10 to n:16). So cpu:auto
+// uses a tree for such runs.
 inline constexpr size_t kMinPackedEntries = size_t{1} << 14;
 
 // Leaves that are stored with a run, and the memory in which they are searched.
@@ -22,9 +22,9 @@ struct UsableLeaves {
   LeafMemory memory = LeafMemory::kMapped;
 };
 
-// MakeOrderedIndex over a run with stored `leaves`, which are used if the structure would make the
-// same leaves. Null: there are none. An index of a GPU is made on each of `devices` (CUDA
-// ordinals), if any.
+// The same as the public MakeOrderedIndex, over a run with stored `leaves`. The structure uses
+// these leaves if it would make the same ones; null means that there are none. A GPU structure is
+// made on each of `devices` (CUDA ordinals), if there are any.
 absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOrderedIndex(std::string_view factory,
                                                                SortedRun run,
                                                                const UsableLeaves* leaves,

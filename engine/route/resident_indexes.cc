@@ -20,8 +20,8 @@
 namespace cairn {
 namespace {
 
-// A structure that `auto` may choose, and its maximum bytes per key: the worst of the counters
-// bytes_per_key of PointLookup and Strings, rounded up.
+// A structure that `auto` may choose, and its maximum bytes per key: the largest counter
+// bytes_per_key of the benchmarks PointLookup and Strings, rounded up.
 struct Choice {
   const char* factory;
   double bytes_per_u32;

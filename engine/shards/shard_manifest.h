@@ -43,8 +43,9 @@ struct ShardManifest {
 inline constexpr size_t kMaxShards = size_t{1} << 16;
 inline constexpr uint64_t kMaxShardManifestBytes = uint64_t{64} << 20;
 
-// Formats it as text: lines "key value", and a last line with a checksum of all lines before it.
-// InvalidArgument: CheckShards rejects it, or it exceeds kMaxShardManifestBytes.
+// Formats a manifest as text: lines "key value", and a last line with a checksum of all lines
+// before it. InvalidArgument: CheckShards rejects the manifest, or the text exceeds
+// kMaxShardManifestBytes.
 absl::StatusOr<std::string> FormatShardManifest(const ShardManifest& manifest);
 
 // Reads exactly the output of FormatShardManifest. DataLoss, with `path` and the line, for anything
@@ -52,9 +53,10 @@ absl::StatusOr<std::string> FormatShardManifest(const ShardManifest& manifest);
 // version wrote the manifest.
 absl::StatusOr<ShardManifest> ParseShardManifest(std::string_view text, std::string_view path);
 
-// InvalidArgument, naming the shard, unless there are 1 to kMaxShards shards and their directories
-// are distinct and within the index's. For key ranges, bounds must ascend, and each shard must
-// begin at the end of the previous one; the first has no lower bound, and the last no upper one.
+// Checks that there are 1 to kMaxShards shards, and that their directories are distinct and within
+// that of the index. Otherwise returns InvalidArgument, naming the shard. For key ranges, bounds
+// must ascend, and each shard must begin at the end of the previous one; the first has no lower
+// bound, and the last no upper one.
 absl::Status CheckShards(const ShardManifest& manifest);
 
 // Write and read the lines "lower …" or "upper …" of a bound.

@@ -151,9 +151,9 @@ class Cutter {
     return std::optional<WeighedSpan>(std::move(rest));
   }
 
-  // Divides the weight of each halved span between its halves. Estimates for small spans are often
-  // wrong, because files are weighed by block and memory by sampling. This way the errors do not
-  // add up.
+  // Divides the weight of each halved span between its halves, in proportion to their estimates.
+  // Estimates for small spans are often wrong, because files are weighed by block and memory by
+  // sampling. The errors do not add up, because the sum of the halves' weights stays the same.
   absl::StatusOr<bool> WeighHalves(absl::Span<const size_t> halves) {
     std::vector<uint64_t> whole(halves.size());
     for (size_t i = 0; i < halves.size(); ++i) whole[i] = spans_[halves[i]].weight;

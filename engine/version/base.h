@@ -84,8 +84,8 @@ struct Base {
   };
   std::unique_ptr<Unproven> unproven;
 
-  // Whether entries, leaves and rows have been verified. Otherwise they may be any that a search
-  // survives.
+  // Returns whether entries, leaves and rows have been verified. Until then they may be wrong, but
+  // a search over them does not crash.
   bool is_proven() const { return unproven == nullptr || unproven->proven.load(); }
   // Reads the data that Open has not read, once. Must be called before any use other than queries
   // of only the base. Thread-safe. Errors: DataLoss. Throws std::bad_alloc.

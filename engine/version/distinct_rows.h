@@ -13,10 +13,10 @@
 
 namespace cairn {
 
-// Whether a row of an index may have several keys.
+// Returns whether a row of an index may have several keys.
 bool MayHaveSeveralKeys(const IndexSpec& spec);
 
-// Whether range i contains a key. Key is uint32_t, uint64_t or std::string_view.
+// Returns whether range i contains a key. Key is uint32_t, uint64_t or std::string_view.
 template <typename Key>
 bool IsWithin(const Key& key, const RangeBatch& ranges, size_t i) {
   const Key lower = ranges.lower.as<Key>()[i], upper = ranges.upper.as<Key>()[i];

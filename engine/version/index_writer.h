@@ -91,7 +91,8 @@ class IndexWriter {
     sync_ = std::move(sync);
     record_ = std::move(record);
   }
-  // Whether that was called. If not, the log must be synced before an update is published.
+  // Returns whether set_database was called with `sync`. If not, the caller must sync the log
+  // before it publishes an update.
   bool syncs_log() const { return sync_ != nullptr; }
   // Writes the changes since the last call, so that the next Open begins with the latest version.
   // Concurrent with updates. Takes time and bytes for the changes, not for the index. If
@@ -141,7 +142,8 @@ class IndexWriter {
                             IndexDirectory* directory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_mutex_);
   absl::Status MergeDeltaFiles() ABSL_EXCLUSIVE_LOCKS_REQUIRED(merge_mutex_);
   absl::Status RenumberLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(merge_mutex_);
-  // Whether Renumber pays. With `patience`, only if that many times as much was added and deleted.
+  // Returns whether Renumber is worthwhile: enough rows were added and deleted. `patience`
+  // multiplies the number that is enough.
   bool RenumberPays(const Delta& delta, uint64_t patience) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(update_mutex_);
   // Renumbers at once, while updates wait, if that pays and no other thread is at work. Only tries

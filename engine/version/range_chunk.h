@@ -89,8 +89,8 @@ class RangeChunk {
   void FindInPart(size_t run);
   // For `count` ranges taken, from the i-th on.
   void FindRemoved(size_t i, size_t count);
-  // Whether a key is below range i's lower end or, if the range does not end there, below its upper
-  // end.
+  // Return whether a key is below the lower end of range i; and whether it is below the upper end,
+  // or the range has no upper end.
   bool BelowLower(size_t i, const Key& key) const;
   bool BelowUpper(size_t i, const Key& key) const;
 

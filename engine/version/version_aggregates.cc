@@ -18,7 +18,8 @@
 namespace cairn {
 namespace {
 
-// The aggregates of consecutive ranges: values by column, or results.
+// The aggregates of consecutive ranges, from the range `first` on. Values is std::vector of
+// ColumnValues, one per column, or AggregateResults.
 template <typename Values>
 struct Slice {
   size_t first = 0;

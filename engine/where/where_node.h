@@ -53,7 +53,8 @@ const WhereNode* LeafOf(const WhereNode& entries, size_t member);
 inline WhereNode* LeafOf(WhereNode& entries, size_t member) {
   return const_cast<WhereNode*>(LeafOf(std::as_const(entries), member));
 }
-// Returns whether no row can have several entries in the index. Requires Prepare of its shards.
+// Returns whether each row has at most one entry in the index of `member`. GroupMember::Prepare
+// must have been called for all shards of the index.
 bool IsSingle(const GroupMembers& members, size_t member);
 // Returns the conjunction of these nodes. Requires at least one node, and none of kind kNothing.
 WhereNode AllOf(std::vector<WhereNode> nodes, const GroupMembers& members, uint64_t rows);

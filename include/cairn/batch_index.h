@@ -21,8 +21,8 @@ class BatchIndex {
   // The physical type of the keys in queries.
   virtual PhysicalType kind() const = 0;
 
-  // Whether the index is sharded (sharding.h). A RowId then identifies a row only together with its
-  // shard.
+  // Returns whether the index is sharded (sharding.h). A RowId then identifies a row only together
+  // with its shard.
   virtual bool in_shards() const { return false; }
 
   // Executes a batch of one of the first five operations; each has a method of its own below.

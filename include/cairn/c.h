@@ -147,9 +147,9 @@ CAIRN_C_MUST_USE cairn_error* cairn_open(const char* directory, const cairn_open
 // is closed. For it, cairn_catch_up and cairn_index_compact return CAIRN_FAILED_PRECONDITION.
 CAIRN_C_MUST_USE cairn_error* cairn_pin(const cairn_index* index, cairn_index** pinned);
 CAIRN_C_API void cairn_close(cairn_index* index);
-// Whether the index is sharded (cairn/sharding.h); cairn_open opens sharded indexes like any other.
-// Its rows have 64-bit ids: the shard number in the high 32 bits, the row id within the shard in
-// the low 32 bits.
+// Returns whether the index is sharded (cairn/sharding.h); cairn_open opens sharded indexes like
+// any other. Its rows have 64-bit ids: the shard number in the high 32 bits, the row id within the
+// shard in the low 32 bits.
 CAIRN_C_API bool cairn_in_shards(const cairn_index* index);
 
 // How an index treats a null: no entry, or an entry before or after all values.

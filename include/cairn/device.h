@@ -154,9 +154,9 @@ class DeviceIndex {
   virtual std::string description() const = 0;
   // Returns the total bytes of device memory.
   virtual uint64_t memory_bytes() const = 0;
-  // Whether each result of an operation on single keys is written exactly once. A host thread that
-  // polls memory shared with the device may then use a result as soon as it appears, before the
-  // stream is done.
+  // Returns whether each result of an operation on single keys is written exactly once. A host
+  // thread that polls memory shared with the device may then use a result as soon as it appears,
+  // before the stream is done.
   virtual bool writes_results_once() const { return false; }
 
   // Executes a batch. InvalidArgument for kFind and kScan; use the methods below.
@@ -182,7 +182,7 @@ class DeviceIndex {
   // first rows is enough.
   absl::Status Scan(const DeviceRanges& ranges, uint64_t limit, Order order, uint64_t* offsets,
                     RowId* row_ids, uint64_t capacity, DeviceStream stream) const;
-  // Whether the structure knows that no key has more than one entry.
+  // Returns whether the structure knows that no key has more than one entry.
   virtual bool has_distinct_keys() const { return false; }
 
  protected:
@@ -207,10 +207,12 @@ class DeviceIndex {
   // Requires ranges of the key type of the index, not empty.
   absl::Status FindPositions(const DeviceRanges& ranges, Position* begin, Position* end,
                              DeviceStream stream) const;
-  // Scan of single keys for has_distinct_keys(). Requires keys of the type of the index, not empty.
+  // Executes a Scan of single keys if has_distinct_keys(). The keys must have the type of the
+  // index, and there must be at least one.
   absl::Status FindOnlyRows(DeviceKeys keys, uint64_t* offsets, RowId* row_ids, uint64_t capacity,
                             DeviceStream stream) const;
-  // CopyRows for a positive `rows`. There may be fewer rows: offsets[queries].
+  // Executes CopyRows for a positive `rows`. The number of rows is offsets[queries], which may be
+  // less than `rows`.
   virtual absl::Status GatherRows(const Position* begin, const uint64_t* offsets, size_t queries,
                                   uint64_t rows, Order order, RowId* row_ids,
                                   DeviceStream stream) const = 0;

@@ -176,7 +176,7 @@ class IndexGroup {
 
   // Returns the indexes, in the order that Create was given, with their names.
   virtual const std::vector<Member>& members() const = 0;
-  // Whether the group is sharded, so that a row is identified with its shard.
+  // Returns whether the group is sharded. A shard and a row id then identify a row together.
   virtual bool in_shards() const { return false; }
   // Returns the largest row id of any shard plus 1.
   virtual RowId end_row() const = 0;

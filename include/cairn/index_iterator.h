@@ -51,7 +51,7 @@ class IndexIterator {
   IndexIterator& operator=(IndexIterator&& other) noexcept;
   ~IndexIterator();
 
-  // Whether the iterator is at an entry. It is not before the first Seek.
+  // Returns whether the iterator is at an entry. Returns false before the first Seek.
   bool Valid() const;
   // OK, also after the last entry. Errors: InvalidArgument, naming the index, for an invalid range,
   // column or target; those of a scan. A Seek clears errors, except those of NewIterator.

@@ -136,9 +136,9 @@ struct BuildTarget {
 // Options for SecondaryIndex::CatchUp.
 struct CatchUpOptions {
   uint64_t max_bytes_per_second = 0;  // of log that is read; 0: no limit
-  // Writes the changes to the index directory, so that the next Open has them. Otherwise they are
-  // lost when the object is destroyed, unless Compact() runs before, and the next CatchUp reads
-  // them from the log again. The log is synced in both cases.
+  // If true, CatchUp writes the changes to the index directory, so that the next Open has them. If
+  // false, the changes are only in memory until Compact() writes them. If the object is destroyed
+  // before that, the next CatchUp reads them from the log again. The log is synced in both cases.
   bool durable = true;
   // Accepts a database that cannot be verified to continue the state of the index, for example
   // because the log up to that state was deleted. A proven mismatch is always rejected. Set this

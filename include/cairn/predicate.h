@@ -87,8 +87,8 @@ class Predicate {
   // number of parameters is not the number of '?'.
   static absl::StatusOr<Predicate> Parse(std::string_view text,
                                          absl::Span<const PartValue> parameters = {});
-  // A '?' in the text of a predicate. It is compared with key part `part`, counted from 0, of
-  // `index`.
+  // The place of a '?' in a predicate: the predicate compares its value with key part `part`,
+  // counted from 0, of `index`.
   struct Parameter {
     std::string index;
     size_t part = 0;

@@ -186,7 +186,7 @@ struct FindResult {
   // Scan with QueryOptions::with_keys: keys[j] is the key of the entry of row_ids[j]. Otherwise
   // empty.
   EncodedKeys keys;
-  // One per QueryOptions::columns; value j is of row_ids[j].
+  // One element per column of QueryOptions::columns. Value j of each belongs to row_ids[j].
   std::vector<ColumnValues> columns;
   // SecondaryIndex::Scan with a limit: cursors[i] continues range i (RangeBatch::after); empty if
   // the range is exhausted. A cursor stays valid for later versions of the index.
@@ -259,7 +259,7 @@ inline constexpr size_t kIndexOperations = 5;  // operations of a SecondaryIndex
 // "equal_range" or "positions".
 std::string_view OperationName(Operation operation);
 
-// Whether the queries of an operation are ranges. Otherwise they are keys.
+// Returns whether the queries of an operation are ranges. Otherwise they are keys.
 inline bool TakesRanges(Operation operation) {
   return operation == Operation::kCount || operation == Operation::kScan ||
          operation == Operation::kPositions;
@@ -353,7 +353,7 @@ struct Batch {
   }
 
   bool takes_ranges() const { return TakesRanges(operation); }
-  // Whether results are written to *matches.
+  // Returns whether results are written to *matches.
   bool gives_matches() const {
     return operation == Operation::kFind || operation == Operation::kScan;
   }

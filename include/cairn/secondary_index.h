@@ -175,9 +175,9 @@ class SecondaryIndex : public BatchIndex {
   // changed.
   virtual absl::Status Compact(const CompactOptions& options) = 0;
   absl::Status Compact() { return Compact(CompactOptions()); }
-  // Whether a compaction is worthwhile: the delta has at least 10,000 changed entries and 10% of
-  // the entries of the base, or it uses more than half of the remaining row ids. For a sharded
-  // index, whether that is true for any shard. Cheap. False for a pinned index.
+  // Returns whether a compaction is worthwhile: the delta has at least 10,000 changed entries and
+  // 10% of the entries of the base, or it uses more than half of the remaining row ids. For a
+  // sharded index, whether that is true for any shard. Cheap. False for a pinned index.
   virtual bool ShouldCompact() const = 0;
 
   // Returns the current version of the index. CatchUp and Compact of this index do not change it or

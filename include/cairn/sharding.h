@@ -116,8 +116,8 @@ absl::Status PublishSources(absl::Span<const std::string> names, const std::stri
 // Options for BuildSharded.
 struct ShardedBuildOptions {
   uint32_t shards = 1;
-  // The number of row ranges that the source is split into; each has at most kMaxEntries entries.
-  // 0: one per 2^28 rows.
+  // The number of row ranges into which the source is split. Each range may have at most
+  // kMaxEntries entries. 0: one range per 2^28 rows.
   uint32_t segments = 0;
   BuildOptions build;
 };

@@ -21,7 +21,8 @@ struct Options;
 
 namespace cairn {
 
-// A range of primary keys: [lower, upper), or without an upper end if `open` is true.
+// A range of primary keys: [lower, upper). If `open` is true, the range has no upper end, and
+// `upper` is not used.
 struct PrimaryKeyRange {
   std::string lower;
   std::string upper;

@@ -78,15 +78,15 @@ struct DeviceAggregateResults {
 // errors: see DeviceIndex.
 //
 // A count, a sum of integers, a minimum or a maximum of a range costs two reads of 64 bytes. The
-// directory is mostly in the second-level cache. A leaf stores its keys, their position and their
-// values. It also stores the sum of all earlier values, or the minima and maxima before and after
-// it in its group of 256 leaves. A table of groups stores the minima and maxima of power-of-two
-// numbers of groups. If keys repeat, counts and sums are read from one record per key, with one
-// more read for each end.
+// directory that finds the leaves is mostly in the second-level cache. A leaf stores its keys,
+// their position and their values. It also stores the sum of all earlier values, or the minima and
+// maxima before and after it in its group of 256 leaves. A table of groups stores the minima and
+// maxima of power-of-two numbers of groups. If keys repeat, counts and sums are read from one
+// record per key, with one more read for each end.
 //
-// Integers are added exactly, and kOutOfRange refers to the sum of the range itself. Floating-point
-// numbers are added as double and never subtracted, so a NaN or infinity outside a range does not
-// affect it.
+// Integers are added exactly: the result is kOutOfRange only if the sum of the range itself does
+// not fit. Floating-point numbers are added as double and never subtracted, so a NaN or infinity
+// outside a range does not affect the sum of the range.
 class DeviceAggregates {
  public:
   virtual ~DeviceAggregates() = default;
@@ -122,13 +122,15 @@ class DeviceAggregates {
 
 // Builds `aggregates`, and counts, over entries in the memory of the stream's device. Entry i is
 // key keys[i], an integer, in any order; its value in a column is at index row_ids[i], or at index
-// i if `row_ids` is null. The inputs are left unchanged and may be freed afterwards. A sum also
-// provides the average. Waits for the stream.
+// i if `row_ids` is null. Does not change the inputs; the caller may free them afterwards. If sums
+// are built, averages are available, too. Waits for the stream.
 //
-// Memory for 2^28 distinct keys spread over their type, in bytes per entry for each column and each
-// of sum, minimum and maximum: 9 to 10 for a column whose values span less than 2^32 (20 to 22 with
-// 64-bit keys); otherwise, and for sums of floating-point numbers, 23 (41). Counts alone take 2.5
-// (11).
+// Device memory, measured with 2^28 distinct keys spread over all values of their type, in bytes
+// per entry for each column and each of sum, minimum and maximum (in parentheses: with 64-bit
+// keys):
+// - 9 to 10 (20 to 22) for a column whose values span less than 2^32;
+// - 23 (41) for other columns, and for sums of floating-point numbers;
+// - 2.5 (11) if only counts are built.
 //
 // Errors: InvalidArgument for a column that does not exist and for a row id without a value;
 // Unimplemented for byte-string keys; ResourceExhausted; FailedPrecondition if the stream is being

@@ -140,9 +140,9 @@ class DeviceGroup {
   PhysicalType kind() const;
   // Returns the number of entries of all shards, or of one replica.
   uint64_t size() const;
-  // Whether each member has all entries; otherwise the group is sharded.
+  // Returns whether each member has all entries; otherwise the group is sharded.
   bool replicated() const;
-  // Whether rows are GlobalRowIds.
+  // Returns whether rows are GlobalRowIds.
   bool has_global_rows() const;
   // Return the number of members, a member (i < members()), and the number of members whose device
   // is lost.
