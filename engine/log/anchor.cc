@@ -79,50 +79,62 @@ absl::Status Differs(rocksdb::DB* db, SequenceNumber sequence, std::string_view 
       db->GetName(), sequence, what));
 }
 
-// Returns whether the log file begins with the records before the anchor's position; nullopt if the
-// file is gone.
-absl::StatusOr<std::optional<bool>> LogAgrees(const LogPosition& position, rocksdb::DB* db) {
-  ASSIGN_OR_RETURN(const std::vector<WalFile> files, ListWalFiles(db));
-  for (const WalFile& file : files) {
-    if (file.number != position.log_number) continue;
-    const absl::StatusOr<std::unique_ptr<WalReader>> reader = OpenWalFile(db, file);
-    if (absl::IsNotFound(reader.status())) break;
-    if (!reader.ok()) return reader.status();
-    while ((*reader)->end().offset < position.place.offset && (*reader)->Next()) continue;
-    if (!(*reader)->status().ok() && !absl::IsDataLoss((*reader)->status())) {
-      return (*reader)->status();
-    }
-    return (*reader)->end() == position.place;
-  }
-  // Numbers only grow, so a newer copy would have a file with this number or a higher one.
-  if (!files.empty() && files.back().number < position.log_number) return false;
-  return std::optional<bool>();
-}
+// The relation of the anchor's log file in a later session to the anchor.
+enum class LogEvidence : uint8_t {
+  kGone,       // nothing: there is no such file
+  kDiffers,    // it does not begin with the records before the anchor's position
+  kMayRepeat,  // RocksDB may have assigned sequence numbers up to the position a second time
+  kContinues,
+};
 
-// Returns whether RocksDB may have assigned sequence numbers up to the position a second time. It
-// does if the numbers at the end of a log file are in no table file, and the log file is not read
-// at an opening, because it is archived. So a row at the position or after it in the file must be
-// of a column family that still exists, and one that a flush keeps. Log files and table files do
-// not tell rows with repeated numbers from those that the index has.
-absl::StatusOr<bool> MayRepeatNumbers(const LogPosition& position, rocksdb::DB* db) {
+// Reads the anchor's log file in one pass, so that the result is of one moment even if the file is
+// archived or purged during the call.
+//
+// RocksDB assigns numbers again if those at the end of a log file are in no table file, and the log
+// file is not read at an opening, because it is archived. So a row at the position or after it in
+// an archived file must be of a column family that still exists, and one that a flush keeps. Log
+// files and table files do not tell rows with repeated numbers from those that the index has.
+absl::StatusOr<LogEvidence> ReadLogEvidence(const LogPosition& position, rocksdb::DB* db) {
   ASSIGN_OR_RETURN(const std::vector<WalFile> files, ListWalFiles(db));
-  for (const WalFile& file : files) {
-    if (file.number != position.log_number || file.path != file.archived_path) continue;
-    ASSIGN_OR_RETURN(const auto families, ManifestFamilies(db).Read());
-    ASSIGN_OR_RETURN(const std::unique_ptr<WalReader> reader, OpenWalFile(db, file));
-    WriteBatchReader batches({});
-    while (reader->Next()) {
-      const rocksdb::WriteBatch batch(reader->TakeRecord());
-      // A transaction that was prepared in an older file may be of any column family.
-      const absl::StatusOr<uint64_t> count = batches.Read(batch, {});
-      if (!count.ok() && !absl::IsFailedPrecondition(count.status())) return count.status();
-      const std::optional<uint32_t> family = batches.last_kept_family();
-      const bool is_kept = count.ok() && family.has_value() && families.contains(*family);
-      if (is_kept && reader->end().offset >= position.place.offset) return false;
-    }
-    return true;
+  const auto file = std::find_if(files.begin(), files.end(),
+                                 [&](const WalFile& f) { return f.number == position.log_number; });
+  absl::StatusOr<std::unique_ptr<WalReader>> opened = absl::NotFoundError("");
+  if (file != files.end()) opened = OpenWalFile(db, *file);
+  if (absl::IsNotFound(opened.status())) {
+    // Numbers only grow, so a newer copy would have a file with this number or a higher one.
+    const bool is_older = !files.empty() && files.back().number < position.log_number;
+    return is_older ? LogEvidence::kDiffers : LogEvidence::kGone;
   }
-  return false;
+  RETURN_IF_ERROR(opened.status());
+  WalReader& reader = **opened;
+  const bool is_archived = file->path == file->archived_path;
+  WriteBatchReader batches({});
+  absl::Status readable;                // of the batches
+  std::optional<uint32_t> kept_family;  // of the last row before the end of the record, if kept
+  const auto next = [&] {
+    if (!reader.Next()) return false;
+    if (!is_archived || !readable.ok()) return true;
+    const rocksdb::WriteBatch batch(reader.TakeRecord());
+    // A transaction that was prepared in an older file may be of any column family.
+    const absl::StatusOr<uint64_t> count = batches.Read(batch, {});
+    kept_family = count.ok() ? batches.last_kept_family() : std::nullopt;
+    if (!absl::IsFailedPrecondition(count.status())) readable.Update(count.status());
+    return true;
+  };
+  const auto read_error = [&] {
+    return absl::IsDataLoss(reader.status()) ? absl::OkStatus() : reader.status();
+  };
+  while (reader.end().offset < position.place.offset && next()) continue;
+  RETURN_IF_ERROR(read_error());
+  if (reader.end() != position.place) return LogEvidence::kDiffers;
+  if (!is_archived) return LogEvidence::kContinues;
+  ASSIGN_OR_RETURN(const auto families, ManifestFamilies(db).Read());
+  do {
+    RETURN_IF_ERROR(readable);
+    if (kept_family.has_value() && families.contains(*kept_family)) return LogEvidence::kContinues;
+  } while (next());
+  RETURN_IF_ERROR(read_error());
+  return LogEvidence::kMayRepeat;
 }
 
 // Returns whether the log may have changes up to `sequence` that are not in table files. Changes in
@@ -341,15 +353,14 @@ absl::Status CheckContinues(SequenceNumber sequence, rocksdb::DB* db,
   std::string missing = anchor->unproven;
   bool by_files = false;
   if (sequence > 0 && anchor->log.place.offset > 0) {
-    ASSIGN_OR_RETURN(const std::optional<bool> agrees, LogAgrees(anchor->log, db));
-    by_files = !agrees.has_value();
-    if (agrees.has_value() && !*agrees) {
+    ASSIGN_OR_RETURN(const LogEvidence evidence, ReadLogEvidence(anchor->log, db));
+    by_files = evidence == LogEvidence::kGone;
+    if (evidence == LogEvidence::kDiffers) {
       return Differs(db, sequence,
                      absl::StrFormat("its log %d is not, up to byte %d, as it was then",
                                      anchor->log.log_number, anchor->log.place.offset));
     }
-    ASSIGN_OR_RETURN(const bool may_repeat, MayRepeatNumbers(anchor->log, db));
-    if (may_repeat) {
+    if (evidence == LogEvidence::kMayRepeat) {
       return Differs(db, sequence,
                      "its last rows then are in no table file, since their column family was "
                      "dropped or a flush dropped them, and RocksDB may have given their sequence "

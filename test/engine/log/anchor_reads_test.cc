@@ -1,9 +1,10 @@
-// The amount of log that a build reads, since an application waits for it.
+// The amount of log that a build and an opening read, since an application waits for it.
 #include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "engine/log/anchor.h"
 #include "rocksdb/env.h"
@@ -30,9 +31,16 @@ class CountingFileSystem final : public rocksdb::FileSystemWrapper {
     const bool counts =
         file_path.extension() == ".log" && file_path.parent_path().filename() != "archive";
     if (s.ok()) *file = std::make_unique<File>(std::move(opened), counts ? &bytes_ : &others_);
+    if (s.ok() && purges && !counts && file_path.extension() == ".log") {
+      std::filesystem::remove(file_path);
+    }
     return s;
   }
   uint64_t TakeBytes() { return bytes_.exchange(0); }
+  uint64_t TakeOtherBytes() { return others_.exchange(0); }
+
+  // Whether each archived log file is removed as soon as it has been opened.
+  std::atomic<bool> purges{false};
 
  private:
   class File final : public rocksdb::FSSequentialFileOwnerWrapper {
@@ -86,6 +94,37 @@ BOOST_AUTO_TEST_CASE(the_live_log_is_read_once) {
     BOOST_TEST_MESSAGE(anchor.ToString() << ", " << bytes << " bytes read");
     BOOST_TEST(bytes >= kLogBytes);
     // In addition, there are buffers for reading where files begin.
+    BOOST_TEST(bytes < kLogBytes + kLogBytes / 2);
+  }
+}
+
+// RocksDB may purge an archived log file at any moment.
+BOOST_AUTO_TEST_CASE(the_archived_log_that_proves_a_state_is_read_once) {
+  const auto files = std::make_shared<CountingFileSystem>();
+  const std::unique_ptr<rocksdb::Env> env = rocksdb::NewCompositeEnv(files);
+  rocksdb::Options options = LoggedDatabase::DefaultOptions();
+  options.env = env.get();
+  LoggedDatabase database(options);
+  for (uint64_t i = 0; i < kLogBytes / 1000; ++i) {
+    database.Put(std::to_string(i % 100), std::string(1000, 'v'));
+  }
+  const SequenceNumber then = database.sequence();
+  const Anchor taken =
+      RequireOk(TakeAnchor(database.db(), database.families()[0], then, /*read_only=*/false));
+  database.Flush();
+  database.Close();
+  database.Open();
+  for (const bool purges : {false, true}) {
+    files->TakeOtherBytes();
+    files->purges = purges;
+    Anchor anchor = taken;
+    bool proven = false;
+    std::vector<ChangedRange> ranges;
+    RequireOk(
+        CheckContinues(then, database.db(), database.families()[0], &anchor, &proven, &ranges));
+    BOOST_TEST(proven);
+    const uint64_t bytes = files->TakeOtherBytes();
+    BOOST_TEST(bytes >= kLogBytes);
     BOOST_TEST(bytes < kLogBytes + kLogBytes / 2);
   }
 }
