@@ -153,7 +153,14 @@ absl::Status IndexSet::Define(FollowedIndex* index) {
   ASSIGN_OR_RETURN(IndexSpec spec, ReadSpec(catalog_, *index));
   ASSIGN_OR_RETURN(KeyCodec codec, spec.Codec());
   const std::string family = spec.column_family;
-  ASSIGN_OR_RETURN(const uint32_t id, follower_->FamilyId(family));
+  const auto has_handle = [&] {
+    const MutexLock lock(&handles_mutex_);
+    return handles_.contains(family);
+  };
+  uint32_t id = UINT32_MAX;
+  if (!has_handle()) {
+    ASSIGN_OR_RETURN(id, follower_->FamilyId(family));
+  }
   rocksdb::ColumnFamilyHandle* handle = nullptr;
   {
     const MutexLock lock(&handles_mutex_);

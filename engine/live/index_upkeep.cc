@@ -341,6 +341,9 @@ absl::Status IndexUpkeep::Prepare(const std::shared_ptr<FollowedIndex>& index) {
   if (column_family == nullptr) {
     return absl::FailedPreconditionError("there is no handle of its column family");
   }
+  // With a damaged MANIFEST it could not join the others. A build would be in vain.
+  const absl::Status manifest = follower_->FamilyId(index->spec().column_family).status();
+  if (absl::IsDataLoss(manifest)) return manifest;
   absl::Status can_follow = CheckCanFollow(db_, column_family, index->spec());
   if (can_follow.ok()) return can_follow;
   // While the database is open like this, rows may disappear, and no later opening can notice that.

@@ -57,9 +57,9 @@ class LogFollower {
   ~LogFollower();
 
   // Gives up the indexes whose column families were dropped past the object. The first log record
-  // of a newer column family has the same effect. Costs two short reads of files. Errors: those of
-  // reading the MANIFEST; Unavailable if a suspended index was skipped, because the object itself
-  // may be dropping its column family.
+  // of a newer column family has the same effect. Costs two short reads of files. If the MANIFEST
+  // is damaged, all indexes leave. Errors: other errors of reading the MANIFEST; Unavailable if a
+  // suspended index was skipped, because the object itself may be dropping its column family.
   absl::Status CheckFamilies();
   // The id of the database's column family of this name; UINT32_MAX if there is none. Errors: those
   // of reading the MANIFEST.

@@ -31,8 +31,14 @@ absl::Status LogFollower::CheckFamilies() {
     const std::shared_lock<std::shared_mutex> use(use_mutex_);
     if (closed_) return absl::OkStatus();
     live = LiveFamilies();
-    RETURN_IF_ERROR(live.status());
   }
+  if (absl::IsDataLoss(live.status())) {
+    // A drop would not be noticed. Until the MANIFEST can be read, no index joins again.
+    const MutexLock lock(&mutex_);
+    FailAll(live.status());
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(live.status());
   bool skipped = false;
   const auto is_gone = [&](const Member& member) {
     if (live->contains(member.index->column_family_id())) return false;

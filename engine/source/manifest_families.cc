@@ -1,5 +1,6 @@
 #include "engine/source/manifest_families.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <memory>
@@ -7,12 +8,15 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "engine/util/crc32c.h"
 #include "engine/util/status.h"
 #include "index/machine/status_macros.h"
 #include "rocksdb/file_system.h"
+#include "rocksdb/options.h"
+#include "rocksdb/write_batch.h"
 
 namespace cairn {
 namespace {
@@ -160,11 +164,42 @@ absl::StatusOr<std::map<uint32_t, std::string>> ManifestFamilies::Read() {
 }
 
 absl::Status ManifestFamilies::ReadOn(const std::string& name) {
+  ASSIGN_OR_RETURN(const bool whole, ReadFragments(name));
+  if (whole) return absl::OkStatus();
+  // The rest is being written, or it is damaged. RocksDB knows how much has been written.
+  std::vector<std::string> live;
+  uint64_t written = 0;
+  const rocksdb::Status listed = db_->GetLiveFiles(live, &written, /*flush_memtable=*/false);
+  if (listed.IsNotSupported()) return absl::OkStatus();
+  RETURN_IF_ERROR(FromFile(listed));
+  if (std::find(live.begin(), live.end(), "/" + name) == live.end()) {
+    return absl::NotFoundError(
+        absl::StrFormat("'%s/%s' was replaced while it was read", db_->GetName(), name));
+  }
+  if (written <= offset_) return absl::OkStatus();
+  RETURN_IF_ERROR(ReadFragments(name).status());
+  if (written <= offset_ || IsReadOnly()) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrFormat("'%s/%s' is damaged at byte %d of %d, so the column families of the database "
+                      "are unknown; RocksDB may not be able to open the database again",
+                      db_->GetName(), name, offset_, written));
+}
+
+// For such a database, another process may be writing the MANIFEST, or its end was cut off in a
+// crash. RocksDB does not open a database with any other damage.
+bool ManifestFamilies::IsReadOnly() const {
+  rocksdb::WriteOptions options;
+  options.no_slowdown = true;
+  rocksdb::WriteBatch nothing;
+  return db_->GetRootDB()->Write(options, &nothing).IsNotSupported();
+}
+
+absl::StatusOr<bool> ManifestFamilies::ReadFragments(const std::string& name) {
   rocksdb::FileSystem* const files = db_->GetFileSystem();
   const std::string path = db_->GetName() + "/" + name;
   uint64_t size = 0;
   RETURN_IF_ERROR(FromFile(files->GetFileSize(path, rocksdb::IOOptions(), &size, nullptr)));
-  if (size <= offset_) return absl::OkStatus();
+  if (size <= offset_) return size == offset_;
   std::unique_ptr<rocksdb::FSSequentialFile> file;
   RETURN_IF_ERROR(FromFile(files->NewSequentialFile(path, rocksdb::FileOptions(), &file, nullptr)));
   RETURN_IF_ERROR(FromFile(file->Skip(offset_)));
@@ -192,7 +227,7 @@ absl::Status ManifestFamilies::ReadOn(const std::string& name) {
       offset_ += kEditsHeaderBytes + fragment->bytes.size();
     }
     // Every block except the last one ends with fewer bytes than a header.
-    if (filled < wanted || block.size() >= kEditsHeaderBytes) return absl::OkStatus();
+    if (filled < wanted || block.size() >= kEditsHeaderBytes) return block.empty();
     offset_ += block.size();
   }
 }

@@ -21,12 +21,18 @@ class ManifestFamilies {
   // Reads the part of the MANIFEST that was written since the last call, or all of it if another
   // file has taken its place. Returns the names by id, with each change that returned before the
   // call.
-  // Errors: DataLoss if CURRENT names no MANIFEST; RocksDB's own errors of reading.
+  // Errors: DataLoss if CURRENT names no MANIFEST, or if a part of the MANIFEST that RocksDB has
+  // written cannot be read; RocksDB's own errors of reading.
   absl::StatusOr<std::map<uint32_t, std::string>> Read();
 
  private:
-  // Reads the MANIFEST from offset_ to its end.
+  // Reads the MANIFEST from offset_ to its end. Errors: NotFound if another file has taken its
+  // place; those of Read.
   absl::Status ReadOn(const std::string& name);
+  // Reads fragments from offset_ on, up to the first one that is incomplete or damaged. Returns
+  // whether it has read the whole file.
+  absl::StatusOr<bool> ReadFragments(const std::string& name);
+  bool IsReadOnly() const;
   absl::Status FromFile(const rocksdb::Status& status) const;
 
   rocksdb::DB* const db_;

@@ -1,10 +1,16 @@
 // Column families that are dropped and recreated past an IndexedDB.
+#include <atomic>
 #include <boost/test/unit_test.hpp>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -12,6 +18,8 @@
 #include "engine/source/manifest_families.h"
 #include "engine/util/rocksdb_compat.h"
 #include "rocksdb/db.h"
+#include "rocksdb/env.h"
+#include "rocksdb/file_system.h"
 #include "test/engine/indexed_database.h"
 #include "test/engine/live/indexed_db_checks.h"
 #include "test/require_ok.h"
@@ -21,6 +29,49 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(dropped_families_test)
 namespace {
 
+// RocksDB's local file system, on which bytes read from a MANIFEST can be damaged.
+class DamagingFileSystem final : public rocksdb::FileSystemWrapper {
+ public:
+  DamagingFileSystem() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
+  const char* Name() const override { return "DamagingFileSystem"; }
+
+  rocksdb::IOStatus NewSequentialFile(const std::string& path, const rocksdb::FileOptions& options,
+                                      std::unique_ptr<rocksdb::FSSequentialFile>* file,
+                                      rocksdb::IODebugContext* d) override {
+    std::unique_ptr<rocksdb::FSSequentialFile> opened;
+    rocksdb::IOStatus s = target()->NewSequentialFile(path, options, &opened, d);
+    if (!s.ok()) return s;
+    if (path.find("/MANIFEST-") == path.npos) {
+      *file = std::move(opened);
+    } else {
+      *file = std::make_unique<File>(std::move(opened), &damages);
+    }
+    return s;
+  }
+
+  std::atomic<bool> damages{false};
+
+ private:
+  class File final : public rocksdb::FSSequentialFileOwnerWrapper {
+   public:
+    File(std::unique_ptr<rocksdb::FSSequentialFile> file, const std::atomic<bool>* damages)
+        : FSSequentialFileOwnerWrapper(std::move(file)), damages_(*damages) {}
+    rocksdb::IOStatus Read(size_t n, const rocksdb::IOOptions& options, rocksdb::Slice* result,
+                           char* scratch, rocksdb::IODebugContext* d) override {
+      rocksdb::IOStatus s = FSSequentialFileOwnerWrapper::Read(n, options, result, scratch, d);
+      if (damages_ && !result->empty()) {
+        if (result->data() != scratch) std::memmove(scratch, result->data(), result->size());
+        scratch[result->size() - 1] ^= 0x10;
+        *result = rocksdb::Slice(scratch, result->size());
+      }
+      return s;
+    }
+
+   private:
+    const std::atomic<bool>& damages_;
+  };
+};
+
 struct Attached {
   TemporaryDirectory directory;
   rocksdb::Options options;
@@ -28,7 +79,8 @@ struct Attached {
   std::vector<rocksdb::ColumnFamilyHandle*> families;
   std::unique_ptr<IndexedDB> db;
 
-  Attached() {
+  explicit Attached(rocksdb::Env* env = rocksdb::Env::Default()) {
+    options.env = env;
     options.create_if_missing = true;
     options.create_missing_column_families = true;
     options.WAL_size_limit_MB = 100;
@@ -41,6 +93,9 @@ struct Attached {
                                 {{"default", options}, {"people", options}}, &families,
                                 Into(&opened)));
     base = std::move(opened);
+    Attach();
+  }
+  void Attach() {
     IndexedDBOptions indexed;
     indexed.open.calibration = Calibration::kNone;
     indexed.build.threads = 1;
@@ -190,6 +245,90 @@ BOOST_AUTO_TEST_CASE(the_manifest_lists_the_families) {
                               Into(&opened)));
   BOOST_TEST((RequireOk(ManifestFamilies(opened.get()).Read()) == expected));
   for (auto* handle : handles) RequireOk(opened->DestroyColumnFamilyHandle(handle));
+}
+
+// Returns the MANIFEST's path and size.
+std::pair<std::string, size_t> ManifestOf(const Attached& attached) {
+  const std::string path = attached.directory / "db";
+  std::ifstream current(path + "/CURRENT");
+  std::string name;
+  std::getline(current, name);
+  return {path + "/" + name, std::filesystem::file_size(path + "/" + name)};
+}
+
+void FlipBitAt(const std::string& path, size_t offset) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(offset));
+  const int byte = file.get();
+  file.seekp(static_cast<std::streamoff>(offset));
+  file.put(static_cast<char>(byte ^ 0x40));
+}
+
+BOOST_AUTO_TEST_CASE(a_damaged_manifest_is_an_error_and_what_is_being_written_is_not) {
+  Attached attached;
+  for (int i = 0; i < 5; ++i) attached.Make(absl::StrCat("family", i));
+  RequireOk(attached.db->Close());
+  const auto expected = RequireOk(ManifestFamilies(attached.base.get()).Read());
+  BOOST_TEST(expected.size() == 7u);
+  const auto [path, size] = ManifestOf(attached);
+  for (size_t offset = 0; offset < size; ++offset) {
+    FlipBitAt(path, offset);
+    const auto damaged = ManifestFamilies(attached.base.get()).Read();
+    BOOST_TEST(absl::IsDataLoss(damaged.status()), offset << ": " << damaged.status());
+    FlipBitAt(path, offset);
+  }
+  std::filesystem::resize_file(path, size - 1);
+  BOOST_TEST(absl::IsDataLoss(ManifestFamilies(attached.base.get()).Read().status()));
+  std::filesystem::resize_file(path, size);
+  FlipBitAt(path, size - 1);
+  BOOST_TEST(absl::IsDataLoss(ManifestFamilies(attached.base.get()).Read().status()));
+}
+
+BOOST_AUTO_TEST_CASE(a_part_of_a_record_at_the_end_of_the_manifest_is_not_damage) {
+  Attached attached;
+  attached.Make("more");
+  RequireOk(attached.db->Close());
+  ManifestFamilies reads_on(attached.base.get());
+  const auto expected = RequireOk(reads_on.Read());
+  const std::string path = ManifestOf(attached).first;
+  for (const char* part : {"abc", "abcdefghijklmno", "more"}) {
+    std::ofstream(path, std::ios::app | std::ios::binary) << part;
+    BOOST_TEST((RequireOk(ManifestFamilies(attached.base.get()).Read()) == expected));
+    BOOST_TEST((RequireOk(reads_on.Read()) == expected));
+  }
+}
+
+// Without the list of column families, a dropped one would not be noticed.
+BOOST_AUTO_TEST_CASE(indexes_fail_if_the_manifest_is_damaged) {
+  const auto files = std::make_shared<DamagingFileSystem>();
+  const std::unique_ptr<rocksdb::Env> env = rocksdb::NewCompositeEnv(files);
+  Attached attached(env.get());
+  for (const bool before : {false, true}) {
+    RequireOk(attached.db->CreateIndex("city = value:text", attached.families[1],
+                                       {.if_not_exists = true}));
+    RequireOk(attached.db->WaitUntilReady("city"));
+    if (before) RequireOk(attached.db->Close());
+    files->damages = true;
+    if (before) {
+      attached.Attach();
+    } else {
+      attached.Make("more");
+    }
+    const absl::Time end = absl::Now() + absl::Seconds(30);
+    while (attached.db->Lookup("city", "Lisbon").ok() && absl::Now() < end) {
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+    const absl::Status ready = attached.db->WaitUntilReady("city", absl::Seconds(30));
+    BOOST_TEST(absl::IsDataLoss(ready), ready);
+    BOOST_TEST(absl::StrContains(ready.message(), "is damaged at byte"), ready);
+    CheckFails(attached.db->Lookup("city", "Lisbon").status(),
+               absl::StatusCode::kFailedPrecondition, "is damaged at byte");
+    BOOST_TEST(attached.db->ListIndexes()[0].builds == (before ? 0u : 1u));  // none in vain
+    files->damages = false;
+    RequireOk(attached.db->RebuildIndex("city"));
+    RequireOk(attached.db->WaitUntilReady("city"));
+    CheckAgainstDatabase(attached.db.get(), "city", attached.families[1]);
+  }
 }
 
 // RocksDB assigns sequence numbers a second time after a clean close if their rows are in no table
