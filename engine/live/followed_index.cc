@@ -209,7 +209,9 @@ absl::Status FollowedIndex::SetReady(bool built) {
     const MutexLock lock(&mutex_);
     if (built) ++builds_;
     if (ended_ || state_ != IndexState::kCatchingUp) {
-      return why_.ok() ? absl::AbortedError("the index was lost as it became ready") : why_;
+      return why_.ok() || state_ == IndexState::kBuilding
+                 ? absl::AbortedError("the index was lost as it became ready")
+                 : why_;
     }
     Change(IndexState::kReady, absl::OkStatus());
   }

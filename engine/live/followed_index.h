@@ -97,7 +97,8 @@ class FollowedIndex {
   enum class Repair : uint8_t { kNone, kBegins };
   void Set(IndexState state, const absl::Status& why = absl::OkStatus(),
            Repair repair = Repair::kNone);
-  // Sets kReady if the state is kCatchingUp. Otherwise returns the reason of the state, or Aborted.
+  // Sets kReady if the state is kCatchingUp. Otherwise returns the reason of the state; Aborted if
+  // there is none, or if another build has been requested.
   // `built`: after a build.
   absl::Status SetReady(bool built);
   // Between these two calls, a thread repairs the index or will repair it, so a stale or failed

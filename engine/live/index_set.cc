@@ -350,10 +350,9 @@ absl::Status IndexSet::RebuildIndex(const std::string& name) {
   RETURN_IF_ERROR(CheckMayBuild());
   ASSIGN_OR_RETURN(std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
   if (index->column_family() == nullptr || index->cancelled()) return index->Ready().status();
-  RETURN_IF_ERROR(index->MarkRebuild("RebuildIndex was called"));
-  follower_->Leave(*index);
-  index->Set(IndexState::kStale, absl::UnavailableError("waiting to be rebuilt"));
-  upkeep_.Work(absl::MakeConstSpan(&index, 1));
+  const absl::Status why = absl::UnavailableError("RebuildIndex was called");
+  RETURN_IF_ERROR(index->MarkRebuild(std::string(why.message())));
+  upkeep_.Rebuild(index, why);
   return absl::OkStatus();
 }
 

@@ -72,6 +72,13 @@ bool MayPass(const absl::Status& status) {
          absl::IsInternal(status) || absl::IsCancelled(status) || absl::IsUnknown(status);
 }
 
+// Returns the state of an index after a failed attempt that is followed by another one. If a build
+// was requested during the attempt, the index is waiting for that build.
+IndexState StateAfter(const absl::Status& status, const FollowedIndex& index) {
+  return absl::IsAborted(status) && index.is_to_be_built() ? IndexState::kBuilding
+                                                           : IndexState::kStale;
+}
+
 // Returns where the log continues for an index.
 std::pair<SequenceNumber, LogPosition> StateOf(const FollowedIndex& index) {
   const std::shared_ptr<IndexWriter> writer = index.writer();
@@ -159,6 +166,14 @@ void IndexUpkeep::Work(absl::Span<const std::shared_ptr<FollowedIndex>> indexes)
     index->BeginRepair();
     Schedule({index, absl::Now(), kFirstWait});
   }
+}
+
+void IndexUpkeep::Rebuild(const std::shared_ptr<FollowedIndex>& index, const absl::Status& why) {
+  // From here on, no earlier attempt makes the index ready, and callers wait for the build.
+  index->Set(IndexState::kBuilding, why, FollowedIndex::Repair::kBegins);
+  follower_->Leave(*index);
+  const MutexLock lock(&mutex_);
+  Schedule({index, absl::Now(), kFirstWait});
 }
 
 void IndexUpkeep::Lost(const std::shared_ptr<FollowedIndex>& index, const absl::Status& why) {
@@ -279,7 +294,7 @@ void IndexUpkeep::Conclude(const Job& job, const Outcome& outcome) {
                outcome.status);
     return index->EndRepair();
   }
-  index->Set(IndexState::kStale, outcome.status);
+  index->Set(StateAfter(outcome.status, *index), outcome.status);
   Job next{index, absl::Now(), job.wait, job.failures, /*alone=*/true};
   if (outcome.then == Then::kAgain) {
     next.due += job.wait;
@@ -320,7 +335,7 @@ std::vector<IndexUpkeep::Outcome> IndexUpkeep::Attempt(const std::vector<Job>& j
                                                    : Then::kStale};
     if (s.ok() || IsOfRows(s) || options_.on_stale == OnStale::kKeepStale) continue;
     if (may_pass && jobs[i].failures < kMaxAttempts) continue;
-    jobs[i].index->Set(IndexState::kStale, s);  // the reason of the build
+    jobs[i].index->Set(StateAfter(s, *jobs[i].index), s);  // the reason of the build
     add(i, &build, &to_build);
   }
   const std::vector<Outcome> built = TryBuild(build);

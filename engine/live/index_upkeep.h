@@ -54,6 +54,9 @@ class IndexUpkeep {
   // Schedules the work that the indexes' marks require. Callers that have pinned the indexes keep
   // the state that they pinned.
   void Work(absl::Span<const std::shared_ptr<FollowedIndex>> indexes);
+  // Makes an index leave, and schedules its build. Its mark must require one. From here on the
+  // index is kBuilding for the reason `why`.
+  void Rebuild(const std::shared_ptr<FollowedIndex>& index, const absl::Status& why);
   // Handles an index that cannot follow any more, for this reason: sets its state, and schedules
   // its repair if one is required.
   void Lost(const std::shared_ptr<FollowedIndex>& index, const absl::Status& why);

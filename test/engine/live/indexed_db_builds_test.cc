@@ -269,6 +269,36 @@ class Lines final : public rocksdb::Logger {
   std::string all_;
 };
 
+// No caller sees an index that is neither ready nor being built.
+BOOST_AUTO_TEST_CASE(a_rebuild_is_waited_for_from_its_request_on) {
+  IndexedDatabase db;
+  for (int i = 0; i < 100; ++i) db.Put(absl::StrCat("r", i), "Lisbon");
+  db.Create("city = value:text");
+  std::atomic<bool> done{false};
+  absl::Status waited, asked;  // the first errors
+  std::thread waiter([&] {
+    while (!done) waited.Update(db->WaitUntilReady("city", absl::Seconds(30)));
+  });
+  std::thread reader([&] {
+    while (!done) {
+      const absl::Status s = db->Lookup("city", "Lisbon").status();
+      if (!absl::IsUnavailable(s)) asked.Update(s);
+    }
+  });
+  for (int i = 0; i < 60; ++i) {
+    RequireOk(db->RebuildIndex("city"));
+    if (i % 3 > 0) RequireOk(db->WaitUntilReady("city"));
+  }
+  done = true;
+  waiter.join();
+  reader.join();
+  RequireOk(waited);
+  RequireOk(asked);
+  RequireOk(db->WaitUntilReady("city"));
+  BOOST_TEST(db.Info("city").builds > 40u);
+  CheckAgainstDatabase(db.get(), "city", db.family(0));
+}
+
 BOOST_AUTO_TEST_CASE(states_and_reasons_are_in_the_info_log) {
   const auto lines = std::make_shared<Lines>();
   IndexedDatabase database;
