@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -55,6 +57,29 @@ constexpr size_t kMaxKept = 4 * UpdateLog::kSliceBytes;
 // The maximum number of attempts to find equal versions while new ones are published.
 constexpr int kTries = 16;
 
+// Holds a mutex for its lifetime, unless `stop` has ended the wait for it. Then `status` is the
+// error, and the caller must not use what the mutex guards.
+class ABSL_SCOPED_LOCKABLE LockUnlessStopped {
+ public:
+  // The analysis does not follow a lock that depends on a status.
+  LockUnlessStopped(Mutex* mutex, const StopCondition& stop)
+      ABSL_EXCLUSIVE_LOCK_FUNCTION(mutex) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    if (!stop.may_stop()) mutex->Lock();
+    while (stop.may_stop() && !mutex->TryLock()) {
+      if (status_ = stop.Check(); !status_.ok()) return;
+      absl::SleepFor(kLockInterval);
+    }
+    lock_.emplace(mutex, std::adopt_lock);
+  }
+  ~LockUnlessStopped() ABSL_UNLOCK_FUNCTION() {}
+
+  const absl::Status& status() const { return status_; }
+
+ private:
+  std::optional<MutexLock> lock_;
+  absl::Status status_;
+};
+
 absl::Status Doubted() {
   return absl::FailedPreconditionError(
       "a write to the database failed, but its record may be in the log");
@@ -100,17 +125,6 @@ absl::Status LogFollower::Follow() {
   return s;
 }
 
-// The analysis does not follow an error with a lock.
-absl::Status LogFollower::LockUnlessStopped(const StopCondition& stop)
-    ABSL_NO_THREAD_SAFETY_ANALYSIS {
-  if (!stop.may_stop()) mutex_.Lock();
-  while (stop.may_stop() && !mutex_.TryLock()) {
-    RETURN_IF_ERROR(stop.Check());
-    absl::SleepFor(kLockInterval);
-  }
-  return absl::OkStatus();
-}
-
 absl::Status LogFollower::Follow(SequenceNumber sequence, const StopCondition& stop) {
   {
     MutexLock lock(&progress_mutex_);
@@ -131,9 +145,8 @@ absl::Status LogFollower::Follow(SequenceNumber sequence, const StopCondition& s
     following_ = false;
     progressed_.NotifyAll();
   };
-  RETURN_IF_ERROR(LockUnlessStopped(stop));
-  mutex_.AssertHeld();
-  const MutexLock lock(&mutex_, std::adopt_lock);
+  const LockUnlessStopped lock(&mutex_, stop);
+  RETURN_IF_ERROR(lock.status());
   if (closed_) return Closed();
   if (tail_ == nullptr || tail_->sequence() >= sequence) return absl::OkStatus();
   return FollowTo(db_->GetLatestSequenceNumber(), nullptr, stop);
@@ -170,9 +183,8 @@ absl::StatusOr<std::vector<std::shared_ptr<const IndexVersion>>> LogFollower::Cu
   for (int tries = 0; tries < kTries; ++tries) {
     if (take()) return versions;
   }
-  RETURN_IF_ERROR(LockUnlessStopped(stop));
-  mutex_.AssertHeld();
-  const MutexLock lock(&mutex_, std::adopt_lock);
+  const LockUnlessStopped lock(&mutex_, stop);
+  RETURN_IF_ERROR(lock.status());
   for (const auto& index : indexes) RETURN_IF_ERROR(index->Ready().status());
   if (take()) return versions;
   return absl::FailedPreconditionError("the indexes are not at one sequence number");
@@ -200,9 +212,8 @@ absl::StatusOr<LogFollower::State> LogFollower::CurrentState(const FollowedIndex
     RETURN_IF_ERROR(take_snapshot());
     if (is_at_snapshot() && index.Ready().ok()) return state;
   }
-  RETURN_IF_ERROR(LockUnlessStopped(stop));
-  mutex_.AssertHeld();
-  const MutexLock lock(&mutex_, std::adopt_lock);
+  const LockUnlessStopped lock(&mutex_, stop);
+  RETURN_IF_ERROR(lock.status());
   if (closed_) return Closed();
   RETURN_IF_ERROR(take_snapshot());
   RETURN_IF_ERROR(FollowTo(state.snapshot->snapshot()->GetSequenceNumber(), state.snapshot, stop));

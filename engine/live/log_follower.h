@@ -170,8 +170,6 @@ class LogFollower {
   // Brings the indexes up to `sequence`, and further to all current commits, or waits until another
   // thread has done so. Errors: FailedPrecondition after Close; those of `stop`.
   absl::Status Follow(SequenceNumber sequence, const StopCondition& stop = {});
-  // Locks mutex_, unless `stop` ends the wait for it.
-  absl::Status LockUnlessStopped(const StopCondition& stop);
 
   // Checks that the database continues the index's state, and updates the index's anchor
   // accordingly.
