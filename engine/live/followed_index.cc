@@ -263,13 +263,16 @@ absl::Status FollowedIndex::why() const {
 absl::Status FollowedIndex::Wait(absl::Time deadline) const {
   MutexLock lock(&mutex_);
   while (true) {
-    const bool ended = state_ != IndexState::kBuilding && state_ != IndexState::kCatchingUp;
-    if (ended_ || (ended && repairs_ == 0)) return why_;
+    const bool ready = state_ == IndexState::kReady && suspensions_ == 0;
+    const bool lost = state_ == IndexState::kStale || state_ == IndexState::kFailed;
+    if (ended_ || ((ready || lost) && repairs_ == 0)) return why_;
     if (deadline == absl::InfiniteFuture()) {
       changed_.Wait(&lock);
     } else if (absl::Now() >= deadline) {
-      return absl::DeadlineExceededError(absl::StrFormat("index %s is still %s", Quoted(name()),
-                                                         std::string(IndexStateName(state_))));
+      return absl::DeadlineExceededError(
+          absl::StrFormat("index %s is still %s", Quoted(name()),
+                          state_ == IndexState::kReady ? "suspended by a change past the log"
+                                                       : std::string(IndexStateName(state_))));
     } else {
       changed_.WaitUntil(&lock, absl::ToChronoTime(deadline));
     }
@@ -326,6 +329,7 @@ void FollowedIndex::Suspend() {
 void FollowedIndex::Resume() {
   const MutexLock lock(&mutex_);
   --suspensions_;
+  changed_.NotifyAll();
 }
 
 bool FollowedIndex::is_suspended() const {

@@ -384,8 +384,20 @@ absl::Status IndexSet::CompactIndex(const std::string& name) {
 }
 
 absl::Status IndexSet::WaitUntilReady(const std::string& name, absl::Duration timeout) const {
-  absl::StatusOr<std::shared_ptr<FollowedIndex>> index = indexes_.Find(name);
-  return index.ok() ? (*index)->Wait(absl::Now() + timeout) : index.status();
+  ASSIGN_OR_RETURN(const std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
+  const absl::Time deadline = absl::Now() + timeout;
+  const StopCondition stop{nullptr, deadline};
+  while (true) {
+    RETURN_IF_ERROR(index->Wait(deadline));
+    if (timeout <= absl::ZeroDuration()) return absl::OkStatus();
+    // The log may have what makes the index stale. Then the repair has begun, or there is none.
+    const absl::Status current = follower_->Current(*index, stop).status();
+    if (current.ok()) return current;
+    if (absl::IsDeadlineExceeded(current)) {
+      return absl::DeadlineExceededError(absl::StrFormat(
+          "index %s is ready, but has not read the log up to the call", Quoted(name)));
+    }
+  }
 }
 
 absl::StatusOr<std::shared_ptr<const SecondaryIndex>> IndexSet::Index(

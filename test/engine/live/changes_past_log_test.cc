@@ -186,6 +186,33 @@ BOOST_AUTO_TEST_CASE(writes_without_a_log_after_a_recovery) {
   CheckAgainstDatabase(again.db.get(), "city", again.families[0]);
 }
 
+// The wait includes what the log shows about earlier changes, though nothing else reads it.
+BOOST_AUTO_TEST_CASE(a_wait_for_an_index_reads_the_log) {
+  for (const OnStale on_stale : {OnStale::kKeepStale, OnStale::kRebuild}) {
+    IndexedDBOptions options;
+    options.on_stale = on_stale;
+    options.follow_interval = absl::ZeroDuration();
+    IndexedDatabase db(options);
+    db.Create(kCity);
+    rocksdb::DB* const root = db->GetRootDB();
+    RequireOk(root->Put({}, "a", "Lisbon"));
+    RequireOk(db->WaitUntilReady("city", absl::ZeroDuration()));
+    BOOST_TEST(db.Info("city").sequence_lag == 1u);
+    RequireOk(db->WaitUntilReady("city"));
+    BOOST_TEST(db.Info("city").sequence_lag == 0u);
+
+    RequireOk(root->Put(WithoutLog(), "b", "Lisbon"));
+    RequireOk(root->Put({}, "c", "Lisbon"));
+    if (on_stale == OnStale::kKeepStale) {
+      CheckFails(db->WaitUntilReady("city"), absl::StatusCode::kFailedPrecondition, "rebuild");
+      continue;
+    }
+    RequireOk(db->WaitUntilReady("city"));
+    BOOST_TEST(RequireOk(db->Lookup("city", "Lisbon")).size() == 3u);
+    BOOST_TEST(db.Info("city").builds == 2u);
+  }
+}
+
 // They take sequence numbers that are not in the log.
 BOOST_AUTO_TEST_CASE(files_ingested_into_a_family_without_indexes) {
   IndexedDatabase db;
