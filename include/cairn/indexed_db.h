@@ -347,7 +347,8 @@ class IndexedDB : public rocksdb::StackableDB {
   virtual absl::Status CreateIndexes(absl::Span<const IndexSpec> specs,
                                      rocksdb::ColumnFamilyHandle* column_family = nullptr,
                                      const CreateIndexOptions& options = {}) = 0;
-  // Starts a rebuild of an index in the background, also of a failed one. Errors: NotFound if there
+  // Starts a rebuild of an index in the background, also of a failed one. When this returns, the
+  // index is kBuilding, also if another build of it is in progress, which does not count. Errors: NotFound if there
   // is no such index; FailedPrecondition if the index cannot be built until the database is opened
   // again, and after Close.
   virtual absl::Status RebuildIndex(const std::string& name) = 0;
@@ -359,9 +360,12 @@ class IndexedDB : public rocksdb::StackableDB {
   // Errors: NotFound if there is no such index; Unavailable while it is built or catches up;
   // FailedPrecondition if it is stale or failed; those of Compact.
   virtual absl::Status CompactIndex(const std::string& name) = 0;
-  // Waits until an index is ready, while it is being built or scheduled to be built. Errors: the
-  // status of an index that is stale without a rebuild or has failed; DeadlineExceeded after
-  // `timeout`; NotFound if there is no such index, also if it is dropped during the call.
+  // Waits until an index is ready and has applied all writes that returned before the call. It waits
+  // while the index is being built, is scheduled to be built, or catches up. If these writes make
+  // the index stale, its rebuild is included. With a timeout of zero, returns at once, and reads no
+  // log: the result is the state of the index. Errors: the status of an index that is stale without
+  // a rebuild or has failed; DeadlineExceeded after `timeout`; NotFound if there is no such index,
+  // also if it is dropped during the call.
   virtual absl::Status WaitUntilReady(const std::string& name,
                                       absl::Duration timeout = absl::InfiniteDuration()) = 0;
 
