@@ -60,8 +60,8 @@ struct FloatSumMeasure {
   }
 };
 
-// The position of an extreme, and a number that is smaller for a more extreme value of the same
-// run.
+// The position of an extreme value, and a key to compare extremes of one run: the more extreme the
+// value, the smaller the key.
 struct ExtremeAt {
   uint64_t key = 0;
   Position position = kNoPosition;

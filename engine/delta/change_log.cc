@@ -91,7 +91,7 @@ std::shared_ptr<const ChangeLog::Place> ChangeLog::Append(const Place& last, Key
 
 void ChangeLog::MakeOneOfSmall() {
   MutexLock lock(&mutex_);
-  // From the last step to the first. The first step has no changes.
+  // Visits the steps from the last one to the second one. The first one has no changes.
   for (size_t i = steps_.size(); --i > 1;) {
     if (steps_[i - 1].is_place) continue;
     const auto earlier = steps_[i - 1].changes, later = steps_[i].changes;

@@ -114,7 +114,7 @@ inline constexpr DatabaseCall kDatabaseCalls[] = {
     {"MultiGetEntityLazy", CallKind::kReads},
     {"NewAttributeGroupIterator", CallKind::kReads},
     {"NewCoalescingIterator", CallKind::kReads},
-    // A replay writes to the database that it was made for, past this object.
+    // The replayer writes directly to the underlying database, not through this object.
     {"NewDefaultReplayer", CallKind::kLogged},
     {"NewIterator", CallKind::kReads},
     {"NewIterators", CallKind::kReads},

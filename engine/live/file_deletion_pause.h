@@ -6,8 +6,8 @@
 
 namespace cairn {
 
-// Keeps a database's files from being removed or moved while this object exists. Files that are
-// already about to be removed may still go.
+// Keeps a database's files from being removed or moved while this object exists. RocksDB may
+// still remove files whose removal has already begun.
 class FileDeletionPause {
  public:
   explicit FileDeletionPause(rocksdb::DB* db) : db_(db), paused_(db->DisableFileDeletions().ok()) {}

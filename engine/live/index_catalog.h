@@ -48,8 +48,8 @@ class IndexCatalog {
 
   // Removes the directory and all indexes in it. Returns OK if the directory does not exist.
   // Errors: FailedPrecondition if it contains anything else; Unavailable if the lock of one of the
-  // indexes is held. In both cases nothing is removed. After another error the call may be
-  // repeated.
+  // indexes is held. In both cases nothing is removed. After any other error, repeat the
+  // call.
   static absl::Status Destroy(const std::string& directory, std::shared_ptr<FileSystem> files);
 
   // Returns the indexes that exist or must be built, by name.

@@ -55,7 +55,7 @@ class UniqueGuard {
   // - InvalidArgument, with the index, the key and both rows, if an index would have a key twice;
   //   also if a row cannot be read under ErrorPolicy::kFail;
   // - NotSupported for merge operands, whose result is unknown before the write;
-  // - TryAgain, with the index, if it cannot check the rows now;
+  // - TryAgain, with the index, if the rows cannot be checked against this index now;
   // - Incomplete if another write has reserved a key and this one must not wait (no_slowdown).
   rocksdb::Status Write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch) {
     return Write(options, batch, [&] { return db_->Write(options, batch); });

@@ -104,8 +104,8 @@ class CostModel {
   // Returns the factor by which Predict multiplies the trials' time of such a batch.
   double drift(size_t queries) const;
   // Returns whether the trials of all routes of the device should be repeated. `times` is the
-  // number of earlier repetitions. Each one quadruples the number of batches and the time to wait
-  // for, since it did not help for long.
+  // number of earlier repetitions. Each of them quadruples the number of batches and the time that
+  // must pass before the next one, because it has not helped for long.
   bool CallsForTrials(int times) const;
 
  private:

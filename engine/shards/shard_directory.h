@@ -72,8 +72,8 @@ class ShardDirectory {
   std::unique_ptr<const ShardManifest> manifest_;
 };
 
-// Removes a directory with its contents, at most two levels deep; files that cannot be removed
-// stay.
+// Removes a directory with its contents, at most two levels deep. Files that cannot be removed
+// remain.
 void RemoveTree(FileSystem* files, const std::string& path);
 
 // Replaces the contents of the file `path` atomically and durably. Writes and syncs `temporary`,

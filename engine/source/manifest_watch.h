@@ -29,7 +29,8 @@ class ManifestWatch {
 
  private:
   void Run();
-  // Has events of the current MANIFEST arrive at events_; false if that is not possible now.
+  // Watches the current MANIFEST, so that its events arrive at events_. Returns false if that is
+  // not possible now.
   bool WatchFile();
   // Waits for an event, or for the end of `timeout`. False if this is being destroyed.
   bool Wait(bool for_events, absl::Duration timeout) const;

@@ -269,8 +269,8 @@ CAIRN_C_MUST_USE cairn_error* cairn_matches_export(cairn_matches* matches,
 CAIRN_C_MUST_USE cairn_error* cairn_matches_columns(cairn_matches* matches,
                                                     struct ArrowSchema* schema,
                                                     struct ArrowArray* array);
-// For a scan with a limit: copies the cursors to resume each range after (cairn_ranges), as
-// large_binary.
+// Returns a copy of the cursors of a scan with a limit, as large_binary: cursor i continues range i
+// if it is passed to the next scan (cairn_ranges).
 CAIRN_C_MUST_USE cairn_error* cairn_matches_cursors(const cairn_matches* matches,
                                                     struct ArrowSchema* schema,
                                                     struct ArrowArray* array);

@@ -45,8 +45,9 @@ struct KeyPart {
 // A column that is stored with an index. Queries return its values without reading the database.
 struct IncludedColumn {
   std::string name;  // [A-Za-z0-9_.-]+, unique among the columns of the index
-  // Read like a key part. A row has at most one value: if the source is an array, or a custom
-  // extractor that returns several values, the row cannot be read (ErrorPolicy).
+  // The source and type of the value, read like a key part. A row has at most one value. If the
+  // source is an array, or a custom extractor that returns several values, the row cannot be read
+  // (ErrorPolicy).
   KeyPart value;
 };
 
