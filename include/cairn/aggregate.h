@@ -78,6 +78,7 @@ struct AggregateGroupsResult {
   // exhausted. A cursor stays valid for later versions of the index.
   std::vector<std::string> cursors;
 
+  // Returns the number of ranges. The number of groups of all ranges is offsets.back().
   size_t size() const { return offsets.empty() ? 0 : offsets.size() - 1; }
 };
 

@@ -130,7 +130,8 @@ struct BuildReport {
 // One index of a build.
 struct BuildTarget {
   IndexSpec spec;
-  std::string directory;  // created if missing; an existing index is replaced by its next version
+  // Created if missing; its parent must exist. An existing index is replaced by its next version.
+  std::string directory;
 };
 
 // Options for SecondaryIndex::CatchUp.

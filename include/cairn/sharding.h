@@ -123,9 +123,9 @@ struct ShardedBuildOptions {
 };
 
 // Builds all shards of one source in one process, as the next generation of the index in
-// `directory`, which is created if missing. If the build fails or the process is killed, the
-// directory keeps its generation; the next build removes what is left. Errors: those of the four
-// steps.
+// `directory`, which is created if missing; its parent must exist. If the build fails or the
+// process is killed, the directory keeps its generation; the next build removes what is left.
+// Errors: those of the four steps.
 absl::StatusOr<BuildReport> BuildSharded(const SnapshotSource& source, const IndexSpec& spec,
                                          const std::string& directory,
                                          const ShardedBuildOptions& options);

@@ -69,8 +69,8 @@ def build(
     """Builds one or several indexes in one pass over the rows of a database.
 
     source: the directory of a checkpoint, backup or database; a list of SST files; or a Snapshot.
-    specs: output directory -> spec, such as "value.json('/city'):text" (docs/specs.md). An existing index in a
-        directory is replaced by its next version.
+    specs: output directory, whose parent must exist -> spec, such as "value.json('/city'):text" (docs/specs.md).
+        An existing index in a directory is replaced by its next version.
     column_family: of the rows; None: the one in the specs (cf=), or "default".
     threads: 0, one per core, to 4096.
     memory_budget: bytes of memory for entries that wait to be sorted; 0: half of the machine's. Entries that
