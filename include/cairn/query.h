@@ -149,7 +149,8 @@ struct RangeBatch {
   Bound lower_bound = Bound::kInclusive;
   Bound upper_bound = Bound::kExclusive;
   // For SecondaryIndex::Scan and Fetch: after[i] is the cursor to resume range i after
-  // (FindResult::cursors), or empty to start at the beginning. Empty span: all start there.
+  // (FindResult::cursors), or empty to start at the beginning. Empty span: all start there. The
+  // cursor of another range is not detected if the keys have the same type.
   absl::Span<const std::string> after;
 
   // Returns the ranges [lower[i], upper[i]).
