@@ -1,6 +1,7 @@
 #include "engine/live/background_work.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/time/clock.h"
 #include "index/machine/status_macros.h"
@@ -12,6 +13,9 @@ namespace {
 // A failed merge is tried again after IndexedDBOptions::compact_interval, then after twice that
 // time, and so on up to this limit.
 constexpr absl::Duration kLongestMergeWait = absl::Minutes(1);
+// The longest time between two looks at the log of a database without writes. A write through the
+// object ends the wait.
+constexpr absl::Duration kIdleInterval = absl::Milliseconds(160);
 // How often to check whether the log has grown too much.
 constexpr absl::Duration kLogInterval = absl::Seconds(1);
 // The time within which a column family that was dropped past the object is noticed. IndexedDB
@@ -21,7 +25,8 @@ constexpr absl::Duration kFamiliesLatency = absl::Milliseconds(10);
 }  // namespace
 
 void BackgroundWork::Start() {
-  following_ = std::make_unique<Periodically>(options_.follow_interval, [this] { Follow(); });
+  following_ = std::make_unique<Periodically>(options_.follow_interval, kIdleInterval,
+                                              [this] { return FollowChanges(); });
   keeping_ = std::make_unique<Periodically>(kLogInterval, [this] { KeepLogShort(); });
   watching_ = std::make_unique<ManifestWatch>(db_, kFamiliesLatency,
                                               [this] { return follower_->CheckFamilies(); });
@@ -31,7 +36,7 @@ void BackgroundWork::Start() {
 }
 
 void BackgroundWork::Stop() {
-  following_ = nullptr;
+  if (following_ != nullptr) following_->End();
   keeping_ = nullptr;
   watching_ = nullptr;
   storing_ = nullptr;
@@ -40,6 +45,12 @@ void BackgroundWork::Stop() {
 
 void BackgroundWork::Follow() {
   if (follower_->Follow().ok()) retention_->Release(follower_->log_number());
+}
+
+bool BackgroundWork::FollowChanges() {
+  const absl::StatusOr<SequenceNumber> latest = follower_->Latest();
+  Follow();
+  return latest.ok() && std::exchange(followed_, *latest) != *latest;
 }
 
 void BackgroundWork::KeepLogShort() {

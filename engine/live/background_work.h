@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "cairn/indexed_db.h"
+#include "cairn/types.h"
 #include "engine/live/followed_index.h"
 #include "engine/live/index_list.h"
 #include "engine/live/log_follower.h"
@@ -31,6 +32,11 @@ class BackgroundWork {
   // Returns once no work is in progress. Setting an index's `cancelled` speeds this up.
   void Stop();
 
+  // Must be called before each write: the log of an idle database is read less often.
+  void ExpectWrite() {
+    if (following_ != nullptr) following_->Hasten();
+  }
+
   // Writes the changes of all ready indexes to their directories.
   absl::Status StoreAll();
   absl::Status Store(FollowedIndex* index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(index->work_mutex());
@@ -38,6 +44,8 @@ class BackgroundWork {
 
  private:
   void Follow();
+  // Follows; returns whether the database has changed since the last call.
+  bool FollowChanges();
   void KeepLogShort();
   void MergeWhatPays();
   absl::Status Tidy(FollowedIndex* index);
@@ -48,7 +56,8 @@ class BackgroundWork {
   LogFollower* const follower_;
   LogRetention* const retention_;
 
-  std::unique_ptr<Periodically> following_;
+  std::unique_ptr<Periodically> following_;  // set by Start; ExpectWrite uses it at any time
+  SequenceNumber followed_ = 0;              // by FollowChanges
   std::unique_ptr<Periodically> keeping_;
   std::unique_ptr<ManifestWatch> watching_;
   std::unique_ptr<Periodically> storing_;

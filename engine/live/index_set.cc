@@ -222,6 +222,7 @@ void IndexSet::EndThreads() {
 }
 
 bool IndexSet::LimitBacklog(const rocksdb::WriteOptions& options) {
+  work_.ExpectWrite();
   if (options_.max_backlog <= absl::ZeroDuration()) return true;
   absl::Duration waited;
   if (!follower_->LimitBacklog(options_.max_backlog, /*may_wait=*/!options.no_slowdown, &waited)) {

@@ -106,8 +106,8 @@ struct IndexedDBOptions {
   bool layers_keep_values = false;
 
   // The interval at which a background thread reads the log. Zero: never, or every half minute if
-  // the database does not archive its log. A query reads the rest of the log itself, so this limits
-  // how much it has to read, not how old its result may be.
+  // the database does not archive its log. Up to 160 ms while nothing is written. A query reads the
+  // rest of the log itself, so this limits how much it has to read, not how old its result may be.
   absl::Duration follow_interval = absl::Milliseconds(10);
   // Writes through this object wait while the indexes need longer than this, at their recent speed,
   // to catch up with the database. This limits how long a query waits, and how much memory a burst
