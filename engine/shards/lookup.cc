@@ -16,6 +16,7 @@
 #include "cairn/index_spec.h"
 #include "cairn/secondary_index.h"
 #include "engine/serve/open_index.h"
+#include "engine/shards/shard_cursor.h"
 #include "engine/shards/sharded_index.h"
 #include "engine/util/scan_cursor.h"
 #include "engine/version/distinct_rows.h"
@@ -38,6 +39,23 @@ absl::Status PhysicalRanges(const SecondaryIndex& index, const KeyQuery& query,
   return s.ok() ? s : OfIndex(index, s);
 }
 
+// Checks that the cursor is one of the range.
+absl::Status CheckCursor(const SecondaryIndex& index, std::string_view cursor,
+                         RangeColumn* ranges) {
+  const std::optional<OpenShards> shards = ShardsOf(index);
+  absl::Status s;
+  if (shards.has_value() && shards->by_source) {
+    const auto decoded = SourceCursor::Decode(cursor, index.kind(), shards->versions.size());
+    s = decoded.ok() ? decoded->entry.CheckWithin(ranges->Ranges(), 0) : decoded.status();
+  } else {
+    const auto decoded = ScanCursor::Decode(cursor, index.kind());
+    s = decoded.ok() ? decoded->CheckWithin(ranges->Ranges(), 0) : decoded.status();
+  }
+  if (s.ok()) return s;
+  return OfIndex(index,
+                 absl::Status(s.code(), absl::StrFormat("LookupOptions::after: %s", s.message())));
+}
+
 absl::Status PhysicalRanges(const SecondaryIndex& index, const KeyQuery& query,
                             const LookupOptions& options, RangeColumn* ranges) {
   if (!options.after.empty() && query.size() != 1) {
@@ -47,7 +65,9 @@ absl::Status PhysicalRanges(const SecondaryIndex& index, const KeyQuery& query,
                         query.size()));
   }
   RETURN_IF_ERROR(PhysicalRanges(index, query, ranges));
-  if (!options.after.empty()) ranges->GoOnAfter(options.after);
+  if (options.after.empty()) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckCursor(index, options.after, ranges));
+  ranges->GoOnAfter(options.after);
   return absl::OkStatus();
 }
 
@@ -62,14 +82,6 @@ QueryOptions ScanOptions(const LookupOptions& options) {
 template <typename T>
 absl::Span<const T> Part(const std::vector<T>& values, size_t first, size_t count) {
   return values.empty() ? absl::Span<const T>() : absl::MakeConstSpan(values).subspan(first, count);
-}
-
-// Converts errors of a scan with a cursor, which may be invalid.
-absl::Status InScan(const SecondaryIndex& version, const LookupOptions& options,
-                    const absl::Status& status) {
-  if (options.after.empty() || !absl::IsInvalidArgument(status)) return status;
-  return OfIndex(version, absl::Status(status.code(), absl::StrFormat("LookupOptions::after: %s",
-                                                                      status.message())));
 }
 
 // The versions of an index that Cairn has opened.
@@ -129,9 +141,7 @@ absl::Status FindKeys(const SecondaryIndex& version, const KeyQuery& query,
                       const LookupOptions& options, FindResult* matches, StringList* primary_keys) {
   RangeColumn ranges;
   RETURN_IF_ERROR(PhysicalRanges(version, query, options, &ranges));
-  if (absl::Status s = FindRows(version, &ranges, options, matches); !s.ok()) {
-    return InScan(version, options, s);
-  }
+  RETURN_IF_ERROR(FindRows(version, &ranges, options, matches));
   return ForEachStoppable(matches->row_ids.size(), StopCondition::Of(options),
                           [&](size_t first, size_t count) -> absl::Status {
                             return version.PrimaryKeys(Part(matches->shards, first, count),
@@ -197,10 +207,7 @@ absl::StatusOr<FoundRows> LookUpRows(const SecondaryIndex& version, const Snapsh
   RangeColumn ranges;
   RETURN_IF_ERROR(PhysicalRanges(version, query, options, &ranges));
   auto fetched = std::make_shared<FetchResult>();
-  if (absl::Status s = version.Fetch(rows, ranges.Ranges(), ScanOptions(options), fetched.get());
-      !s.ok()) {
-    return InScan(version, options, s);
-  }
+  RETURN_IF_ERROR(version.Fetch(rows, ranges.Ranges(), ScanOptions(options), fetched.get()));
   std::vector<FoundRow> found;
   found.reserve(fetched->primary_keys.size());
   for (size_t i = 0; i < fetched->primary_keys.size(); ++i) {

@@ -1,6 +1,10 @@
 #include "engine/util/scan_cursor.h"
 
+#include <type_traits>
+
 #include "absl/strings/str_format.h"
+#include "index/query/physical_key.h"
+#include "index/query/range_column.h"
 
 namespace cairn {
 namespace {
@@ -52,6 +56,20 @@ absl::StatusOr<ScanCursor> ScanCursor::Decode(std::string_view text, PhysicalTyp
     }
   }
   return cursor;
+}
+
+absl::Status ScanCursor::CheckWithin(const RangeBatch& ranges, size_t i) const {
+  const bool is_within = WithPhysicalKey(kind, [&](auto type) {
+    using Key = typename decltype(type)::type;
+    if constexpr (std::is_same_v<Key, std::string_view>) {
+      return IsWithin<Key>(bytes, ranges, i);
+    } else {
+      return IsWithin<Key>(static_cast<Key>(number), ranges, i);
+    }
+  });
+  if (is_within) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "the cursor belongs to another query: its key is outside the range");
 }
 
 }  // namespace cairn

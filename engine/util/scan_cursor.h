@@ -1,9 +1,13 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "cairn/query.h"
 #include "cairn/types.h"
 
 namespace cairn {
@@ -22,6 +26,8 @@ struct ScanCursor {
   std::string Encode() const;
   // The views point into `text`. InvalidArgument: `text` is not a cursor over keys of `kind`.
   static absl::StatusOr<ScanCursor> Decode(std::string_view text, PhysicalType kind);
+  // InvalidArgument: the key is outside of range i, so the cursor is one of another range.
+  absl::Status CheckWithin(const RangeBatch& ranges, size_t i) const;
 };
 
 }  // namespace cairn

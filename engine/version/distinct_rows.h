@@ -1,41 +1,16 @@
 #pragma once
 
-#include <string_view>
-#include <type_traits>
-
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "cairn/index_spec.h"
 #include "cairn/query.h"
 #include "engine/version/index_version.h"
-#include "index/query/physical_key.h"
 
 namespace cairn {
 
 // Returns whether a row of an index may have several keys.
 bool MayHaveSeveralKeys(const IndexSpec& spec);
-
-// Returns whether range i contains a key. Key is uint32_t, uint64_t or std::string_view.
-template <typename Key>
-bool IsWithin(const Key& key, const RangeBatch& ranges, size_t i) {
-  const Key lower = ranges.lower.as<Key>()[i], upper = ranges.upper.as<Key>()[i];
-  const Bound from = ranges.lower_bound_of(i);
-  if (from == Bound::kInclusive && key < lower) return false;
-  if (from == Bound::kExclusive && !(lower < key)) return false;
-  switch (ranges.upper_bound_of(i)) {
-    case Bound::kInclusive:
-      return !(upper < key);
-    case Bound::kExclusive:
-      return key < upper;
-    case Bound::kPrefix:
-      if constexpr (std::is_same_v<Key, std::string_view>) return StartsWith(key, lower);
-      return false;
-    case Bound::kOpen:
-      break;
-  }
-  return true;
-}
 
 // Scans ranges by pages of rows. A row with several keys in a range is returned once over all
 // pages, at its first occurrence in the order of the scan, and the limit counts rows. Takes time

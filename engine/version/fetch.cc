@@ -10,6 +10,7 @@
 #include "engine/version/distinct_rows.h"
 #include "index/machine/status_macros.h"
 #include "index/query/physical_key.h"
+#include "index/query/range_column.h"
 
 namespace cairn {
 namespace {

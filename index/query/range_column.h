@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -12,6 +14,7 @@
 #include "cairn/query.h"
 #include "cairn/types.h"
 #include "index/query/physical_key.h"
+#include "index/run/gallop.h"
 
 namespace cairn {
 
@@ -80,5 +83,26 @@ absl::Status CheckPrefix(const KeyCodec& codec, absl::Span<const DataValue> part
 // Sets `ranges` to the physical ranges of a query. Errors: InvalidArgument, with the key, prefix or
 // end that the codec rejects. Throws std::bad_alloc.
 absl::Status RangesOf(const KeyQuery& query, const KeyCodec& codec, RangeColumn* ranges);
+
+// Returns whether range i contains a key. Key is uint32_t, uint64_t or std::string_view.
+template <typename Key>
+bool IsWithin(const Key& key, const RangeBatch& ranges, size_t i) {
+  const Key lower = ranges.lower.as<Key>()[i], upper = ranges.upper.as<Key>()[i];
+  const Bound from = ranges.lower_bound_of(i);
+  if (from == Bound::kInclusive && key < lower) return false;
+  if (from == Bound::kExclusive && !(lower < key)) return false;
+  switch (ranges.upper_bound_of(i)) {
+    case Bound::kInclusive:
+      return !(upper < key);
+    case Bound::kExclusive:
+      return key < upper;
+    case Bound::kPrefix:
+      if constexpr (std::is_same_v<Key, std::string_view>) return StartsWith(key, lower);
+      return false;
+    case Bound::kOpen:
+      break;
+  }
+  return true;
+}
 
 }  // namespace cairn

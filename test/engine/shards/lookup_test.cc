@@ -152,6 +152,36 @@ BOOST_AUTO_TEST_CASE(rows_of_several_sources_are_apart) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_cursor_of_another_key_or_range_is_refused) {
+  TestDatabase db;
+  for (const char* row : {"a", "b", "c", "d"}) db.Put(row, row < std::string("c") ? "1" : "2");
+  for (const char* spec : {"age = value:text", "age = value.field(',', 0):u32"}) {
+    const auto index = Build(db, spec);
+    const bool text = index->kind() == PhysicalType::kBytes;
+    const KeyQuery one = text ? KeyQuery("1") : KeyQuery(1),
+                   two = text ? KeyQuery("2") : KeyQuery(2);
+    const KeyQuery above = text ? KeyQuery::GreaterThan("1") : KeyQuery::GreaterThan(1);
+    const KeyQuery below = text ? KeyQuery::LessThan("2") : KeyQuery::LessThan(2);
+    for (const Order order : {Order::kAscending, Order::kDescending}) {
+      LookupOptions options;
+      options.limit = 1;
+      options.order = order;
+      options.after = RequireOk(index->Lookup(two, options)).cursor();
+      BOOST_REQUIRE(!options.after.empty());
+      BOOST_TEST(RequireOk(index->Lookup(two, options)).size() == 1u);
+      BOOST_TEST(RequireOk(index->Lookup(above, options)).size() == 1u);
+      for (const KeyQuery& other : {one, below}) {
+        const absl::Status refused = index->Lookup(other, options).status();
+        BOOST_TEST(absl::IsInvalidArgument(refused), refused);
+        BOOST_TEST(absl::StrContains(std::string(refused.message()),
+                                     "the cursor belongs to another query"));
+        BOOST_TEST(
+            absl::IsInvalidArgument(index->LookupRows(*db.Source(), other, options).status()));
+      }
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(cursors_and_keys_of_something_else_are_refused) {
   TestDatabase db;
   db.Put("a", "1");
