@@ -31,6 +31,11 @@ inline std::string WhyStale(const absl::Status& status, bool of_recovered_log,
     return "stale, as it was not in the log alone";
   }
   if (may_have_gone_back) return "stale, as numbers went back";
+  // The log file of the index's state, which may be an earlier one, ends with a single deletion or
+  // an empty range.
+  if (absl::StrContains(status.message(), "are in no table file")) {
+    return "stale, as its last row left nothing";
+  }
   // Rows recovered from a log are in synced files, but the log itself may not be synced.
   if (of_recovered_log && absl::StrContains(status.message(), "is not, up to byte")) {
     return "stale, as a log was lost that had been recovered";
