@@ -1,6 +1,7 @@
 #include "engine/live/index_set.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -113,7 +114,7 @@ IndexSet::IndexSet(rocksdb::DB* db, IndexedDBOptions options, IndexCatalog catal
           [this](FollowedIndex* index, absl::FunctionRef<absl::Status()> make_ready) {
             return guard_.Admit(index, make_ready);
           }),
-      guard_(db, follower_.get()),
+      guard_(db, db_, follower_.get()),
       work_(db_, options_, &indexes_, follower_.get(), &retention_) {}
 
 IndexSet::~IndexSet() {
@@ -153,21 +154,22 @@ absl::Status IndexSet::Define(FollowedIndex* index) {
   ASSIGN_OR_RETURN(IndexSpec spec, ReadSpec(catalog_, *index));
   ASSIGN_OR_RETURN(KeyCodec codec, spec.Codec());
   const std::string family = spec.column_family;
-  const auto has_handle = [&] {
-    const MutexLock lock(&handles_mutex_);
-    return handles_.contains(family);
-  };
-  uint32_t id = UINT32_MAX;
-  if (!has_handle()) {
-    ASSIGN_OR_RETURN(id, follower_->FamilyId(family));
-  }
   rocksdb::ColumnFamilyHandle* handle = nullptr;
-  {
-    const MutexLock lock(&handles_mutex_);
-    const auto found = handles_.find(family);
-    if (found != handles_.end()) handle = found->second;
-    index->Define(std::move(spec), std::move(codec), handle,
-                  handle == nullptr ? id : handle->GetID());
+  std::optional<uint32_t> id;  // from the MANIFEST, if there is no handle
+  for (bool defined = false; !defined;) {
+    {
+      const MutexLock lock(&handles_mutex_);
+      const auto found = handles_.find(family);
+      handle = found == handles_.end() ? nullptr : found->second;
+      defined = handle != nullptr || id.has_value();
+      if (defined) {
+        index->Define(std::move(spec), std::move(codec), handle,
+                      handle == nullptr ? *id : handle->GetID());
+      }
+    }
+    if (!defined) {
+      ASSIGN_OR_RETURN(id, follower_->FamilyId(family));
+    }
   }
   WatchUnique();  // also without a handle: rows that cannot be checked are refused
   if (handle != nullptr) return absl::OkStatus();
@@ -445,6 +447,7 @@ absl::StatusOr<FoundRows> IndexSet::LookupRows(const std::string& name, const Ke
                                                const LookupOptions& options) const {
   ASSIGN_OR_RETURN(const std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
   RETURN_IF_ERROR(index->Ready().status());
+  const std::shared_ptr<IndexWriter> writer = index->writer();
   const auto column_family = index->HoldColumnFamily();
   ASSIGN_OR_RETURN(LogFollower::State state,
                    follower_->CurrentState(*index, StopCondition::Of(options)));
@@ -454,8 +457,15 @@ absl::StatusOr<FoundRows> IndexSet::LookupRows(const std::string& name, const Ke
   if (index->spec().dropped_rows != DroppedRows::kIgnore) {
     const auto read = [&](const StringList& keys, StringList* values,
                           std::vector<size_t>* value_of) {
-      return ReadValues(db_, index->column_family(), state.snapshot->snapshot(), keys,
-                        StopCondition::Of(options), values, value_of);
+      RETURN_IF_ERROR(ReadValues(db_->GetRootDB(), index->column_family(),
+                                 state.snapshot->snapshot(), keys, StopCondition::Of(options),
+                                 values, value_of));
+      // A change past the log, such as the removal of a file, may have changed rows at the
+      // snapshot.
+      RETURN_IF_ERROR(index->Ready().status());
+      if (index->writer() == writer) return absl::OkStatus();
+      return absl::UnavailableError(absl::StrFormat(
+          "index %s was rebuilt while its rows were read; retry", Quoted(index->name())));
     };
     return LookUpRows(*version, read, keys, options);
   }
@@ -499,7 +509,7 @@ rocksdb::Status IndexSet::Write(const rocksdb::WriteOptions& options, rocksdb::W
   return guard_.Write(options, batch, [&] {
     return ChangePastLog({{}, /*all=*/true},
                          "the database was written to with WriteOptions::disableWAL",
-                         /*is_atomic=*/false, [&] { return db_->Write(options, batch); });
+                         /*is_atomic=*/false, [&] { return guard_.db()->Write(options, batch); });
   });
 }
 

@@ -169,9 +169,10 @@ void IndexUpkeep::Work(absl::Span<const std::shared_ptr<FollowedIndex>> indexes)
 }
 
 void IndexUpkeep::Rebuild(const std::shared_ptr<FollowedIndex>& index, const absl::Status& why) {
-  // From here on, no earlier attempt makes the index ready, and callers wait for the build.
-  index->Set(IndexState::kBuilding, why, FollowedIndex::Repair::kBegins);
+  // If an earlier attempt makes the index ready in between, it stays with the follower, and the
+  // next attempt finds that it must be built.
   follower_->Leave(*index);
+  index->Set(IndexState::kBuilding, why, FollowedIndex::Repair::kBegins);
   const MutexLock lock(&mutex_);
   Schedule({index, absl::Now(), kFirstWait});
 }
@@ -290,8 +291,9 @@ void IndexUpkeep::Conclude(const Job& job, const Outcome& outcome) {
   }
   follower_->Leave(*index);  // if it had already joined
   if (outcome.then == Then::kStale || outcome.then == Then::kFailed) {
-    index->Set(outcome.then == Then::kStale ? IndexState::kStale : IndexState::kFailed,
-               outcome.status);
+    index->Set(
+        outcome.then == Then::kStale ? StateAfter(outcome.status, *index) : IndexState::kFailed,
+        outcome.status);
     return index->EndRepair();
   }
   index->Set(StateAfter(outcome.status, *index), outcome.status);

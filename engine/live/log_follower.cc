@@ -33,7 +33,6 @@ constexpr SequenceNumber kMinBacklog = 10000;
 constexpr double kNewestShare = 0.25;
 // How long a writer waits for another thread to follow before it follows itself.
 constexpr absl::Duration kPatience = absl::Milliseconds(20);
-
 // How often a query that waits checks whether it has been cancelled or is late, and how often it
 // tries to get a lock.
 constexpr absl::Duration kCheckInterval = absl::Milliseconds(2);
@@ -160,6 +159,7 @@ absl::StatusOr<std::shared_ptr<SecondaryIndex>> LogFollower::Current(const Follo
   if (!ready.ok()) return ready;
   ASSIGN_OR_RETURN(const SequenceNumber latest, Latest());
   while (ready.ok() && (*ready)->sequence() < latest) {
+    RETURN_IF_ERROR(stop.Check());
     RETURN_IF_ERROR(Follow(latest, stop));
     ready = index.Ready();
   }

@@ -253,7 +253,7 @@ rocksdb::Status UniqueGuard::Check(const Rows& rows) {
   const auto row_has_key = [&](std::string_view primary_key, const EncodedKeys& keys,
                                size_t i) -> absl::StatusOr<bool> {
     if (source == nullptr) {
-      ASSIGN_OR_RETURN(source, SnapshotSource::FromDb(db_, index.column_family()));
+      ASSIGN_OR_RETURN(source, SnapshotSource::FromDb(stored_, index.column_family()));
     }
     return ExistingRowHasKey(*source, index.spec(), primary_key, keys, i);
   };

@@ -34,7 +34,13 @@ namespace cairn {
 // has failed. Deletions need no check. Thread-safe.
 class UniqueGuard {
  public:
-  UniqueGuard(rocksdb::DB* db, LogFollower* follower) : db_(db), follower_(follower) {}
+  // Writes go to `db`. Rows are read from `stored`, which returns them as they are stored: `db` or
+  // a database below it.
+  UniqueGuard(rocksdb::DB* db, rocksdb::DB* stored, LogFollower* follower)
+      : db_(db), stored_(stored), follower_(follower) {}
+
+  // The database that writes go to, with all its layers.
+  rocksdb::DB* db() const { return db_; }
 
   // Watches the unique ones of `indexes` from now on.
   void Watch(const std::vector<std::shared_ptr<FollowedIndex>>& indexes);
@@ -101,6 +107,7 @@ class UniqueGuard {
   bool IsMissedByWrites(const FollowedIndex& index);
 
   rocksdb::DB* const db_;
+  rocksdb::DB* const stored_;
   LogFollower* const follower_;
   mutable Mutex watched_mutex_;
   std::shared_ptr<const Indexes> watched_ ABSL_GUARDED_BY(watched_mutex_);  // null at first

@@ -10,7 +10,7 @@
 namespace cairn {
 
 // Calls a function at an interval, on its own thread, until End. Never calls it if the interval is
-// zero. Thread-safe.
+// zero.
 class Periodically {
  public:
   Periodically(absl::Duration interval, std::function<void()> function);
@@ -26,7 +26,8 @@ class Periodically {
       EndSlowWait();
     }
   }
-  // Returns once no call is in progress. There are no calls afterwards.
+  // Returns once no call is in progress. There are no calls afterwards. Must not be called by two
+  // threads at once.
   void End();
 
  private:

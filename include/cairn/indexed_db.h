@@ -259,9 +259,10 @@ struct BacklogStats {
 // - A column family whose compactions drop or change rows (compaction filters, FIFO compaction) is
 //   rejected, unless the spec has dropped_rows=ignore (DroppedRows in index_spec.h).
 //
-// Changes that are not detected: rows removed by DeleteFilesInRange; in an attached database, files
-// ingested other than through this object, and batches with the handle of a dropped column family
-// that are written other than through this object.
+// Changes that are not detected: rows removed by DeleteFilesInRange, whose older versions
+// LookupRows may return; in an attached database, files ingested other than through this object,
+// and batches with the handle of a dropped column family that are written other than through this
+// object.
 //
 // Unsupported: column families with user-defined timestamps or a custom comparator, and databases
 // with unordered_write, or with WritePrepared or WriteUnprepared transactions. If a database is
@@ -348,9 +349,9 @@ class IndexedDB : public rocksdb::StackableDB {
                                      rocksdb::ColumnFamilyHandle* column_family = nullptr,
                                      const CreateIndexOptions& options = {}) = 0;
   // Starts a rebuild of an index in the background, also of a failed one. When this returns, the
-  // index is kBuilding, also if another build of it is in progress, which does not count. Errors: NotFound if there
-  // is no such index; FailedPrecondition if the index cannot be built until the database is opened
-  // again, and after Close.
+  // index is kBuilding, also if another build of it is in progress, which does not count. Errors:
+  // NotFound if there is no such index; FailedPrecondition if the index cannot be built until the
+  // database is opened again, and after Close.
   virtual absl::Status RebuildIndex(const std::string& name) = 0;
   // Ends all work on an index and removes it and its directory. Pinned versions stay usable.
   // Errors: NotFound if there is no such index. If its files cannot be removed, returns that error;
@@ -360,12 +361,12 @@ class IndexedDB : public rocksdb::StackableDB {
   // Errors: NotFound if there is no such index; Unavailable while it is built or catches up;
   // FailedPrecondition if it is stale or failed; those of Compact.
   virtual absl::Status CompactIndex(const std::string& name) = 0;
-  // Waits until an index is ready and has applied all writes that returned before the call. It waits
-  // while the index is being built, is scheduled to be built, or catches up. If these writes make
-  // the index stale, its rebuild is included. With a timeout of zero, returns at once, and reads no
-  // log: the result is the state of the index. Errors: the status of an index that is stale without
-  // a rebuild or has failed; DeadlineExceeded after `timeout`; NotFound if there is no such index,
-  // also if it is dropped during the call.
+  // Waits until an index is ready and has applied all writes that returned before the call. It
+  // waits while the index is being built, is scheduled to be built, or catches up. If these writes
+  // make the index stale, its rebuild is included. With a timeout of zero, returns at once, and
+  // reads no log: the result is the state of the index. Errors: the status of an index that is
+  // stale without a rebuild or has failed; DeadlineExceeded after `timeout`; NotFound if there is
+  // no such index, also if it is dropped during the call.
   virtual absl::Status WaitUntilReady(const std::string& name,
                                       absl::Duration timeout = absl::InfiniteDuration()) = 0;
 
