@@ -163,8 +163,7 @@ absl::Status IndexSet::Define(FollowedIndex* index) {
       handle = found == handles_.end() ? nullptr : found->second;
       defined = handle != nullptr || id.has_value();
       if (defined) {
-        index->Define(std::move(spec), std::move(codec), handle,
-                      handle == nullptr ? *id : handle->GetID());
+        index->Define(spec, codec, handle, handle == nullptr ? *id : handle->GetID());
       }
     }
     if (!defined) {
