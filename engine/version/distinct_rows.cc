@@ -14,6 +14,8 @@
 #include "index/machine/stop_flag.h"
 #include "index/query/batch_check.h"
 #include "index/query/match_rows.h"
+#include "index/query/physical_key.h"
+#include "index/query/range_column.h"
 
 namespace cairn {
 namespace {
