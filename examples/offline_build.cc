@@ -74,7 +74,7 @@ absl::Status Run(const std::string& directory) {
   cairn::FindResult rows;
   if (absl::Status s = (*city)->Find(wanted, &rows); !s.ok()) return s;
   cairn::StringList people;
-  if (absl::Status s = (*city)->PrimaryKeys(rows.row_ids, &people); !s.ok()) return s;
+  if (absl::Status s = (*city)->PrimaryKeys(rows, &people); !s.ok()) return s;
   for (size_t i = 0; i < wanted.size(); ++i) {
     std::cout << wanted[i] << ": " << rows[i].size() << " people";
     if (!rows[i].empty()) std::cout << ", first " << people[rows.offsets[i]];

@@ -225,7 +225,7 @@ class Oracle {
     BOOST_TEST(refused(index_.Execute(Batch::UpperBound(one, {}))));
     BOOST_TEST(refused(index_.Execute(Batch::EqualRange(one, position, {}))));
     BOOST_TEST(refused(index_.Execute(Batch::Find(one, nullptr))));
-    BOOST_TEST(refused(index_.Execute(Batch::FindFirst(one, {}))));
+    BOOST_TEST(refused(index_.Execute(Batch::FindFirst(one, absl::Span<RowId>()))));
     BOOST_TEST(refused(index_.Execute(Batch::Contains(one, {}))));
     BOOST_TEST(refused(index_.Execute(Batch::Count(RangeBatch::Equal(one), {}))));
     BOOST_TEST(refused(index_.Execute(Batch::Positions(RangeBatch::Equal(one), position, {}))));

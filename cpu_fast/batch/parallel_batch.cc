@@ -62,7 +62,7 @@ absl::Status Execute(const OrderedIndex& index, const Batch& batch,
   const bool stops = parallelism.stop.may_stop() && size > kStopSlice;
   if (SliceCount(size, parallelism) == 1 && !stops) return index.Execute(batch);
   const SortedRun& run = index.run();
-  RETURN_IF_ERROR(CheckBatch(run.kind(), batch));
+  RETURN_IF_ERROR(CheckBatchWithRows(run.kind(), batch));
   if (!batch.gives_matches()) {
     return ForEachSlice(size, parallelism, [&](size_t first, size_t count) {
       return index.Execute(batch.Slice(first, count));

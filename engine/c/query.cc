@@ -71,13 +71,6 @@ class QueryIn {
       return index.secondary->Execute(batch);
     });
   }
-  // Finds the first rows of keys in an index of a database, and explains it if requested.
-  absl::Status FindFirstGlobal(const cairn_index& index, KeyBatch keys,
-                               absl::Span<GlobalRowId> rows) const {
-    return Explained([&](Explain* explain) {
-      return index.secondary->FindFirstGlobal(keys, rows, options_, explain);
-    });
-  }
 
  private:
   // Calls ask(explain), with null if no explanation is requested.
@@ -142,6 +135,11 @@ absl::Status DoFindFirst(const cairn_index* index, const ArrowSchema* schema,
                          const ArrowArray* array, const cairn_query_options* options,
                          uint32_t* row_ids, size_t size) {
   RETURN_IF_ERROR(CheckNotNull(index, "index"));
+  if (index->in_shards()) {
+    return absl::InvalidArgumentError(
+        "row_ids: expected 64-bit row ids, because the index is sharded: call "
+        "cairn_find_first_global");
+  }
   QueryIn query;
   RETURN_IF_ERROR(query.Read(*index, options));
   KeysIn keys;
@@ -161,7 +159,8 @@ absl::Status DoFindFirstGlobal(const cairn_index* index, const ArrowSchema* sche
   KeysIn keys;
   RETURN_IF_ERROR(keys.Read(index->codec, schema, array));
   RETURN_IF_ERROR(CheckOutput(rows, "rows", size, keys.batch().size()));
-  return query.FindFirstGlobal(*index, keys.batch(), absl::MakeSpan(rows, size));
+  return query.Execute(*index,
+                       Batch::FindFirst(keys.batch(), absl::MakeSpan(rows, size), query.options()));
 }
 
 absl::Status DoContains(const cairn_index* index, const ArrowSchema* schema,
@@ -241,9 +240,15 @@ absl::Status DoPrimaryKeys(const cairn_index* index, const Row* rows, std::strin
   auto primary_keys = std::make_shared<StringList>();
   const absl::Span<const Row> span(rows, size);
   if constexpr (std::is_same_v<Row, GlobalRowId>) {
-    RETURN_IF_ERROR(index->secondary->PrimaryKeysOf(span, primary_keys.get()));
-  } else {
     RETURN_IF_ERROR(index->secondary->PrimaryKeys(span, primary_keys.get()));
+  } else {
+    if (index->in_shards()) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("%s: expected 64-bit row ids, because the index is sharded: call "
+                          "cairn_primary_keys_global",
+                          name));
+    }
+    RETURN_IF_ERROR(index->secondary->PrimaryKeys(RowSpan(span, {}), primary_keys.get()));
   }
   Export(ColumnOut::Bytes("primary_key", *primary_keys), primary_keys, schema, array);
   return absl::OkStatus();
@@ -257,8 +262,7 @@ absl::Status DoColumns(const cairn_index* index, const char* const* columns, siz
   std::vector<std::string> names;
   RETURN_IF_ERROR(ReadNames(columns, column_count, &names));
   auto values = std::make_shared<std::vector<ColumnValues>>();
-  RETURN_IF_ERROR(
-      index->secondary->ColumnsOf(absl::MakeConstSpan(rows, size), names, values.get()));
+  RETURN_IF_ERROR(index->secondary->Columns(absl::MakeConstSpan(rows, size), names, values.get()));
   Export(ColumnOut::Struct("", names, *values), values, schema, array);
   return absl::OkStatus();
 }

@@ -209,9 +209,9 @@ class RowAggregation {
     } else {
       WhereResult matches;
       RETURN_IF_ERROR(group_.Find(where, find, &matches));
-      groups->rows = matches.rows.size();
+      groups->rows = matches.row_ids.size();
       groups->plan = std::move(matches.plan);
-      RETURN_IF_ERROR(Add(matches.shards, matches.rows));
+      RETURN_IF_ERROR(Add(matches));
     }
     RETURN_IF_ERROR(Finish(after, groups));
     if (!groups->cursor.empty()) groups->cursor = TagCursor(question, groups->cursor);
@@ -267,7 +267,7 @@ class RowAggregation {
       }
       outputs_.push_back(std::move(output));
     }
-    RETURN_IF_ERROR(group_.Columns({}, {}, names_, &columns_));
+    RETURN_IF_ERROR(group_.Columns({}, names_, &columns_));
     for (size_t i = 0; i < outputs_.size(); ++i) {
       if (aggregates_[i].column.empty()) continue;
       const DataType type = columns_[outputs_[i].column].type();
@@ -280,14 +280,12 @@ class RowAggregation {
     return absl::OkStatus();
   }
 
-  // `shards` are those of the rows; empty if the group is not sharded.
-  absl::Status Add(absl::Span<const uint32_t> shards, absl::Span<const RowId> rows) {
+  absl::Status Add(RowSpan rows) {
     std::vector<uint32_t> row_groups;
     for (size_t first = 0; first < rows.size(); first += kRowsTogether) {
       RETURN_IF_ERROR(stop_.Check());
-      const absl::Span<const RowId> some = rows.subspan(first, kRowsTogether);
-      const auto of_some = shards.empty() ? shards : shards.subspan(first, some.size());
-      RETURN_IF_ERROR(group_.Columns(of_some, some, names_, &columns_));
+      const RowSpan some = rows.Slice(first, std::min(kRowsTogether, rows.size() - first));
+      RETURN_IF_ERROR(group_.Columns(some, names_, &columns_));
       row_groups.resize(some.size());
       grouper_->Add(absl::MakeConstSpan(columns_).first(options_.group_by.size()),
                     absl::MakeSpan(row_groups));

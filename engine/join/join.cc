@@ -140,7 +140,7 @@ absl::StatusOr<bool> KeyGroups::Next() {
       if (is_last) {
         RETURN_IF_ERROR(ReadLast());
       } else if (with_rows_) {
-        for (size_t j = begin; j < end; ++j) rows_.push_back(page_.global_row(j));
+        for (size_t j = begin; j < end; ++j) rows_.push_back(page_.row(j));
       }
     }
   }
@@ -156,7 +156,7 @@ absl::Status KeyGroups::ReadLast() {
   FindResult found;
   RETURN_IF_ERROR(index_.Find(from_.Batch(), &found, query_));
   counts_.back() = found.row_ids.size();
-  for (size_t j = 0; j < found.row_ids.size(); ++j) rows_.push_back(found.global_row(j));
+  for (size_t j = 0; j < found.row_ids.size(); ++j) rows_.push_back(found.row(j));
   return absl::OkStatus();
 }
 
@@ -334,7 +334,7 @@ class Joiner {
         if (found[i].empty()) continue;
         found_rows_.clear();
         for (uint64_t j = found.offsets[i]; j < found.offsets[i + 1]; ++j) {
-          found_rows_.push_back(found.global_row(j));
+          found_rows_.push_back(found.row(j));
         }
         RETURN_IF_ERROR(sides_.scans_right()
                             ? AppendPairs(left_keys, i, found_rows_, groups.rows(i))
@@ -343,10 +343,9 @@ class Joiner {
     }
     if (!full_) rows_.cursor.clear();
     RETURN_IF_ERROR(stop_.Check());
-    RETURN_IF_ERROR(
-        sides_.left().ColumnsOf(rows_.left, options_.left_columns, &rows_.left_columns));
+    RETURN_IF_ERROR(sides_.left().Columns(rows_.left, options_.left_columns, &rows_.left_columns));
     RETURN_IF_ERROR(stop_.Check());
-    return sides_.right().ColumnsOf(rows_.right, options_.right_columns, &rows_.right_columns);
+    return sides_.right().Columns(rows_.right, options_.right_columns, &rows_.right_columns);
   }
 
  private:
@@ -397,7 +396,7 @@ class Joiner {
                                           absl::Span<const GlobalRowId> rows, const JoinRow& place,
                                           bool is_behind) {
     StringList primary_keys;
-    RETURN_IF_ERROR(index.PrimaryKeysOf(rows, &primary_keys));
+    RETURN_IF_ERROR(index.PrimaryKeys(rows, &primary_keys));
     size_t i = 0;
     for (; i < rows.size(); ++i) {
       const JoinRow row{ShardOf(rows[i]), primary_keys[i]};
@@ -441,9 +440,8 @@ class Joiner {
   // Sets the cursor to the position after the last pair, which has key i.
   absl::Status SetCursor(const EncodedKeys& keys, size_t i) {
     StringList left, right;
-    RETURN_IF_ERROR(sides_.left().PrimaryKeysOf(absl::MakeConstSpan(&rows_.left.back(), 1), &left));
-    RETURN_IF_ERROR(
-        sides_.right().PrimaryKeysOf(absl::MakeConstSpan(&rows_.right.back(), 1), &right));
+    RETURN_IF_ERROR(sides_.left().PrimaryKeys({rows_.left.back()}, &left));
+    RETURN_IF_ERROR(sides_.right().PrimaryKeys({rows_.right.back()}, &right));
     JoinCursor cursor;
     cursor.key.kind = keys.kind();
     if (keys.kind() == PhysicalType::kU32) cursor.key.number = keys.u32(i);
@@ -537,12 +535,12 @@ absl::Status JoinKeys(KeyBatch keys, const SecondaryIndex& index, const JoinOpti
         if (has_null) continue;
         for (uint64_t j = found.offsets[i]; j < found.offsets[i + 1]; ++j) {
           rows->left.push_back(begin + i);
-          rows->right.push_back(found.global_row(j));
+          rows->right.push_back(found.row(j));
         }
       }
       begin += slice.size();
     } while (begin < keys.size());
-    return pinned->ColumnsOf(rows->right, options.right_columns, &rows->right_columns);
+    return pinned->Columns(rows->right, options.right_columns, &rows->right_columns);
   });
 }
 

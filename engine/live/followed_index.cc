@@ -10,7 +10,7 @@
 #include "absl/time/clock.h"
 #include "engine/log/table_files.h"
 #include "engine/log/wal_files.h"
-#include "engine/serve/open_index.h"
+#include "engine/shards/open_index.h"
 #include "index/keys/escaped_text.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"

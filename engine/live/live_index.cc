@@ -49,18 +49,15 @@ class Live final : public SecondaryIndex {
     return now.ok() ? (*now)->Pin(options) : now.status();
   }
 
-  using SecondaryIndex::PrimaryKeys;
-  absl::Status PrimaryKeys(absl::Span<const RowId> row_ids,
-                           StringList* primary_keys) const override {
+  absl::Status PrimaryKeys(RowSpan rows, StringList* primary_keys) const override {
     const auto ready = index_->Ready();
-    return ready.ok() ? (*ready)->PrimaryKeys(row_ids, primary_keys) : ready.status();
+    return ready.ok() ? (*ready)->PrimaryKeys(rows, primary_keys) : ready.status();
   }
-  absl::Status Columns(absl::Span<const RowId> row_ids, absl::Span<const std::string> names,
+  absl::Status Columns(RowSpan rows, absl::Span<const std::string> names,
                        std::vector<ColumnValues>* columns) const override {
     const auto ready = index_->Ready();
-    return ready.ok() ? (*ready)->Columns(row_ids, names, columns) : ready.status();
+    return ready.ok() ? (*ready)->Columns(rows, names, columns) : ready.status();
   }
-  using SecondaryIndex::Columns;
   absl::Status AggregateRanges(const RangeBatch& ranges, absl::Span<const Aggregate> aggregates,
                                std::vector<ColumnValues>* values,
                                const QueryOptions& options) const override {

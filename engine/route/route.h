@@ -32,6 +32,9 @@ class Route {
   absl::Status Execute(const Batch& batch) const;
 
  private:
+  // A FindFirst with Batch::rows. The search writes 32-bit ids into the same memory.
+  absl::Status ExecuteNarrow(const Batch& batch) const;
+
   std::string name_;
   const OrderedIndex* index_;
   bool on_gpu_;

@@ -60,7 +60,8 @@ uint64_t BytesOf(const KeyBatch& keys) {
 // Returns the bytes of a batch's keys and answers.
 uint64_t BytesOf(const Batch& batch) {
   uint64_t bytes = BytesOf(batch.keys) + BytesOf(batch.ranges.lower) + BytesOf(batch.ranges.upper) +
-                   batch.values.size() * sizeof(uint32_t) + batch.ends.size() * sizeof(Position) +
+                   batch.values.size() * sizeof(uint32_t) +
+                   batch.rows.size() * sizeof(GlobalRowId) + batch.ends.size() * sizeof(Position) +
                    batch.found.size() * sizeof(bool) + batch.counts.size() * sizeof(uint64_t);
   if (batch.gives_matches()) {
     bytes += batch.matches->offsets.size() * sizeof(uint64_t) +

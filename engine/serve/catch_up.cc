@@ -32,7 +32,7 @@ constexpr size_t kSliceBytes = size_t{64} << 20;
 // The max number of rows that are read again because the log does not show whether they have
 // changed: about a second's work. A build reads all rows, and meanwhile the index does not change.
 constexpr size_t kMaxRowsReadAgain = 100'000;
-constexpr size_t kRowsAtATime = 10'000;
+constexpr size_t kRowsPerUpdate = 10'000;
 
 absl::Status ReadAndApply(const SnapshotSource& source, const CatchUpOptions& options,
                           UpdateLog* log, IndexWriter::Update* update, CatchUpReport* report) {
@@ -131,7 +131,7 @@ absl::Status ReadAgain(const SnapshotSource& source, const std::vector<ChangedRa
             range.file, source.description(), update->version().sequence, kMaxRowsReadAgain));
       }
       changes.LookUp(cursor->row().primary_key);
-      if (changes.size() >= kRowsAtATime) RETURN_IF_ERROR(apply());
+      if (changes.size() >= kRowsPerUpdate) RETURN_IF_ERROR(apply());
     }
     RETURN_IF_ERROR(cursor->status());
   }

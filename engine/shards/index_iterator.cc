@@ -10,8 +10,8 @@
 #include "cairn/index_spec.h"
 #include "cairn/secondary_index.h"
 #include "engine/shards/lookup.h"
+#include "engine/shards/open_index.h"
 #include "engine/shards/shard_cursor.h"
-#include "engine/shards/sharded_index.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 #include "index/machine/stop_flag.h"
@@ -129,7 +129,7 @@ class IndexIterator::Walk {
     options_.limit = block_size_;
     RETURN_IF_ERROR(index_->Scan(range, &block_, options_));
     primary_keys_.Clear();
-    RETURN_IF_ERROR(index_->PrimaryKeysOf(block_, &primary_keys_));
+    RETURN_IF_ERROR(index_->PrimaryKeys(block_, &primary_keys_));
     at_ = 0;
     valid_ = !block_.row_ids.empty();
     return absl::OkStatus();
@@ -243,11 +243,11 @@ IndexIterator IterateVersion(std::shared_ptr<const SecondaryIndex> version,
     }
     if (!options.columns.empty()) {
       std::vector<ColumnValues> none;
-      RETURN_IF_ERROR(version->Columns({}, {}, options.columns, &none));
+      RETURN_IF_ERROR(version->Columns({}, options.columns, &none));
     }
-    const std::optional<OpenShards> shards = ShardsOf(*version);
+    const std::optional<IndexVersions> versions = VersionsOf(*version);
     iterator.walk_ = std::make_unique<IndexIterator::Walk>(
-        std::move(version), shards.has_value() && shards->by_source, std::move(range), options);
+        std::move(version), versions.has_value() && versions->by_source, std::move(range), options);
     return absl::OkStatus();
   });
   return iterator;

@@ -15,9 +15,8 @@
 #include "cairn/column.h"
 #include "cairn/index_spec.h"
 #include "cairn/secondary_index.h"
-#include "engine/serve/open_index.h"
+#include "engine/shards/open_index.h"
 #include "engine/shards/shard_cursor.h"
-#include "engine/shards/sharded_index.h"
 #include "engine/util/scan_cursor.h"
 #include "engine/version/distinct_rows.h"
 #include "index/machine/guard.h"
@@ -42,10 +41,10 @@ absl::Status PhysicalRanges(const SecondaryIndex& index, const KeyQuery& query,
 // Checks that the cursor is one of the range.
 absl::Status CheckCursor(const SecondaryIndex& index, std::string_view cursor,
                          RangeColumn* ranges) {
-  const std::optional<OpenShards> shards = ShardsOf(index);
+  const std::optional<IndexVersions> open = VersionsOf(index);
   absl::Status s;
-  if (shards.has_value() && shards->by_source) {
-    const auto decoded = SourceCursor::Decode(cursor, index.kind(), shards->versions.size());
+  if (open.has_value() && open->by_source) {
+    const auto decoded = SourceCursor::Decode(cursor, index.kind(), open->versions.size());
     s = decoded.ok() ? decoded->entry.CheckWithin(ranges->Ranges(), 0) : decoded.status();
   } else {
     const auto decoded = ScanCursor::Decode(cursor, index.kind());
@@ -78,18 +77,6 @@ QueryOptions ScanOptions(const LookupOptions& options) {
   return scan;
 }
 
-// Elements [first, first + count) of `values`, or none if it is empty.
-template <typename T>
-absl::Span<const T> Part(const std::vector<T>& values, size_t first, size_t count) {
-  return values.empty() ? absl::Span<const T>() : absl::MakeConstSpan(values).subspan(first, count);
-}
-
-// The versions of an index that Cairn has opened.
-OpenShards VersionsOf(const SecondaryIndex& index) {
-  std::optional<OpenShards> shards = ShardsOf(index);
-  return shards.has_value() ? *std::move(shards) : OpenShards{false, {VersionOf(index)}};
-}
-
 // Keeps only the first of several equal rows of one range.
 absl::Status DropRepeatedRows(const SecondaryIndex& version, bool by_source, FindResult* matches) {
   std::vector<size_t> kept;
@@ -97,12 +84,12 @@ absl::Status DropRepeatedRows(const SecondaryIndex& version, bool by_source, Fin
   if (matches->shards.empty() || by_source) {
     std::unordered_set<GlobalRowId> seen;
     for (size_t j = 0; j < matches->row_ids.size(); ++j) {
-      if (seen.insert(matches->global_row(j)).second) kept.push_back(j);
+      if (seen.insert(matches->row(j)).second) kept.push_back(j);
     }
   } else {
     // A row with keys in several shards has a different id in each.
     StringList primary_keys;
-    RETURN_IF_ERROR(version.PrimaryKeysOf(*matches, &primary_keys));
+    RETURN_IF_ERROR(version.PrimaryKeys(*matches, &primary_keys));
     std::unordered_set<std::string_view> seen;
     for (size_t j = 0; j < primary_keys.size(); ++j) {
       if (seen.insert(primary_keys[j]).second) kept.push_back(j);
@@ -128,12 +115,12 @@ absl::Status FindRows(const SecondaryIndex& version, RangeColumn* query,
   if (query->is_keys() || !MayHaveSeveralKeys(version.spec())) {
     return version.Scan(query->Ranges(), matches, ScanOptions(options));
   }
-  const OpenShards shards = VersionsOf(version);
+  const std::optional<IndexVersions> open = VersionsOf(version);
   RETURN_IF_ERROR(ScanDistinctRows(
-      shards.versions, shards.by_source, [&](const Batch& batch) { return version.Execute(batch); },
+      open->versions, open->by_source, [&](const Batch& batch) { return version.Execute(batch); },
       query->Ranges(), ScanOptions(options), matches));
-  // For a result that is not a page.
-  return DropRepeatedRows(version, shards.by_source, matches);
+  // The result is not a page.
+  return DropRepeatedRows(version, open->by_source, matches);
 }
 
 // Finds the rows of a query and their primary keys.
@@ -142,12 +129,10 @@ absl::Status FindKeys(const SecondaryIndex& version, const KeyQuery& query,
   RangeColumn ranges;
   RETURN_IF_ERROR(PhysicalRanges(version, query, options, &ranges));
   RETURN_IF_ERROR(FindRows(version, &ranges, options, matches));
-  return ForEachStoppable(matches->row_ids.size(), StopCondition::Of(options),
-                          [&](size_t first, size_t count) -> absl::Status {
-                            return version.PrimaryKeys(Part(matches->shards, first, count),
-                                                       Part(matches->row_ids, first, count),
-                                                       primary_keys);
-                          });
+  return ForEachStoppable(
+      matches->row_ids.size(), StopCondition::Of(options), [&](size_t first, size_t count) {
+        return version.PrimaryKeys(RowSpan(*matches).Slice(first, count), primary_keys);
+      });
 }
 
 absl::Status CheckHasNoColumns(const LookupOptions& options) {
@@ -166,7 +151,7 @@ absl::StatusOr<FoundKeys> LookUpKeys(const SecondaryIndex& version, const KeyQue
   std::vector<ColumnValues> columns;
   if (!options.columns.empty()) {
     RETURN_IF_ERROR(StopCondition::Of(options).Check());
-    RETURN_IF_ERROR(version.Columns(matches.shards, matches.row_ids, options.columns, &columns));
+    RETURN_IF_ERROR(version.Columns(matches, options.columns, &columns));
   }
   std::vector<std::string_view> views;
   views.reserve(keys->size());

@@ -1,5 +1,6 @@
 #include "cairn/sharding.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -11,7 +12,7 @@
 #include "engine/aggregates/combined_parts.h"
 #include "engine/aggregates/group_results.h"
 #include "engine/extract/included_columns.h"
-#include "engine/serve/open_index.h"
+#include "engine/shards/open_index.h"
 #include "engine/shards/shard_directory.h"
 #include "engine/shards/shard_routing.h"
 #include "engine/shards/shard_set.h"
@@ -78,8 +79,8 @@ class PublishedShards final : public ShardMap {
   }
   static absl::StatusOr<std::shared_ptr<const IndexVersion>> VersionOfShard(
       const SecondaryIndex& shard) {
-    std::shared_ptr<const IndexVersion> version = VersionOf(shard);
-    if (version != nullptr) return version;
+    const std::optional<IndexVersions> open = VersionsOf(shard);
+    if (open.has_value() && !open->in_shards) return open->versions[0];
     return absl::InvalidArgumentError("expected an index that ShardMap::OpenShard opened");
   }
   absl::Status Spread(const std::vector<ShardInterval>& intervals, ShardQueries* queries) const {
@@ -149,7 +150,8 @@ absl::StatusOr<std::string> PublishedShards::AggregateRangesPart(
   ASSIGN_OR_RETURN(const auto version, VersionOfShard(shard));
   RETURN_IF_ERROR(CheckQueries(codec_.kind(), Batch::Count(ranges, {})));
   AggregateResults results(plan);
-  RETURN_IF_ERROR(version->AggregateRanges(ranges, plan, ThreadsOf(shard), {}, &results));
+  RETURN_IF_ERROR(
+      version->AggregateRanges(ranges, plan, version->base->options.threads, {}, &results));
   return EncodePart(plan, codec_.kind(), ranges.size(), results);
 } catch (...) {
   return StatusOfException("computing aggregates of a shard");
@@ -161,8 +163,8 @@ absl::StatusOr<std::string> PublishedShards::AggregateGroupsPart(
   ASSIGN_OR_RETURN(const AggregatePlan plan, PlanOf(aggregates));
   ASSIGN_OR_RETURN(const auto version, VersionOfShard(shard));
   GroupResults results(plan);
-  RETURN_IF_ERROR(
-      version->AggregateGroups(ranges, leading_parts, plan, options, ThreadsOf(shard), &results));
+  RETURN_IF_ERROR(version->AggregateGroups(ranges, leading_parts, plan, options,
+                                           version->base->options.threads, &results));
   return EncodePart(plan, codec_.kind(), results);
 } catch (...) {
   return StatusOfException("computing aggregates of a shard's groups");

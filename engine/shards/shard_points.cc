@@ -25,7 +25,7 @@ struct PointPart {
     keys.Gather(whole.keys, queries);
     Batch part = whole;
     part.keys = keys.Batch();
-    part.shards = {};
+    part.rows = {};
     part.query_of = {};
     part.explain = nullptr;
     part.options.result_order = ResultOrder::kCaller;
@@ -47,8 +47,7 @@ struct PointPart {
 void Combine(const ShardAssignment& assignment, const std::vector<PointPart>& parts,
              const Batch& batch) {
   if (batch.operation == Operation::kFindFirst) {
-    std::fill(batch.values.begin(), batch.values.end(), kNoRow);
-    std::fill(batch.shards.begin(), batch.shards.end(), 0);
+    std::fill(batch.rows.begin(), batch.rows.end(), kNoGlobalRow);
   } else if (batch.operation == Operation::kContains) {
     std::fill(batch.found.begin(), batch.found.end(), false);
   }
@@ -58,9 +57,8 @@ void Combine(const ShardAssignment& assignment, const std::vector<PointPart>& pa
       const uint32_t query = queries[i];
       if (batch.operation == Operation::kContains) {
         batch.found[query] |= parts[s].found[i];
-      } else if (batch.values[query] == kNoRow && parts[s].row_ids[i] != kNoRow) {
-        batch.values[query] = parts[s].row_ids[i];
-        batch.shards[query] = static_cast<uint32_t>(s);
+      } else if (batch.rows[query] == kNoGlobalRow && parts[s].row_ids[i] != kNoRow) {
+        batch.rows[query] = MakeGlobalRowId(static_cast<uint32_t>(s), parts[s].row_ids[i]);
       }
     }
   }

@@ -13,6 +13,7 @@
 #include "index/files/index_directory.h"
 #include "index/files/run_file.h"
 #include "index/machine/status_macros.h"
+#include "index/machine/topology.h"
 
 namespace cairn {
 namespace {
@@ -139,10 +140,9 @@ absl::StatusOr<std::unique_ptr<ShardSet>> ShardSet::Open(const std::string& dire
   uint64_t generation_before = 0;
   while (true) {
     auto set = std::make_unique<ShardSet>();
-    set->directory_ = directory;
-    set->options_ = options;
+    set->threads_ = Topology::Get().Threads(options.threads);
     ASSIGN_OR_RETURN(set->manifest_, ReadShardManifest(directory, files.get()));
-    absl::Status opened = set->OpenAll();
+    absl::Status opened = set->OpenAll(directory, options);
     if (opened.ok()) return set;
     // The next generation may have been published concurrently, and this one's shards removed.
     const bool same = set->manifest_.generation == generation_before;
@@ -151,31 +151,37 @@ absl::StatusOr<std::unique_ptr<ShardSet>> ShardSet::Open(const std::string& dire
   }
 }
 
-absl::Status ShardSet::OpenAll() {
-  for (size_t i = 0; i < manifest_.shards.size(); ++i) {
-    ASSIGN_OR_RETURN(std::unique_ptr<IndexWriter> writer,
-                     OpenPublishedShard(directory_, manifest_, i, OptionsOf(i)));
+absl::Status ShardSet::OpenAll(const std::string& directory, const OpenOptions& options) {
+  const size_t shards = manifest_.shards.size();
+  for (size_t i = 0; i < shards; ++i) {
+    ASSIGN_OR_RETURN(
+        std::unique_ptr<IndexWriter> writer,
+        OpenPublishedShard(directory, manifest_, i, OptionsOfShard(options, i, shards)));
     for (const ResidentIndex& index : writer->version()->base->resident.indexes) {
-      if (index.on_gpu && !options_.devices.empty()) lanes_ = options_.devices.size();
+      if (index.on_gpu && !options.devices.empty()) lanes_ = options.devices.size();
     }
-    writers_.push_back(std::move(writer));
+    Add(std::move(writer));
   }
-  const std::shared_ptr<const IndexVersion> first = writers_[0]->version();
-  spec_ = first->spec();
-  codec_ = first->base->codec;
-  return absl::OkStatus();
+  if (ShardRouting::Create(manifest_, codec_->kind(), &routing_)) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrFormat("index '%s': a shard's bound is not a key of the index's kind", directory));
 }
 
-OpenOptions ShardSet::OptionsOf(size_t shard) const {
-  return OptionsOfShard(options_, shard, manifest_.shards.size());
+std::shared_ptr<const ShardSet> ShardSet::OfOne(std::shared_ptr<IndexWriter> writer) {
+  auto set = std::make_shared<ShardSet>();
+  set->Add(std::move(writer));
+  return set;
+}
+
+void ShardSet::Add(std::shared_ptr<IndexWriter> writer) {
+  const std::shared_ptr<const IndexVersion> version = writer->version();
+  if (!spec_.has_value()) spec_ = version->spec();
+  if (!codec_.has_value()) codec_ = version->base->codec;
+  writers_.push_back(std::move(writer));
 }
 
 std::string ShardSet::NameOf(size_t shard) const {
   return NameOfShard(manifest_, shard);
-}
-
-std::string ShardSet::PathOf(size_t shard) const {
-  return directory_ + "/" + manifest_.shards[shard].directory;
 }
 
 ShardVersions ShardSet::Versions() const {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "engine/build/run_keys.h"
-#include "engine/serve/open_index.h"
 
 namespace cairn {
 namespace {
@@ -61,8 +61,7 @@ void AddDelta(const IndexStats::Delta& of_one, IndexStats::Delta* all) {
   all->bytes += of_one.bytes;
 }
 
-}  // namespace
-
+// Adds to the entry of the same column.
 void AddAggregates(const IndexStats::Aggregates& more, IndexStats* stats) {
   const auto at = std::find_if(stats->aggregates.begin(), stats->aggregates.end(),
                                [&](const auto& other) { return other.column == more.column; });
@@ -71,6 +70,50 @@ void AddAggregates(const IndexStats::Aggregates& more, IndexStats* stats) {
   } else {
     at->bytes += more.bytes;
   }
+}
+
+}  // namespace
+
+IndexStats StatsOf(const IndexVersion& version) {
+  const Base& base = *version.base;
+  const DeltaStats delta = version.delta->Stats();
+  IndexStats stats;
+  stats.rows = delta.rows;
+  stats.entries = delta.entries;
+  stats.distinct_keys = base.run_file.properties.distinct_keys;
+  stats.sequence = version.sequence;
+  stats.version = base.manifest.version;
+  stats.database_id = base.manifest.database_id;
+  for (const ResidentIndex& resident : base.resident.indexes) {
+    const OrderedIndex& index = *resident.index;
+    stats.ordered_indexes.push_back(
+        {index.description(), index.memory_bytes(), index.huge_page_bytes(), index.mapped_bytes()});
+  }
+  stats.fallback = base.resident.fallback;
+  stats.routes = base.router->router().Stats();
+  stats.delta = {delta.new_rows, delta.added_entries, delta.removed_entries, delta.segments,
+                 delta.bytes};
+  stats.aggregates = base.aggregates->Stats();
+  for (const auto& [file, prefix] :
+       {std::pair{&base.run_file.file, "base"}, std::pair{&base.rows_file.file, "rows"}}) {
+    for (const Section& section : file->sections()) {
+      stats.sections.push_back(
+          {base.manifest.FindFile(prefix)->name, file->SectionName(section.id), section.size});
+    }
+  }
+  if (base.columns_file.has_value()) {
+    const SectionFile& file = base.columns_file->file;
+    for (const Section& section : file.sections()) {
+      stats.sections.push_back(
+          {base.manifest.FindFile("columns")->name, file.SectionName(section.id), section.size});
+    }
+  }
+  for (const ManifestFile& file : base.manifest.files) {
+    if (absl::StartsWith(file.name, "delta-")) {
+      stats.sections.push_back({file.name, "changes", file.size});
+    }
+  }
+  return stats;
 }
 
 std::string ShardBoundsText(const KeyCodec& codec, const ShardManifest& manifest, size_t shard) {
@@ -108,6 +151,9 @@ IndexStats ShardedStats(const ShardSet& shards, const ShardVersions& versions) {
     all.shards.push_back({manifest.shards[s].directory,
                           ShardBoundsText(shards.codec(), manifest, s), one.rows, one.entries,
                           one.sequence, one.database_id});
+  }
+  if (const uint64_t bytes = shards.aggregates().memory_bytes(); bytes != 0) {
+    AddAggregates({"", bytes}, &all);
   }
   return all;
 }

@@ -13,10 +13,8 @@ namespace cairn {
 // IndexStats::Shard::bounds. Throws std::bad_alloc.
 std::string ShardBoundsText(const KeyCodec& codec, const ShardManifest& manifest, size_t shard);
 
-// Adds to the values of `stats` for the same column. Throws std::bad_alloc.
-void AddAggregates(const IndexStats::Aggregates& more, IndexStats* stats);
-
-// SecondaryIndex::Stats of all shards together. Throws std::bad_alloc.
+// SecondaryIndex::Stats of one version, and of all shards together. Both throw std::bad_alloc.
+IndexStats StatsOf(const IndexVersion& version);
 IndexStats ShardedStats(const ShardSet& shards, const ShardVersions& versions);
 
 }  // namespace cairn

@@ -114,7 +114,7 @@ class DistinctScan {
       for (size_t j = 0; j < page_.row_ids.size() && !more; ++j) {
         const RowId row = page_.row_ids[j];
         const size_t shard = page_.shards.empty() ? 0 : page_.shards[j];
-        const bool is_new = ids_name_rows_ ? seen.insert(page_.global_row(j)).second
+        const bool is_new = ids_name_rows_ ? seen.insert(page_.row(j)).second
                                            : seen_keys.insert(std::string(primary_keys_[j])).second;
         if (!is_new) continue;
         if (!from_start) {

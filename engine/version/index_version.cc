@@ -22,6 +22,9 @@ absl::Status CheckRows(const Base& base, const Batch& batch) {
   const uint64_t rows = base.rows().rows();
   bool good = true;
   for (const RowId row : row_ids) good &= row < rows || row == kNoRow;
+  if (batch.operation == Operation::kFindFirst) {
+    for (const GlobalRowId row : batch.rows) good &= row < rows || row == kNoGlobalRow;
+  }
   if (batch.gives_matches()) {
     for (const RowId row : row_ids) good &= row != kNoRow;
   }

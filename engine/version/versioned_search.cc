@@ -19,6 +19,7 @@
 #include "index/machine/status_macros.h"
 #include "index/query/batch_check.h"
 #include "index/query/physical_key.h"
+#include "index/query/wide_rows.h"
 
 namespace cairn {
 namespace {
@@ -251,21 +252,31 @@ void Splice(const ChangedRows& changed, FindResult* matches) {
 
 // Merges added and removed entries into the base's results of a FindFirst.
 absl::Status MergeFirst(const Delta& delta, const Batch& batch, const Parallelism& parallelism) {
-  const absl::Span<RowId> row_ids = batch.values;
+  const absl::Span<RowId> row_ids = batch.values;   // either these
+  const absl::Span<GlobalRowId> rows = batch.rows;  // or these
+  const auto first_row = [&](uint32_t i) {
+    return rows.empty() ? row_ids[i] : RowInShard(rows[i]);
+  };
   return WithPhysicalKey(batch.keys.kind(), [&](auto type) {
     using Key = typename decltype(type)::type;
     const PointBatch<Key> points(batch);
     return ForEachSlice(batch.size(), parallelism, [&](size_t first, size_t count) {
       std::optional<PointMerge<Key>> merge;  // most small batches need none
-      return points.ForEachTouched(
-          *delta.filter, first, count, [&](absl::Span<const uint32_t> answers) {
-            if (!merge.has_value()) merge.emplace(delta, points, std::min(count, kQueryChunk));
-            absl::Status s = merge->Take(answers, [&](uint32_t i) { return row_ids[i]; });
-            for (size_t j = 0; s.ok() && j < answers.size(); ++j) {
-              row_ids[answers[j]] = merge->First(j);
-            }
-            return s;
-          });
+      return points.ForEachTouched(*delta.filter, first, count,
+                                   [&](absl::Span<const uint32_t> answers) {
+                                     if (!merge.has_value())
+                                       merge.emplace(delta, points, std::min(count, kQueryChunk));
+                                     absl::Status s = merge->Take(answers, first_row);
+                                     for (size_t j = 0; s.ok() && j < answers.size(); ++j) {
+                                       const RowId row = merge->First(j);
+                                       if (rows.empty()) {
+                                         row_ids[answers[j]] = row;
+                                       } else {
+                                         rows[answers[j]] = WideRow(row);
+                                       }
+                                     }
+                                     return s;
+                                   });
     });
   });
 }
@@ -333,6 +344,7 @@ absl::Status AnswerPoints(const Delta& delta, absl::FunctionRef<absl::Status(con
     Batch first = batch;
     first.operation = Operation::kFindFirst;
     first.values = absl::MakeSpan(row_ids);
+    first.rows = {};
     absl::Status s = AnswerPoints(delta, base, first, parallelism);
     for (size_t i = 0; s.ok() && i < row_ids.size(); ++i) batch.found[i] = row_ids[i] != kNoRow;
     return s;
@@ -355,7 +367,7 @@ uint64_t WorkOf(const Batch& batch) {
 
 absl::Status AnswerVersion(const Delta& delta, absl::FunctionRef<absl::Status(const Batch&)> base,
                            const Batch& batch, const Parallelism& parallelism) try {
-  RETURN_IF_ERROR(CheckBatch(delta.base_run.kind(), batch));
+  RETURN_IF_ERROR(CheckBatchWithRows(delta.base_run.kind(), batch));
   const Delta& asked = CompactOf(delta, WorkOf(batch));
   absl::Status status = batch.takes_ranges() ? AnswerRanges(asked, base, batch, parallelism)
                                              : AnswerPoints(asked, base, batch, parallelism);

@@ -9,8 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cairn/index_spec.h"
-#include "engine/serve/open_index.h"
-#include "engine/shards/sharded_index.h"
+#include "engine/shards/open_index.h"
 #include "engine/version/distinct_rows.h"
 #include "engine/where/group_member.h"
 #include "engine/where/index_group.h"
@@ -23,26 +22,16 @@
 namespace cairn {
 namespace {
 
-// The versions of a member: one, or one per shard.
-struct OpenMember {
-  bool by_source = false;  // with several shards
-  std::vector<std::shared_ptr<const IndexVersion>> versions;
-};
-
-absl::StatusOr<OpenMember> OpenMemberOf(const IndexGroup::Member& member) {
-  OpenMember open;
-  if (std::optional<OpenShards> shards = ShardsOf(*member.index)) {
-    open.by_source = shards->by_source && shards->versions.size() > 1;
-    open.versions = std::move(shards->versions);
-  } else if (auto version = VersionOf(*member.index); version != nullptr) {
-    open.versions.push_back(std::move(version));
-  } else {
+absl::StatusOr<IndexVersions> OpenMemberOf(const IndexGroup::Member& member) {
+  std::optional<IndexVersions> open = VersionsOf(*member.index);
+  if (!open.has_value()) {
     return absl::FailedPreconditionError(
         absl::StrFormat("index '%s' is live; use IndexedDB::PinGroup to pin its "
                         "state",
                         member.name));
   }
-  return open;
+  open->by_source &= open->versions.size() > 1;
+  return *std::move(open);
 }
 
 absl::Status CheckTogether(const IndexGroup::Member& a, const IndexVersion& x,
@@ -69,7 +58,7 @@ absl::Status CheckTogether(const IndexGroup::Member& a, const IndexVersion& x,
 
 // Makes a group of members whose versions belong to one database.
 absl::StatusOr<std::shared_ptr<const WholeGroup>> MakeGroup(
-    std::vector<IndexGroup::Member> members, const std::vector<OpenMember>& open,
+    std::vector<IndexGroup::Member> members, const std::vector<IndexVersions>& open,
     const std::shared_ptr<const IndexGroup>& after) {
   std::vector<std::shared_ptr<const IndexVersion>> versions;
   for (size_t i = 0; i < members.size(); ++i) {
@@ -97,7 +86,7 @@ absl::StatusOr<std::shared_ptr<const WholeGroup>> MakeGroup(
 
 // Makes a group of indexes, at least one of them sharded by source: one group per shard.
 absl::StatusOr<std::shared_ptr<const IndexGroup>> MakeGroupBySource(
-    std::vector<IndexGroup::Member> members, const std::vector<OpenMember>& open) {
+    std::vector<IndexGroup::Member> members, const std::vector<IndexVersions>& open) {
   size_t of_sources = 0;
   while (!open[of_sources].by_source) ++of_sources;
   const size_t shards = open[of_sources].versions.size();
@@ -111,8 +100,9 @@ absl::StatusOr<std::shared_ptr<const IndexGroup>> MakeGroupBySource(
   }
   std::vector<std::shared_ptr<const WholeGroup>> groups;
   for (size_t s = 0; s < shards; ++s) {
-    std::vector<OpenMember> of_shard;
-    for (const OpenMember& member : open) of_shard.push_back({false, {member.versions[s]}});
+    std::vector<IndexVersions> of_shard;
+    for (const IndexVersions& member : open)
+      of_shard.push_back({false, false, {member.versions[s]}});
     absl::StatusOr<std::shared_ptr<const WholeGroup>> group = MakeGroup(members, of_shard, nullptr);
     if (!group.ok()) {
       return absl::Status(
@@ -128,9 +118,10 @@ absl::StatusOr<std::shared_ptr<const IndexGroup>> MakeGroupBySource(
 
 absl::StatusOr<std::shared_ptr<const IndexGroup>> CreateIndexGroup(
     std::vector<IndexGroup::Member> members, const std::shared_ptr<const IndexGroup>& after) {
-  if (members.empty())
+  if (members.empty()) {
     return absl::InvalidArgumentError("IndexGroup::Create: expected at least one index, got none");
-  std::vector<OpenMember> open;
+  }
+  std::vector<IndexVersions> open;
   for (IndexGroup::Member& member : members) {
     if (member.index == nullptr)
       return absl::InvalidArgumentError("IndexGroup::Create: expected an index, got null");
@@ -146,11 +137,11 @@ absl::StatusOr<std::shared_ptr<const IndexGroup>> CreateIndexGroup(
             "expected distinct names of the indexes in a group, got '%s' twice", member.name));
       }
     }
-    ASSIGN_OR_RETURN(OpenMember opened, OpenMemberOf(member));
+    ASSIGN_OR_RETURN(IndexVersions opened, OpenMemberOf(member));
     open.push_back(std::move(opened));
   }
   const bool by_source = std::any_of(open.begin(), open.end(),
-                                     [](const OpenMember& member) { return member.by_source; });
+                                     [](const IndexVersions& member) { return member.by_source; });
   if (by_source) return MakeGroupBySource(std::move(members), open);
   return MakeGroup(std::move(members), open, after);
 }

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "engine/shards/shard_rows.h"
 #include "engine/util/cursor_tag.h"
 #include "engine/where/group_columns.h"
 #include "engine/where/row_space.h"
@@ -21,10 +22,6 @@
 
 namespace cairn {
 namespace {
-
-absl::Status NoShard(uint32_t shard) {
-  return absl::OutOfRangeError(absl::StrFormat("row of shard %d: the group is not sharded", shard));
-}
 
 class Group final : public WholeGroup {
  public:
@@ -68,41 +65,33 @@ class Group final : public WholeGroup {
     });
   }
 
-  using IndexGroup::Columns;
-  using IndexGroup::PrimaryKeys;
-  absl::Status PrimaryKeys(absl::Span<const RowId> rows, StringList* primary_keys) const override {
-    return Guarded("reading primary keys", [&] { return space_->PrimaryKeys(rows, primary_keys); });
+  absl::Status PrimaryKeys(RowSpan rows, StringList* primary_keys) const override {
+    return Guarded("reading primary keys", [&]() -> absl::Status {
+      std::vector<RowId> copy;
+      ASSIGN_OR_RETURN(const absl::Span<const RowId> row_ids, RowsOfOneShard(rows, &copy));
+      return space_->PrimaryKeys(row_ids, primary_keys);
+    });
   }
-  absl::Status Columns(absl::Span<const RowId> rows, absl::Span<const std::string> names,
+  absl::Status Columns(RowSpan rows, absl::Span<const std::string> names,
                        std::vector<ColumnValues>* columns) const override {
-    return Guarded("reading included columns",
-                   [&] { return ReadColumns(rows, names, {}, columns); });
+    return Guarded("reading included columns", [&]() -> absl::Status {
+      std::vector<RowId> copy;
+      ASSIGN_OR_RETURN(const absl::Span<const RowId> row_ids, RowsOfOneShard(rows, &copy));
+      return ReadColumns(row_ids, names, {}, columns);
+    });
   }
-  absl::Status RowsOf(size_t member, absl::Span<const RowId> rows,
-                      absl::Span<RowId> member_rows) const override {
-    RETURN_IF_ERROR(CheckRowsOf(member, rows.size(), member_rows.size()));
-    if (group_[first_of_[member]]->shards() > 1) {
-      return absl::InvalidArgumentError(absl::StrFormat(
-          "index '%s' is sharded: use GlobalRowId for its rows", members_[member].name));
-    }
-    RETURN_IF_ERROR(CheckRows(rows));
-    for (size_t i = 0; i < rows.size(); ++i) {
-      member_rows[i] = space_->ToMember(first_of_[member], rows[i]);
-    }
-    return absl::OkStatus();
-  }
-  absl::Status RowsOf(size_t member, absl::Span<const GlobalRowId> rows,
+  absl::Status RowsOf(size_t member, RowSpan rows,
                       absl::Span<GlobalRowId> member_rows) const override {
     return Guarded("naming rows of an index", [&]() -> absl::Status {
       RETURN_IF_ERROR(CheckRowsOf(member, rows.size(), member_rows.size()));
+      std::vector<RowId> copy;
+      ASSIGN_OR_RETURN(const absl::Span<const RowId> row_ids, RowsOfOneShard(rows, &copy));
+      RETURN_IF_ERROR(CheckRows(row_ids));
       const size_t first = first_of_[member];
-      for (size_t i = 0; i < rows.size(); ++i) {
-        const RowId row = RowInShard(rows[i]);
-        RETURN_IF_ERROR(ShardOf(rows[i]) != 0 ? NoShard(ShardOf(rows[i]))
-                                              : CheckRows(absl::MakeConstSpan(&row, 1)));
+      for (size_t i = 0; i < row_ids.size(); ++i) {
         member_rows[i] = kNoGlobalRow;
         for (size_t m = first; m < first + group_[first]->shards(); ++m) {
-          const RowId local = space_->ToMember(m, row);
+          const RowId local = space_->ToMember(m, row_ids[i]);
           if (local == kNoRow) continue;
           member_rows[i] = MakeGlobalRowId(static_cast<uint32_t>(m - first), local);
           break;
@@ -225,7 +214,7 @@ class Group final : public WholeGroup {
     ASSIGN_OR_RETURN(options.after, PlaceOfCursor(where, given));
     matches->cursor.clear();
     matches->shards.clear();
-    std::vector<RowId>& rows = matches->rows;
+    std::vector<RowId>& rows = matches->row_ids;
     // One more row than requested shows whether there are more.
     const uint64_t most = options.limit == UINT64_MAX ? UINT64_MAX : options.limit + 1;
     std::optional<WhereOrder> order;
@@ -294,16 +283,6 @@ std::string QuestionOf(const Predicate& where, const WhereOptions& options) {
                       options.order_by, "\n", where.ToString());
 }
 
-// Checks that all rows of a group without shards have shard 0.
-absl::Status CheckIsShard0(absl::Span<const uint32_t> shards, size_t rows) {
-  if (shards.empty()) return absl::OkStatus();
-  RETURN_IF_ERROR(CheckOutput(rows, shards.size(), "shards"));
-  for (const uint32_t shard : shards) {
-    if (shard != 0) return NoShard(shard);
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 std::string MakeCursor(const Predicate& where, const WhereOptions& options,
@@ -322,19 +301,6 @@ std::shared_ptr<const WholeGroup> MakeWholeGroup(std::vector<IndexGroup::Member>
                                                  GroupMembers group,
                                                  std::shared_ptr<const RowSpace> space) {
   return std::make_shared<const Group>(std::move(members), std::move(group), std::move(space));
-}
-
-absl::Status IndexGroup::PrimaryKeys(absl::Span<const uint32_t> shards,
-                                     absl::Span<const RowId> rows, StringList* primary_keys) const {
-  RETURN_IF_ERROR(CheckIsShard0(shards, rows.size()));
-  return PrimaryKeys(rows, primary_keys);
-}
-
-absl::Status IndexGroup::Columns(absl::Span<const uint32_t> shards, absl::Span<const RowId> rows,
-                                 absl::Span<const std::string> names,
-                                 std::vector<ColumnValues>* columns) const {
-  RETURN_IF_ERROR(CheckIsShard0(shards, rows.size()));
-  return Columns(rows, names, columns);
 }
 
 }  // namespace cairn

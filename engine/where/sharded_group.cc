@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "engine/shards/shard_rows.h"
 #include "engine/where/index_group.h"
 #include "engine/where/where_order.h"
 #include "engine/where/where_plan.h"
@@ -143,51 +144,32 @@ class ShardedGroup final : public IndexGroup {
     });
   }
 
-  absl::Status PrimaryKeys(absl::Span<const RowId> rows, StringList* primary_keys) const override {
-    return rows.empty() ? absl::OkStatus() : PrimaryKeys({}, rows, primary_keys);
-  }
-  absl::Status PrimaryKeys(absl::Span<const uint32_t> shards, absl::Span<const RowId> rows,
-                           StringList* primary_keys) const override {
+  absl::Status PrimaryKeys(RowSpan rows, StringList* primary_keys) const override {
     return Guarded("reading primary keys", [&]() -> absl::Status {
-      ASSIGN_OR_RETURN(const std::vector<std::vector<RowId>> of_shards, ByShard(shards, rows));
-      std::vector<StringList> keys(shards_.size());
+      std::vector<std::vector<RowId>> row_ids;
+      RETURN_IF_ERROR(GroupByShard(rows, shards_.size(), &row_ids));
+      std::vector<StringList> of_shards(shards_.size());
       for (size_t s = 0; s < shards_.size(); ++s) {
-        RETURN_IF_ERROR(InShard(s, shards_[s]->PrimaryKeys(of_shards[s], &keys[s])));
+        RETURN_IF_ERROR(InShard(s, shards_[s]->PrimaryKeys({row_ids[s], {}}, &of_shards[s])));
       }
-      std::vector<size_t> next(shards_.size());
-      for (const uint32_t shard : shards) primary_keys->Append(keys[shard][next[shard]++]);
+      JoinPrimaryKeys(rows, of_shards, primary_keys);
       return absl::OkStatus();
     });
   }
-  absl::Status Columns(absl::Span<const RowId> rows, absl::Span<const std::string> names,
-                       std::vector<ColumnValues>* columns) const override {
-    return Columns({}, rows, names, columns);
-  }
-  absl::Status Columns(absl::Span<const uint32_t> shards, absl::Span<const RowId> rows,
-                       absl::Span<const std::string> names,
+  absl::Status Columns(RowSpan rows, absl::Span<const std::string> names,
                        std::vector<ColumnValues>* columns) const override {
     return Guarded("reading included columns", [&]() -> absl::Status {
-      ASSIGN_OR_RETURN(const std::vector<std::vector<RowId>> of_shards, ByShard(shards, rows));
-      std::vector<std::vector<ColumnValues>> values(shards_.size());
+      std::vector<std::vector<RowId>> row_ids;
+      RETURN_IF_ERROR(GroupByShard(rows, shards_.size(), &row_ids));
+      std::vector<std::vector<ColumnValues>> of_shards(shards_.size());
       for (size_t s = 0; s < shards_.size(); ++s) {
-        RETURN_IF_ERROR(shards_[s]->Columns(of_shards[s], names, &values[s]));
+        RETURN_IF_ERROR(InShard(s, shards_[s]->Columns({row_ids[s], {}}, names, &of_shards[s])));
       }
-      columns->clear();
-      for (const ColumnValues& column : values[0]) columns->emplace_back(column.type());
-      std::vector<size_t> next(shards_.size());
-      for (const uint32_t shard : shards) {
-        for (size_t c = 0; c < columns->size(); ++c) {
-          (*columns)[c].AppendFrom(values[shard][c], next[shard], 1);
-        }
-        ++next[shard];
-      }
+      JoinColumns(rows, of_shards, columns);
       return absl::OkStatus();
     });
   }
-  absl::Status RowsOf(size_t, absl::Span<const RowId>, absl::Span<RowId>) const override {
-    return NamedAlone();
-  }
-  absl::Status RowsOf(size_t member, absl::Span<const GlobalRowId> rows,
+  absl::Status RowsOf(size_t member, RowSpan rows,
                       absl::Span<GlobalRowId> member_rows) const override {
     return Guarded("naming rows of an index", [&]() -> absl::Status {
       if (member >= members_.size() || rows.size() != member_rows.size()) {
@@ -195,41 +177,25 @@ class ShardedGroup final : public IndexGroup {
             absl::StrFormat("got member %d of %d, and space for %d of %d rows", member,
                             members_.size(), member_rows.size(), rows.size()));
       }
+      std::vector<std::vector<RowId>> row_ids;
+      RETURN_IF_ERROR(GroupByShard(rows, shards_.size(), &row_ids));
+      std::vector<std::vector<GlobalRowId>> of_shards(shards_.size());
+      for (size_t s = 0; s < shards_.size(); ++s) {
+        of_shards[s].resize(row_ids[s].size());
+        RETURN_IF_ERROR(
+            InShard(s, shards_[s]->RowsOf(member, {row_ids[s], {}}, absl::MakeSpan(of_shards[s]))));
+      }
+      std::vector<size_t> next(shards_.size());
       for (size_t i = 0; i < rows.size(); ++i) {
         const uint32_t shard = ShardOf(rows[i]);
-        if (shard >= shards_.size()) return NoShard(shard);
-        const GlobalRowId row = MakeGlobalRowId(0, RowInShard(rows[i]));
-        RETURN_IF_ERROR(InShard(shard, shards_[shard]->RowsOf(member, absl::MakeConstSpan(&row, 1),
-                                                              member_rows.subspan(i, 1))));
-        if (member_rows[i] != kNoGlobalRow) {
-          member_rows[i] = MakeGlobalRowId(shard, RowInShard(member_rows[i]));
-        }
+        const GlobalRowId row = of_shards[shard][next[shard]++];
+        member_rows[i] = row == kNoGlobalRow ? row : MakeGlobalRowId(shard, RowInShard(row));
       }
       return absl::OkStatus();
     });
   }
 
  private:
-  static absl::Status NamedAlone() {
-    return absl::InvalidArgumentError("the group is sharded: pass each row with its shard");
-  }
-  absl::Status NoShard(uint32_t shard) const {
-    return absl::OutOfRangeError(
-        absl::StrFormat("row of shard %d: the group has %d shards", shard, shards_.size()));
-  }
-
-  absl::StatusOr<std::vector<std::vector<RowId>>> ByShard(absl::Span<const uint32_t> shards,
-                                                          absl::Span<const RowId> rows) const {
-    if (shards.empty() && !rows.empty()) return NamedAlone();
-    RETURN_IF_ERROR(CheckOutput(rows.size(), shards.size(), "shards"));
-    std::vector<std::vector<RowId>> of_shards(shards_.size());
-    for (size_t i = 0; i < shards.size(); ++i) {
-      if (shards[i] >= shards_.size()) return NoShard(shards[i]);
-      of_shards[shards[i]].push_back(rows[i]);
-    }
-    return of_shards;
-  }
-
   absl::Status DoFind(const Predicate& where, const WhereOptions& given,
                       WhereResult* matches) const {
     WhereOptions options = given;
@@ -252,26 +218,26 @@ class ShardedGroup final : public IndexGroup {
       plans[s] = std::move(found[s].plan);
     }
     matches->plan = PlanOf(std::move(plans));
-    matches->rows.clear();
+    matches->row_ids.clear();
     matches->shards.clear();
     matches->cursor.clear();
     const PhysicalType kind = found[0].keys.kind();
     RETURN_IF_ERROR(WithPhysicalKey(kind, [&](auto type) {
       return Merge<typename decltype(type)::type>(found, options, most, matches);
     }));
-    const bool found_more = matches->rows.size() > options.limit;
+    const bool found_more = matches->row_ids.size() > options.limit;
     if (found_more) {
-      matches->rows.pop_back();
+      matches->row_ids.pop_back();
       matches->shards.pop_back();
     }
-    if (found_more && !matches->rows.empty()) {
+    if (found_more && !matches->row_ids.empty()) {
       const uint32_t shard = matches->shards.back();
       const size_t at = static_cast<size_t>(
           std::count(matches->shards.begin(), matches->shards.end(), shard) - 1);
       const std::string behind = CursorBehind(found[shard], at, options);
       matches->cursor = MakeCursor(where, options, ShardCursor{shard, behind}.Encode());
     }
-    return Columns(matches->shards, matches->rows, options.columns, &matches->columns);
+    return Columns(*matches, options.columns, &matches->columns);
   }
 
   // Returns whether rows at one place are in descending order of shards.
@@ -315,13 +281,13 @@ class ShardedGroup final : public IndexGroup {
     for (uint32_t s = 0; s < found.size(); ++s) {
       if (!found[s].rows.empty()) heads.push({s, 0});
     }
-    while (!heads.empty() && matches->rows.size() < most) {
-      if (matches->rows.size() % kMergedTogether == 0) {
+    while (!heads.empty() && matches->row_ids.size() < most) {
+      if (matches->row_ids.size() % kMergedTogether == 0) {
         RETURN_IF_ERROR(StopCondition::Of(options).Check());
       }
       Head head = heads.top();
       heads.pop();
-      matches->rows.push_back(found[head.shard].rows[head.at]);
+      matches->row_ids.push_back(found[head.shard].rows[head.at]);
       matches->shards.push_back(head.shard);
       if (++head.at < found[head.shard].rows.size()) heads.push(head);
     }

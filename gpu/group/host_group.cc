@@ -67,14 +67,15 @@ HostGroup::HostGroup(GroupState& group, std::optional<SortedRun> run, bool wide_
 }
 
 absl::Status HostGroup::Check(const Batch& batch) const {
+  if (wide_rows_ && batch.operation == Operation::kFindFirst) {
+    RETURN_IF_ERROR(CheckQueries(group_.kind(), batch));
+    return CheckOutput(batch.size(), batch.rows.size(), "rows");
+  }
   RETURN_IF_ERROR(CheckBatch(group_.kind(), batch));
   if (batch.gives_matches() && !run_.has_value()) {
     return absl::UnimplementedError(
         absl::StrFormat("device group: %s requires all entries in one run in host memory",
                         OperationName(batch.operation)));
-  }
-  if (wide_rows_ && batch.operation == Operation::kFindFirst) {
-    return CheckOutput(batch.size(), batch.shards.size(), "shards");
   }
   if (!indexes_.empty()) return absl::OkStatus();
   if (batch.operation == Operation::kCount) {
@@ -110,7 +111,6 @@ absl::Status HostGroup::Execute(const Batch& batch) const {
   if (batch.empty()) {
     return batch.gives_matches() ? BeginMatches(group_.kind(), 0, batch.matches) : absl::OkStatus();
   }
-  if (!wide_rows_) std::fill(batch.shards.begin(), batch.shards.end(), 0);
   const std::vector<size_t> sources = Sources();
   // Each part of a sharded group waits for its own chunks. A second part per device is copied
   // during that time.
@@ -158,7 +158,6 @@ absl::Status HostGroup::Ask(const Batch& part, size_t source) const {
 
 absl::Status HostGroup::AskWide(const Batch& part, int device) const {
   const size_t size = part.size();
-  std::vector<uint64_t> rows(part.operation == Operation::kFindFirst ? size : 0);
   HostColumn inputs[2], output{};
   size_t columns = 1;
   if (part.takes_ranges()) {
@@ -167,8 +166,9 @@ absl::Status HostGroup::AskWide(const Batch& part, int device) const {
     output = {part.counts.data(), sizeof(uint64_t)};
   } else {
     inputs[0] = HostColumnOf(part.keys);
-    output = part.operation == Operation::kContains ? HostColumn{part.found.data(), sizeof(bool)}
-                                                    : HostColumn{rows.data(), sizeof(uint64_t)};
+    output = part.operation == Operation::kContains
+                 ? HostColumn{part.found.data(), sizeof(bool)}
+                 : HostColumn{part.rows.data(), sizeof(uint64_t)};
   }
   const auto search = [&](const void* const* in, void* const* out, size_t count,
                           cudaStream_t stream) {
@@ -189,14 +189,9 @@ absl::Status HostGroup::AskWide(const Batch& part, int device) const {
   const auto nothing = [](size_t, size_t, size_t, void*) {};
   ASSIGN_OR_RETURN(const QueryContextLease context, QueryContextLease::Acquire(device));
   const HostColumn outputs[] = {output};
-  RETURN_IF_ERROR(RunHostBatch(
+  return RunHostBatch(
       {size, absl::MakeConstSpan(inputs).first(columns), outputs, false, nothing, search}, {},
-      *context));
-  for (size_t i = 0; i < rows.size(); ++i) {
-    part.values[i] = RowInShard(rows[i]);
-    part.shards[i] = rows[i] == kNoGlobalRow ? 0 : ShardOf(rows[i]);
-  }
-  return absl::OkStatus();
+      *context);
 }
 
 }  // namespace cairn::gpu

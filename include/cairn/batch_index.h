@@ -21,8 +21,7 @@ class BatchIndex {
   // The physical type of the keys in queries.
   virtual PhysicalType kind() const = 0;
 
-  // Returns whether the index is sharded (sharding.h). A RowId then identifies a row only together
-  // with its shard.
+  // Returns whether the index is sharded (sharding.h).
   virtual bool in_shards() const { return false; }
 
   // Executes a batch of one of the first five operations; each has a method of its own below.
@@ -33,15 +32,9 @@ class BatchIndex {
 
   // Sets *matches to all rows of each key.
   absl::Status Find(KeyBatch keys, FindResult* matches, const QueryOptions& options = {}) const;
-  // Sets row_ids[i] to the lowest row of keys[i], or to kNoRow. InvalidArgument for a sharded
-  // index.
-  absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids,
+  // Sets rows[i] to the lowest row of keys[i], or to kNoGlobalRow.
+  absl::Status FindFirst(KeyBatch keys, absl::Span<GlobalRowId> rows,
                          const QueryOptions& options = {}) const;
-  // Sets rows[i] to the lowest row of keys[i], or to kNoGlobalRow, for any index. For a sharded
-  // index (sharding.h), the only alternative is Batch::shards. `explain`, if not null, is set as in
-  // Batch.
-  absl::Status FindFirstGlobal(KeyBatch keys, absl::Span<GlobalRowId> rows,
-                               const QueryOptions& options = {}, Explain* explain = nullptr) const;
   // Sets found[i] to whether any row has keys[i].
   absl::Status Contains(KeyBatch keys, absl::Span<bool> found,
                         const QueryOptions& options = {}) const;

@@ -84,17 +84,10 @@ struct WherePlan {
 };
 
 // The rows for which a predicate is true. A failed call leaves it in an unspecified valid state.
-struct WhereResult {
-  std::vector<RowId> rows;            // row ids of the group, in the requested order
-  std::vector<uint32_t> shards;       // sharded group: the shard of each row; otherwise empty
-  std::vector<ColumnValues> columns;  // one per WhereOptions::columns; value j is of rows[j]
+struct WhereResult : RowList {        // rows of the group, in the requested order
+  std::vector<ColumnValues> columns;  // one per WhereOptions::columns; value j is of row j
   std::string cursor;                 // for WhereOptions::after; empty if there are no more rows
   WherePlan plan;
-
-  // Returns row j as one number, for any group.
-  GlobalRowId global_row(size_t j) const {
-    return MakeGlobalRowId(shards.empty() ? 0 : shards[j], rows[j]);
-  }
 };
 
 // A column to sort groups by. Columns are numbered from 0: first the group_by columns, then the
@@ -150,8 +143,8 @@ struct GroupByResult {
 //
 // Members may be range-sharded: the rows of all their shards are numbered together. If a member is
 // sharded by database with several shards, all members must be, and the group is sharded: shard s
-// of each member is of the same database. Rows are then identified with their shards
-// (WhereResult::shards). Rows that are equal in the requested order are sorted by shard.
+// of each member is of the same database. Rows that are equal in the requested order are sorted by
+// shard.
 //
 // Immutable and thread-safe. Auxiliary structures are built at their first use: 4 bytes per row for
 // each index in which rows are tested. No function throws.
@@ -176,9 +169,9 @@ class IndexGroup {
 
   // Returns the indexes, in the order that Create was given, with their names.
   virtual const std::vector<Member>& members() const = 0;
-  // Returns whether the group is sharded. A shard and a row id then identify a row together.
+  // Returns whether the group is sharded.
   virtual bool in_shards() const { return false; }
-  // Returns the largest row id of any shard plus 1.
+  // Returns the largest RowId of any shard plus 1.
   virtual RowId end_row() const = 0;
 
   // Returns the number of rows for which `where` is true. Uses only `strategy`, `cancelled` and
@@ -208,31 +201,20 @@ class IndexGroup {
   virtual absl::StatusOr<WherePlan> Explain(const Predicate& where,
                                             const WhereOptions& options = {}) const = 0;
 
-  // Appends the primary key of each row. Errors: OutOfRange for an id that does not exist. In a
-  // sharded group, the overload without `shards` returns InvalidArgument if there are rows. The
-  // overload with `shards` works for any group; for an unsharded one, `shards` may be empty.
-  virtual absl::Status PrimaryKeys(absl::Span<const RowId> rows,
-                                   StringList* primary_keys) const = 0;
-  virtual absl::Status PrimaryKeys(absl::Span<const uint32_t> shards, absl::Span<const RowId> rows,
-                                   StringList* primary_keys) const;
+  // Appends the primary key of each row: of row ids, or of all rows of a WhereResult. Errors:
+  // OutOfRange for an id that does not exist.
+  virtual absl::Status PrimaryKeys(RowSpan rows, StringList* primary_keys) const = 0;
   // Sets *columns to the values of the rows in the named columns (WhereOptions::columns), one
-  // ColumnValues per name. A value is null if the index has no entry of the row. Rows are
-  // identified as in PrimaryKeys. Without rows, the columns are empty and have their types. Errors:
-  // those of PrimaryKeys; InvalidArgument if there is no such column or a row has several keys in
-  // it.
-  virtual absl::Status Columns(absl::Span<const RowId> rows, absl::Span<const std::string> names,
+  // ColumnValues per name. A value is null if the index has no entry of the row. Without rows, the
+  // columns are empty and have their types. Errors: those of PrimaryKeys; InvalidArgument if there
+  // is no such column or a row has several keys in it.
+  virtual absl::Status Columns(RowSpan rows, absl::Span<const std::string> names,
                                std::vector<ColumnValues>* columns) const = 0;
-  virtual absl::Status Columns(absl::Span<const uint32_t> shards, absl::Span<const RowId> rows,
-                               absl::Span<const std::string> names,
-                               std::vector<ColumnValues>* columns) const;
-  // Sets member_rows[i] to the id of rows[i] in member number `member`, or to kNoRow (kNoGlobalRow)
-  // if the member does not contain the row. The overload with RowId returns InvalidArgument for a
-  // sharded group or a member with several shards; the overload with GlobalRowId works for any. If
-  // several shards of a member contain a row, the first of them is used. Errors: InvalidArgument
-  // for an unknown member or different sizes; OutOfRange for an id that does not exist.
-  virtual absl::Status RowsOf(size_t member, absl::Span<const RowId> rows,
-                              absl::Span<RowId> member_rows) const = 0;
-  virtual absl::Status RowsOf(size_t member, absl::Span<const GlobalRowId> rows,
+  // Sets member_rows[i] to the id of rows[i] in member number `member`, or to kNoGlobalRow if the
+  // member does not contain the row. If several shards of a member contain a row, the first of them
+  // is used. Errors: InvalidArgument for an unknown member or different sizes; OutOfRange for an id
+  // that does not exist.
+  virtual absl::Status RowsOf(size_t member, RowSpan rows,
                               absl::Span<GlobalRowId> member_rows) const = 0;
 
  protected:

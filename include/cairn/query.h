@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <iterator>
 #include <limits>
 #include <string>
@@ -174,32 +175,83 @@ struct RangeBatch {
   RangeBatch Slice(size_t first, size_t count) const;
 };
 
-// The rows found by each query of a batch, in compressed sparse rows: query i found
-// row_ids[offsets[i]] … row_ids[offsets[i + 1] - 1]. Reuse one object for several calls to avoid
-// allocations. Plain data. A failed call leaves it in an unspecified valid state.
-struct FindResult {
-  std::vector<uint64_t> offsets;  // [queries + 1], offsets[0] = 0
-  // Ordered by (key, primary key) within each query; a descending scan reverses this.
-  std::vector<RowId> row_ids;
-  // Sharded index (sharding.h): shards[j] is the shard of row_ids[j]. Otherwise empty.
+// The rows of a result. The two halves of each row id are stored apart, so that a row of an
+// unsharded index takes 4 bytes. Plain data.
+struct RowList {
+  std::vector<RowId> row_ids;  // the low halves: rows within their shards
+  // The high halves: shards[j] is the shard of row_ids[j]. Empty for an unsharded index and for an
+  // OrderedIndex, whose rows are all of shard 0.
   std::vector<uint32_t> shards;
 
-  // Scan with QueryOptions::with_keys: keys[j] is the key of the entry of row_ids[j]. Otherwise
-  // empty.
+  // Returns the id of row j. Requires j < row_ids.size().
+  GlobalRowId row(size_t j) const {
+    return MakeGlobalRowId(shards.empty() ? 0 : shards[j], row_ids[j]);
+  }
+};
+
+// Rows of an index: a view that owns nothing, of row ids or of the rows of a result. The rows must
+// outlive every call that gets the view. Cheap to copy.
+class RowSpan {
+ public:
+  RowSpan() = default;
+
+  // NOLINTBEGIN
+
+  RowSpan(absl::Span<const GlobalRowId> rows) : rows_(rows), size_(rows.size()) {}
+  RowSpan(const std::vector<GlobalRowId>& rows) : rows_(rows), size_(rows.size()) {}
+  RowSpan(std::initializer_list<GlobalRowId> rows) : rows_(rows), size_(rows.size()) {}
+  RowSpan(const RowList& rows) : RowSpan(rows.row_ids, rows.shards) {}
+  // NOLINTEND
+
+  // The two halves of row ids, as in RowList. Functions that get the view return InvalidArgument if
+  // the sizes differ, or if there are no shards and the index has several.
+  RowSpan(absl::Span<const RowId> row_ids, absl::Span<const uint32_t> shards)
+      : row_ids_(row_ids), shards_(shards), size_(row_ids.size()) {}
+
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  // Returns the id of row j. Requires j < size().
+  GlobalRowId operator[](size_t j) const {
+    return row_ids_.empty() ? rows_[j]
+                            : MakeGlobalRowId(shards_.empty() ? 0 : shards_[j], row_ids_[j]);
+  }
+  // Returns rows [first, first + count). Requires first + count <= size().
+  RowSpan Slice(size_t first, size_t count) const;
+
+  // The halves of the rows, if they are stored apart; otherwise empty.
+  absl::Span<const RowId> row_ids() const { return row_ids_; }
+  absl::Span<const uint32_t> shards() const { return shards_; }
+
+ private:
+  absl::Span<const GlobalRowId> rows_;  // either these or the halves
+  absl::Span<const RowId> row_ids_;
+  absl::Span<const uint32_t> shards_;
+  size_t size_ = 0;
+};
+
+// The rows found by each query of a batch, in compressed sparse rows: query i found the rows from
+// offsets[i] up to, but not including, offsets[i + 1]. They are ordered by (key, primary key)
+// within each query; a descending scan reverses this. Reuse one object for several calls to avoid
+// allocations. Plain data. A failed call leaves it in an unspecified valid state.
+struct FindResult : RowList {
+  std::vector<uint64_t> offsets;  // [queries + 1], offsets[0] = 0
+
+  // Scan with QueryOptions::with_keys: keys[j] is the key of the entry of row j. Otherwise empty.
   EncodedKeys keys;
-  // One element per column of QueryOptions::columns. Value j of each belongs to row_ids[j].
+  // One element per column of QueryOptions::columns. Value j of each belongs to row j.
   std::vector<ColumnValues> columns;
   // SecondaryIndex::Scan with a limit: cursors[i] continues range i (RangeBatch::after); empty if
   // the range is exhausted. A cursor stays valid for later versions of the index.
   std::vector<std::string> cursors;
 
   size_t size() const { return offsets.empty() ? 0 : offsets.size() - 1; }
+  // Returns the rows of query i.
+  RowSpan rows(size_t i) const {
+    return RowSpan(*this).Slice(offsets[i], offsets[i + 1] - offsets[i]);
+  }
+  // Returns the rows of query i of an OrderedIndex or of an unsharded index.
   absl::Span<const RowId> operator[](size_t i) const {
     return absl::MakeConstSpan(row_ids).subspan(offsets[i], offsets[i + 1] - offsets[i]);
-  }
-  // Returns row_ids[j] with its shard as one number, for any index.
-  GlobalRowId global_row(size_t j) const {
-    return MakeGlobalRowId(shards.empty() ? 0 : shards[j], row_ids[j]);
   }
 };
 
@@ -270,7 +322,7 @@ inline bool TakesRanges(Operation operation) {
 // and the results must outlive the call.
 //
 //   operation                   queries  results
-//   kFindFirst                  keys     values: row ids; shards if the index is sharded
+//   kFindFirst                  keys     rows; of an OrderedIndex, values: row ids
 //   kContains                   keys     found
 //   kFind                       keys     matches
 //   kCount                      ranges   counts
@@ -285,12 +337,12 @@ struct Batch {
   QueryOptions options = {};
 
   // Results. The spans of the operation must have size() elements, and `matches` must not be null.
-  // All others are ignored.
+  // All others are ignored. The memory of results must not overlap that of keys or other results.
   absl::Span<uint32_t> values = {};
-  // The shards of `values`, for kFindFirst. Required for a sharded index; an unsharded one sets it
-  // to 0.
-  absl::Span<uint32_t> shards = {};
   absl::Span<Position> ends = {};
+  // An unsharded SecondaryIndex also takes `values` in place of `rows`, which saves half of the
+  // memory. The one that is not used must be empty.
+  absl::Span<GlobalRowId> rows = {};
   absl::Span<bool> found = {};
   absl::Span<uint64_t> counts = {};
   FindResult* matches = nullptr;
@@ -305,6 +357,12 @@ struct Batch {
                          const QueryOptions& options = {}) {
     Batch batch{Operation::kFindFirst, keys, {}, options};
     batch.values = row_ids;
+    return batch;
+  }
+  static Batch FindFirst(KeyBatch keys, absl::Span<GlobalRowId> rows,
+                         const QueryOptions& options = {}) {
+    Batch batch{Operation::kFindFirst, keys, {}, options};
+    batch.rows = rows;
     return batch;
   }
   static Batch Contains(KeyBatch keys, absl::Span<bool> found, const QueryOptions& options = {}) {

@@ -82,10 +82,8 @@ struct IndexStats {
 
 // Rows read from the database for a batch of ranges. The rows of range i are those from offsets[i]
 // up to, but not including, offsets[i + 1].
-struct FetchResult {
+struct FetchResult : RowList {
   std::vector<uint64_t> offsets;  // [ranges + 1], offsets[0] = 0
-  std::vector<RowId> row_ids;
-  std::vector<uint32_t> shards;  // see FindResult::shards
   StringList primary_keys;
   StringList values;  // the default column if the row is a wide-column entity
   // With a limit: the cursor of each range; see FindResult::cursors.
@@ -215,34 +213,16 @@ class SecondaryIndex : public BatchIndex {
   // IndexIterator::status.
   IndexIterator NewIterator(const IteratorOptions& options = {}) const;
 
-  // Appends the primary key of each row. Errors: OutOfRange for an id that does not exist;
-  // InvalidArgument for an index with several shards, because a RowId alone does not identify its
-  // row.
-  virtual absl::Status PrimaryKeys(absl::Span<const RowId> row_ids,
-                                   StringList* primary_keys) const = 0;
-  // The same for any index: row i is row_ids[i] of shard shards[i], or of shard 0 if `shards` is
-  // empty.
-  virtual absl::Status PrimaryKeys(absl::Span<const uint32_t> shards,
-                                   absl::Span<const RowId> row_ids, StringList* primary_keys) const;
-  // The same for global row ids, of any index.
-  absl::Status PrimaryKeysOf(absl::Span<const GlobalRowId> rows, StringList* primary_keys) const;
-  // The same for all rows of a query result.
-  absl::Status PrimaryKeysOf(const FindResult& matches, StringList* primary_keys) const;
+  // Appends the primary key of each row: of row ids, or of all rows of a query result. Errors:
+  // OutOfRange for an id that does not exist.
+  virtual absl::Status PrimaryKeys(RowSpan rows, StringList* primary_keys) const = 0;
 
   // Sets *columns to the values of the rows in the named included columns (IndexSpec::include), one
   // ColumnValues per name. Values are those of the latest version; to get the values of the version
   // that a query used, query with QueryOptions::columns. Errors: InvalidArgument, listing the
-  // included columns, for an unknown name; InvalidArgument for an index with several shards;
-  // OutOfRange for an id that does not exist.
-  virtual absl::Status Columns(absl::Span<const RowId> row_ids, absl::Span<const std::string> names,
+  // included columns, for an unknown name; OutOfRange for an id that does not exist.
+  virtual absl::Status Columns(RowSpan rows, absl::Span<const std::string> names,
                                std::vector<ColumnValues>* columns) const = 0;
-  // The same for any index. Rows are identified as in PrimaryKeys.
-  virtual absl::Status Columns(absl::Span<const uint32_t> shards, absl::Span<const RowId> row_ids,
-                               absl::Span<const std::string> names,
-                               std::vector<ColumnValues>* columns) const;
-  // The same for global row ids, of any index.
-  absl::Status ColumnsOf(absl::Span<const GlobalRowId> rows, absl::Span<const std::string> names,
-                         std::vector<ColumnValues>* columns) const;
 
   // Sets *values to the aggregates of each range (RangeBatch::Equal for keys): one column per
   // aggregate with one value per range (aggregate.h). The cost does not depend on the number of

@@ -28,8 +28,7 @@ namespace cairn {
 // published. SecondaryIndex::Open opens such a directory like any other. The result differs from an
 // unsharded index as follows:
 //
-// - A row is a RowId within a shard (FindResult::shards, Batch::shards); a GlobalRowId contains
-//   both. A FindFirst without Batch::shards returns InvalidArgument.
+// - The high half of a GlobalRowId is the number of the row's shard.
 // - The index may have more than kMaxEntries entries; each shard has at most kMaxEntries.
 // - Entries are ordered by (key, shard, primary key). For a range-sharded index, this is the order
 //   by (key, primary key).

@@ -5,15 +5,17 @@
 
 namespace cairn {
 
-// The id of a row in an index: its rank among the rows of the index's base, in primary-key order.
+// The id of a row within one shard, or in an OrderedIndex: its rank among the rows of the base, in
+// primary-key order.
 using RowId = uint32_t;
 
-// Returned if a query found no row. Never the id of a row: an index has at most kMaxEntries rows
-// and kMaxEntries entries.
+// Returned if a query found no row. Never the id of a row: a shard has at most kMaxEntries rows and
+// kMaxEntries entries.
 inline constexpr RowId kNoRow = UINT32_MAX;
 
-// A row of any index: the shard number in the high 32 bits, the RowId within that shard in the low
-// 32 bits. In an unsharded index the shard is 0, so a GlobalRowId equals its RowId. See sharding.h.
+// The id of a row of a SecondaryIndex: the shard number in the high 32 bits, the RowId within that
+// shard in the low 32 bits. An unsharded index is shard 0, so its row ids equal the RowIds. See
+// sharding.h.
 using GlobalRowId = uint64_t;
 
 // Combine a shard and a row id to a global row id, and take one apart.

@@ -108,4 +108,15 @@ absl::Status CheckBatch(PhysicalType kind, const Batch& batch) {
   return absl::InvalidArgumentError("no matches to write to");
 }
 
+absl::Status CheckBatchWithRows(PhysicalType kind, const Batch& batch) {
+  if (batch.operation != Operation::kFindFirst || batch.rows.empty()) {
+    return CheckBatch(kind, batch);
+  }
+  if (!batch.values.empty()) {
+    return absl::InvalidArgumentError("find_first: expected Batch::rows or values, got both");
+  }
+  if (absl::Status s = CheckQueries(kind, batch); !s.ok()) return s;
+  return CheckOutput(batch.size(), batch.rows.size(), "rows");
+}
+
 }  // namespace cairn

@@ -22,4 +22,7 @@ absl::Status CheckQueries(PhysicalType kind, const Batch& batch);
 // CheckQueries, and checks that the answers of the operation fit. Does not check query_of.
 absl::Status CheckBatch(PhysicalType kind, const Batch& batch);
 
+// CheckBatch, for an index whose FindFirst also takes Batch::rows, if Batch::values is empty.
+absl::Status CheckBatchWithRows(PhysicalType kind, const Batch& batch);
+
 }  // namespace cairn

@@ -7,10 +7,15 @@
 #include "index/query/batch_check.h"
 #include "index/query/match_rows.h"
 #include "index/query/range_positions.h"
+#include "index/query/wide_rows.h"
 #include "index/run/run_columns.h"
 
 namespace cairn {
 namespace {
+
+// The number of 32-bit row ids that FindFirstRows finds before it widens them: they stay in the
+// first-level cache.
+constexpr size_t kWidenedTogether = 2048;
 
 constexpr auto kEverywhere = [](size_t) { return true; };
 
@@ -18,6 +23,7 @@ constexpr auto kEverywhere = [](size_t) { return true; };
 absl::Status AnswerNothing(PhysicalType kind, const Batch& batch) {
   const uint32_t value = batch.operation == Operation::kFindFirst ? kNoRow : 0;
   std::fill(batch.values.begin(), batch.values.end(), value);
+  std::fill(batch.rows.begin(), batch.rows.end(), kNoGlobalRow);
   std::fill(batch.ends.begin(), batch.ends.end(), 0);
   std::fill(batch.found.begin(), batch.found.end(), false);
   std::fill(batch.counts.begin(), batch.counts.end(), 0);
@@ -55,6 +61,15 @@ void HostIndex::FindFirst(KeyBatch keys, RowId* row_ids) const {
   ForEachFirst(keys, [&](size_t i, Position p, bool found) {
     row_ids[i] = found ? run().row_ids()[p] : kNoRow;
   });
+}
+
+void HostIndex::FindFirstRows(KeyBatch keys, GlobalRowId* rows) const {
+  RowId row_ids[kWidenedTogether];
+  for (size_t first = 0; first < keys.size(); first += kWidenedTogether) {
+    const size_t count = std::min(kWidenedTogether, keys.size() - first);
+    FindFirst(keys.Slice(first, count), row_ids);
+    WidenRows({row_ids, count}, rows + first);
+  }
 }
 
 void HostIndex::Contains(KeyBatch keys, bool* found) const {
@@ -104,7 +119,7 @@ absl::Status HostIndex::Find(const Batch& batch) const {
 }
 
 absl::Status HostIndex::Execute(const Batch& batch) const {
-  if (absl::Status s = CheckBatch(run().kind(), batch); !s.ok()) return s;
+  if (absl::Status s = CheckBatchWithRows(run().kind(), batch); !s.ok()) return s;
   if (const StopCondition stop = StopCondition::Of(batch.options); stop.may_stop()) {
     RETURN_IF_ERROR(stop.Check());
     if (batch.size() > kStopRows && !batch.gives_matches()) {
@@ -117,7 +132,11 @@ absl::Status HostIndex::Execute(const Batch& batch) const {
   using Ranges = absl::Span<const Position>;
   switch (batch.operation) {
     case Operation::kFindFirst:
-      FindFirst(batch.keys, batch.values.data());
+      if (batch.rows.empty()) {
+        FindFirst(batch.keys, batch.values.data());
+      } else {
+        FindFirstRows(batch.keys, batch.rows.data());
+      }
       break;
     case Operation::kContains:
       Contains(batch.keys, batch.found.data());

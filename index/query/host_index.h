@@ -4,7 +4,8 @@
 
 namespace cairn {
 
-// An OrderedIndex in host memory that searches on the calling thread. A structure implements
+// An OrderedIndex in host memory that searches on the calling thread. kFindFirst also takes
+// Batch::rows, which it sets to the row ids in shard 0. A structure implements
 // LowerBound; all other operations follow from it and the run. A structure overrides those that it
 // answers faster.
 class HostIndex : public OrderedIndex {
@@ -29,6 +30,7 @@ class HostIndex : public OrderedIndex {
   // found[i] = whether any entry has keys[i].
   virtual void Contains(KeyBatch keys, bool* found) const;
 
+  void FindFirstRows(KeyBatch keys, GlobalRowId* rows) const;
   template <typename Emit>
   void ForEachFirst(KeyBatch keys, Emit emit) const;
   absl::Status AppendRanges(const Batch& batch, const QueryOptions& options) const;

@@ -146,6 +146,15 @@ RangeBatch RangeBatch::Slice(size_t first, size_t count) const {
   return slice;
 }
 
+RowSpan RowSpan::Slice(size_t first, size_t count) const {
+  RowSpan slice;
+  slice.rows_ = SliceOf(rows_, first, count);
+  slice.row_ids_ = SliceOf(row_ids_, first, count);
+  slice.shards_ = SliceOf(shards_, first, count);
+  slice.size_ = count;
+  return slice;
+}
+
 Batch Batch::Slice(size_t first, size_t count) const {
   Batch slice = *this;
   if (takes_ranges()) {
@@ -154,8 +163,8 @@ Batch Batch::Slice(size_t first, size_t count) const {
     slice.keys = keys.Slice(first, count);
   }
   slice.values = SliceOf(values, first, count);
-  slice.shards = SliceOf(shards, first, count);
   slice.ends = SliceOf(ends, first, count);
+  slice.rows = SliceOf(rows, first, count);
   slice.found = SliceOf(found, first, count);
   slice.counts = SliceOf(counts, first, count);
   slice.query_of = SliceOf(query_of, first, count);

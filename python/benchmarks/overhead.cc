@@ -42,7 +42,8 @@ int64_t overhead_find_first(void* opened, const uint64_t* keys, int64_t size, ui
   const auto& index = *static_cast<Opened*>(opened)->index;
   const auto n = static_cast<size_t>(size);
   return Time(calls, [&] {
-    return index.FindFirst(absl::MakeConstSpan(keys, n), absl::MakeSpan(rows, n));
+    return index.Execute(
+        cairn::Batch::FindFirst(absl::MakeConstSpan(keys, n), absl::MakeSpan(rows, n)));
   });
 }
 
@@ -67,7 +68,8 @@ void overhead_set_text(void* opened, const char* heap, const int64_t* offsets, i
 int64_t overhead_find_first_text(void* opened, uint32_t* rows, int64_t calls) {
   const auto* held = static_cast<Opened*>(opened);
   return Time(calls, [&] {
-    return held->index->FindFirst(held->views, absl::MakeSpan(rows, held->views.size()));
+    return held->index->Execute(
+        cairn::Batch::FindFirst(held->views, absl::MakeSpan(rows, held->views.size())));
   });
 }
 

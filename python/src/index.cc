@@ -67,8 +67,8 @@ Column PrimaryKeys(const Index& self, nb::handle row_ids) {
   absl::Status status;
   {
     const GilReleased released;
-    status = self.in_shards() ? index->PrimaryKeysOf(in.batch().u64(), keys.get())
-                              : index->PrimaryKeys(in.batch().u32(), keys.get());
+    status = self.in_shards() ? index->PrimaryKeys(in.batch().u64(), keys.get())
+                              : index->PrimaryKeys({in.batch().u32(), {}}, keys.get());
   }
   Check(status);
   return BinaryColumnOf(std::move(keys));

@@ -110,8 +110,8 @@ FoundPairs JoinIndexes(nb::handle left, nb::handle right, BoolArg<"with_keys"> w
     status.Update(pinned_right.status());
     if (status.ok()) status = Join(**pinned_left, **pinned_right, options, &contents.rows);
     if (status.ok() && primary_keys) {
-      status = (*pinned_left)->PrimaryKeysOf(contents.rows.left, &contents.left_keys);
-      status.Update((*pinned_right)->PrimaryKeysOf(contents.rows.right, &contents.right_keys));
+      status = (*pinned_left)->PrimaryKeys(contents.rows.left, &contents.left_keys);
+      status.Update((*pinned_right)->PrimaryKeys(contents.rows.right, &contents.right_keys));
     }
     return status;
   });

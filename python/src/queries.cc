@@ -155,14 +155,10 @@ nb::object FindFirst(const Queries& self, nb::handle keys, nb::handle out, const
   const KeysIn in(keys, self.codec(), "keys");
   OutArray rows(in.size(), self.in_shards() ? OutType::kU64 : OutType::kU32, out);
   if (!out.is_none()) CheckApart(in, rows);
-  if (self.in_shards()) {
-    const QueryOptions query = options.Make(self);
-    WithoutGil(options.explain, [&](Explain* explain) {
-      return index->FindFirstGlobal(in.batch(), rows.span<GlobalRowId>(), query, explain);
-    });
-    return std::move(rows).object();
-  }
-  Execute(*index, Batch::FindFirst(in.batch(), rows.span<RowId>(), options.Make(self)),
+  const QueryOptions query = options.Make(self);
+  Execute(*index,
+          self.in_shards() ? Batch::FindFirst(in.batch(), rows.span<GlobalRowId>(), query)
+                           : Batch::FindFirst(in.batch(), rows.span<RowId>(), query),
           options.explain);
   return std::move(rows).object();
 }
@@ -188,7 +184,7 @@ void AnswerRows(const BatchIndex& index, Batch batch, bool primary_keys, Explain
     const auto pinned = static_cast<const SecondaryIndex&>(index).Pin(batch.options);
     absl::Status status = pinned.ok() ? (*pinned)->Execute(batch) : pinned.status();
     if (!status.ok()) return status;
-    return (*pinned)->PrimaryKeysOf(contents->matches, &contents->primary_keys);
+    return (*pinned)->PrimaryKeys(contents->matches, &contents->primary_keys);
   });
   found->set_with_primary_keys();
 }

@@ -36,7 +36,7 @@ struct FoundWhere {
     StringList primary_keys;
   };
 
-  size_t size() const { return contents->matches.rows.size(); }
+  size_t size() const { return contents->matches.row_ids.size(); }
   Column PrimaryKeys() const { return BinaryColumnOf({contents, &contents->primary_keys}); }
   std::vector<std::pair<std::string, Column>> Columns() const {
     std::vector<std::pair<std::string, Column>> columns;
@@ -48,8 +48,8 @@ struct FoundWhere {
   // A struct per row: row_id, primary_key, included columns.
   Column Table() const {
     std::vector<std::pair<std::string, Column>> fields;
-    const void* const rows =
-        in_shards ? static_cast<const void*>(contents->wide.data()) : contents->matches.rows.data();
+    const void* const rows = in_shards ? static_cast<const void*>(contents->wide.data())
+                                       : contents->matches.row_ids.data();
     fields.emplace_back("row_id", Column::Numbers(in_shards ? DataType::kU64 : DataType::kU32, rows,
                                                   size(), nullptr, contents));
     fields.emplace_back("primary_key", PrimaryKeys());
@@ -59,7 +59,7 @@ struct FoundWhere {
 
   nb::object RowIds() const {
     if (in_shards) return ArrayOver(contents->wide.data(), size(), "uint64", contents);
-    return ArrayOver(contents->matches.rows.data(), size(), "uint32", contents);
+    return ArrayOver(contents->matches.row_ids.data(), size(), "uint32", contents);
   }
 
   std::shared_ptr<Contents> contents = std::make_shared<Contents>();
@@ -151,10 +151,10 @@ class Group {
       const WhereResult& matches = contents.matches;
       absl::Status status = group_->Find(predicate, options, &contents.matches);
       if (status.ok()) {
-        status = group_->PrimaryKeys(matches.shards, matches.rows, &contents.primary_keys);
+        status = group_->PrimaryKeys(matches, &contents.primary_keys);
       }
       for (size_t i = 0; found.in_shards && i < matches.shards.size(); ++i) {
-        contents.wide.push_back(matches.global_row(i));
+        contents.wide.push_back(matches.row(i));
       }
       return status;
     });

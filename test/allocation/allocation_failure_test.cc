@@ -56,7 +56,7 @@ struct Content {
     FindResult matches;
     RequireOk(index.Scan(RangeBatch::Everything(index.codec().kind()), &matches));
     content.row_ids = matches.row_ids;
-    RequireOk(index.PrimaryKeys(matches.row_ids, &content.primary_keys));
+    RequireOk(index.PrimaryKeys(matches, &content.primary_keys));
     return content;
   }
   std::string Text() const {
@@ -219,7 +219,7 @@ BOOST_AUTO_TEST_CASE(queries_answer_right_or_not_at_all) {
           const std::string expected = Content::Of(*index).Text();
           const KeyBatch keys = everything.keys.Batch();
           const RangeBatch all = RangeBatch::Everything(index->codec().kind());
-          std::vector<RowId> rows(keys.size());
+          std::vector<GlobalRowId> rows(keys.size());
           std::vector<uint64_t> counts(keys.size());
           const auto found = std::make_unique<bool[]>(keys.size());
           FindResult matches;
@@ -245,7 +245,7 @@ BOOST_AUTO_TEST_CASE(queries_answer_right_or_not_at_all) {
           each([&] { return index->Find(keys, &matches); });
           each([&] { return index->Scan(all, &matches, with_keys); });
           each([&] { return index->Scan(all, &matches, page); });
-          each([&] { return index->PrimaryKeys(everything.row_ids, &primary_keys); });
+          each([&] { return index->PrimaryKeys(everything, &primary_keys); });
           each([&] { return index->Fetch(*source, all, {}, &fetched); });
           each([&] { return index->Verify(); });
           std::vector<std::string> differences;

@@ -36,7 +36,7 @@ std::string Content(const std::string& directory) {
   FindResult matches;
   RequireOk(index->Scan(RangeBatch::Everything(PhysicalType::kBytes), &matches));
   StringList primary_keys;
-  RequireOk(index->PrimaryKeysOf(matches, &primary_keys));
+  RequireOk(index->PrimaryKeys(matches, &primary_keys));
   std::string text = std::to_string(RequireOk(index->Stats()).shards.size()) + ": ";
   for (const std::string_view key : primary_keys) text.append(key) += ';';
   return text;
@@ -116,11 +116,11 @@ BOOST_AUTO_TEST_CASE(queries_answer_right_or_not_at_all) {
           query, [] {});
     };
     each([&] { return index->Find(keys, &matches); });
-    each([&] { return index->FindFirstGlobal(keys, absl::MakeSpan(rows)); });
+    each([&] { return index->FindFirst(keys, absl::MakeSpan(rows)); });
     each([&] { return index->Contains(keys, absl::MakeSpan(found.get(), keys.size())); });
     each([&] { return index->Count(RangeBatch::Equal(keys), absl::MakeSpan(counts)); });
     each([&] { return index->Scan(all, &matches, page); });
-    each([&] { return index->PrimaryKeysOf(everything, &primary_keys); });
+    each([&] { return index->PrimaryKeys(everything, &primary_keys); });
     each([&] { return index->Fetch(*source, all, {}, &fetched); });
     each([&] { return index->VerifyAgainst(*source, 3, &differences); });
     each([&] { return index->Verify(); });
@@ -211,7 +211,7 @@ BOOST_AUTO_TEST_CASE(aggregates_and_predicates_answer_right_or_not_at_all) {
             return status;
           },
           [&] {
-            if (status.ok()) BOOST_TEST(matches.rows.size() == 20u);
+            if (status.ok()) BOOST_TEST(matches.row_ids.size() == 20u);
           });
     }
   }

@@ -109,7 +109,7 @@ inline std::string RowsOf(const SecondaryIndex& index, std::string_view key) {
   const std::string_view keys[] = {key};
   RequireOk(index.Find(keys, &matches));
   StringList primary_keys;
-  RequireOk(index.PrimaryKeys(matches.row_ids, &primary_keys));
+  RequireOk(index.PrimaryKeys(matches, &primary_keys));
   std::string rows;
   for (size_t i = 0; i < primary_keys.size(); ++i) {
     rows += (i > 0 ? " " : "") + std::string(primary_keys[i]);

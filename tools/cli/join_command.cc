@@ -50,8 +50,8 @@ absl::Status PrintPairs(const JoinGiven& given, const SecondaryIndex& left,
     options.limit = std::min(rest, kPagePairs);
     RETURN_IF_ERROR(AsUsageError(Join(left, right, options, &rows)));
     StringList of_left, of_right;
-    RETURN_IF_ERROR(left.PrimaryKeysOf(rows.left, &of_left));
-    RETURN_IF_ERROR(right.PrimaryKeysOf(rows.right, &of_right));
+    RETURN_IF_ERROR(left.PrimaryKeys(rows.left, &of_left));
+    RETURN_IF_ERROR(right.PrimaryKeys(rows.right, &of_right));
     for (size_t j = 0; j < rows.size(); ++j) {
       cells.assign(1, DataValue(of_right[j]));
       for (const ColumnValues& column : rows.left_columns) cells.push_back(column.value(j));

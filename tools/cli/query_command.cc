@@ -184,11 +184,7 @@ absl::Status Query::PrintEntries(size_t i, const std::string& after) {
   if (begin == end) return absl::OkStatus();
   if (source_ != nullptr) return PrintWithValues(begin, end, after);
   primary_keys_.Clear();
-  // The shards of a sharded index.
-  const auto shards =
-      absl::MakeConstSpan(matches_.shards).subspan(matches_.shards.empty() ? 0 : begin);
-  RETURN_IF_ERROR(index_.PrimaryKeys(shards.first(shards.empty() ? 0 : end - begin), matches_[i],
-                                     &primary_keys_));
+  RETURN_IF_ERROR(index_.PrimaryKeys(matches_.rows(i), &primary_keys_));
   for (size_t entry = begin; entry < end; ++entry) {
     RETURN_IF_ERROR(PrintEntry(entry, primary_keys_[entry - begin], std::nullopt));
   }
@@ -233,8 +229,7 @@ absl::Status Query::PrintWithValues(size_t begin, size_t end, const std::string&
   for (size_t key = 0; key < key_ends.size(); ++key) {
     uint64_t row = rows_.offsets[key];
     for (; entry < key_ends[key] && !done(); ++entry) {
-      if (row == rows_.offsets[key + 1] || rows_.row_ids[row] != matches_.row_ids[entry] ||
-          (!rows_.shards.empty() && rows_.shards[row] != matches_.shards[entry])) {
+      if (row == rows_.offsets[key + 1] || rows_.row(row) != matches_.row(entry)) {
         ++stale_;
         continue;
       }

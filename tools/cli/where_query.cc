@@ -143,7 +143,7 @@ absl::Status PrintRows(const WhereQuery& query, const IndexGroup& group, const P
   WhereResult matches;
   std::vector<ColumnValues> columns;
   // Checks the columns before anything is printed.
-  RETURN_IF_ERROR(group.Columns({}, {}, query.select, &columns));
+  RETURN_IF_ERROR(group.Columns({}, query.select, &columns));
   RETURN_IF_ERROR(group.Find(where, options, &matches));
   if (query.explain) std::fputs(matches.plan.ToString().c_str(), stderr);
   if (query.limit == 0) return absl::OkStatus();
@@ -151,16 +151,13 @@ absl::Status PrintRows(const WhereQuery& query, const IndexGroup& group, const P
   names.insert(names.end(), query.select.begin(), query.select.end());
   TablePrinter printer(query.format, std::move(names),
                        {/*tsv_headline=*/false, /*before_columns=*/1});
-  const auto rows = absl::MakeConstSpan(matches.rows);
+  const RowSpan rows(matches);
   for (size_t first = 0; first < rows.size(); first += kRowsTogether) {
     if (Interrupted()) return absl::CancelledError("interrupted");
-    const auto some = rows.subspan(first, kRowsTogether);
+    const RowSpan some = rows.Slice(first, std::min(kRowsTogether, rows.size() - first));
     StringList keys;
-    const auto shards = matches.shards.empty()
-                            ? absl::Span<const uint32_t>()
-                            : absl::MakeConstSpan(matches.shards).subspan(first, some.size());
-    RETURN_IF_ERROR(group.PrimaryKeys(shards, some, &keys));
-    RETURN_IF_ERROR(group.Columns(shards, some, query.select, &columns));
+    RETURN_IF_ERROR(group.PrimaryKeys(some, &keys));
+    RETURN_IF_ERROR(group.Columns(some, query.select, &columns));
     std::vector<DataValue> line(1 + columns.size());
     for (size_t i = 0; i < some.size(); ++i) {
       line[0] = keys[i];

@@ -222,8 +222,7 @@ absl::StatusOr<SpeedFacts> MeasureSpeed(const SecondaryIndex& index, EncodedKeys
   RangeBatch onward = ranges;
   onward.upper_bound = Bound::kOpen;
 
-  std::vector<RowId> row_ids(present.size());
-  std::vector<uint32_t> shards(present.size());
+  std::vector<GlobalRowId> rows(present.size());
   std::vector<uint64_t> counts(present.size());
   FindResult matches;
   const auto answer = [&](Batch batch, std::string_view route, Explain* explain) {
@@ -233,10 +232,8 @@ absl::StatusOr<SpeedFacts> MeasureSpeed(const SecondaryIndex& index, EncodedKeys
   };
   const auto first_of = [&](KeyBatch all) {
     return [&, all](size_t first, size_t count, std::string_view route, Explain* explain) {
-      Batch batch =
-          Batch::FindFirst(all.Slice(first, count), absl::MakeSpan(row_ids.data(), count));
-      batch.shards = absl::MakeSpan(shards.data(), count);
-      return answer(batch, route, explain);
+      return answer(Batch::FindFirst(all.Slice(first, count), absl::MakeSpan(rows.data(), count)),
+                    route, explain);
     };
   };
   {

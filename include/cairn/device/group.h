@@ -170,7 +170,7 @@ class DeviceGroup {
 
   // Executes a host-memory batch, split over the devices. A group built from one run supports all
   // operations of an OrderedIndex. Otherwise kFind and kScan return Unimplemented. If
-  // has_global_rows(), kFindFirst requires Batch::shards. With more than kMaxEntries entries,
+  // has_global_rows(), kFindFirst requires Batch::rows. With more than kMaxEntries entries,
   // operations on positions return FailedPrecondition, and kCount with a bound for each range
   // returns Unimplemented. If no device is left, the fallback over the whole run executes the
   // batch; Unavailable if there is none.

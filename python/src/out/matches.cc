@@ -23,7 +23,7 @@ nb::object FoundRows::Offsets() {
 const std::shared_ptr<const std::vector<GlobalRowId>>& FoundRows::WideRows() {
   if (wide_rows_ == nullptr) {
     std::vector<GlobalRowId> rows(contents_->matches.row_ids.size());
-    for (size_t j = 0; j < rows.size(); ++j) rows[j] = contents_->matches.global_row(j);
+    for (size_t j = 0; j < rows.size(); ++j) rows[j] = contents_->matches.row(j);
     wide_rows_ = std::make_shared<const std::vector<GlobalRowId>>(std::move(rows));
   }
   return wide_rows_;

@@ -189,7 +189,7 @@ BOOST_AUTO_TEST_CASE(queries_answer_as_those_of_cpp) {
              boost::test_tools::per_element());
 
   StringList primary_keys;
-  RequireOk(expected->PrimaryKeys(matches.row_ids, &primary_keys));
+  RequireOk(expected->PrimaryKeys(matches, &primary_keys));
   ArrowResult result;
   RequireNone(
       cairn_primary_keys(index.get(), rows, matches.row_ids.size(), &result.schema, &result.array));

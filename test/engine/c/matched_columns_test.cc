@@ -93,7 +93,7 @@ BOOST_AUTO_TEST_CASE(finds_and_scans_return_them) {
     Check(of_scan, matches.columns);
 
     std::vector<uint64_t> rows;
-    for (size_t j = 0; j < matches.row_ids.size(); ++j) rows.push_back(matches.global_row(j));
+    for (size_t j = 0; j < matches.row_ids.size(); ++j) rows.push_back(matches.row(j));
     RequireNone(cairn_columns(index.get(), kNames, 2, rows.data(), rows.size(), &of_rows.schema,
                               &of_rows.array));
     Check(of_rows, matches.columns);

@@ -49,7 +49,7 @@ std::vector<uint64_t> Rows(const ArrowResult& lists) {
 
 std::vector<uint64_t> WideRows(const FindResult& matches) {
   std::vector<uint64_t> rows;
-  for (size_t j = 0; j < matches.row_ids.size(); ++j) rows.push_back(matches.global_row(j));
+  for (size_t j = 0; j < matches.row_ids.size(); ++j) rows.push_back(matches.row(j));
   return rows;
 }
 
@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(an_index_in_shards_has_rows_of_64_bits) {
   std::vector<uint64_t> first(keys.size()), expected_first(keys.size());
   RequireNone(cairn_find_first_global(index.get(), &words.schema, &words.array, nullptr,
                                       first.data(), first.size()));
-  RequireOk(expected->FindFirstGlobal(keys, absl::MakeSpan(expected_first)));
+  RequireOk(expected->FindFirst(keys, absl::MakeSpan(expected_first)));
   BOOST_TEST(first == expected_first);
   BOOST_TEST(first[2] == CAIRN_NO_GLOBAL_ROW);
 
@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(an_index_in_shards_has_rows_of_64_bits) {
   BOOST_TEST(Rows(lists) == WideRows(all));
 
   StringList texts;
-  RequireOk(expected->PrimaryKeysOf(all, &texts));
+  RequireOk(expected->PrimaryKeys(all, &texts));
   const std::vector<uint64_t> rows = Rows(lists);
   RequireNone(cairn_primary_keys_global(index.get(), rows.data(), rows.size(), &primary_keys.schema,
                                         &primary_keys.array));
@@ -119,10 +119,10 @@ BOOST_AUTO_TEST_CASE(rows_of_32_bits_do_not_name_a_row) {
   std::vector<uint32_t> narrow(kWords.size());
   CheckError(cairn_find_first(index.get(), &words.schema, &words.array, nullptr, narrow.data(),
                               narrow.size()),
-             CAIRN_INVALID_ARGUMENT, {"shards"});
+             CAIRN_INVALID_ARGUMENT, {"row_ids", "64-bit", "sharded"});
   ArrowResult out;
   CheckError(cairn_primary_keys(index.get(), narrow.data(), 1, &out.schema, &out.array),
-             CAIRN_INVALID_ARGUMENT, {"shards"});
+             CAIRN_INVALID_ARGUMENT, {"row_ids", "64-bit", "sharded"});
   const uint64_t wrong[] = {CAIRN_NO_GLOBAL_ROW};
   CheckError(cairn_primary_keys_global(index.get(), wrong, 1, &out.schema, &out.array),
              CAIRN_OUT_OF_RANGE);

@@ -50,7 +50,7 @@ inline std::vector<std::string> SortedEntries(const SecondaryIndex& index) {
   options.with_keys = true;
   RequireOk(index.Scan(RangeBatch::Everything(index.codec().kind()), &matches, options));
   StringList primary_keys;
-  RequireOk(index.PrimaryKeys(matches.row_ids, &primary_keys));
+  RequireOk(index.PrimaryKeys(matches, &primary_keys));
   std::vector<std::string> entries;
   for (size_t i = 0; i < primary_keys.size(); ++i) {
     entries.push_back(

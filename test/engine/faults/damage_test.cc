@@ -28,7 +28,7 @@ std::string Answers(const SecondaryIndex& index) {
   options.with_keys = true;
   RequireOk(index.Scan(RangeBatch::Everything(index.codec().kind()), &matches, options));
   StringList primary_keys;
-  RequireOk(index.PrimaryKeys(matches.row_ids, &primary_keys));
+  RequireOk(index.PrimaryKeys(matches, &primary_keys));
   for (size_t i = 0; i < primary_keys.size(); ++i) {
     answers += "\n" + *index.codec().Format(matches.keys, i) + "\t" + std::string(primary_keys[i]);
   }

@@ -79,7 +79,7 @@ Strings EntriesOf(const SecondaryIndex& index) {
   options.with_keys = true;
   RequireOk(index.Scan(RangeBatch::Everything(PhysicalType::kU32), &matches, options));
   StringList primary_keys;
-  RequireOk(index.PrimaryKeys(matches.row_ids, &primary_keys));
+  RequireOk(index.PrimaryKeys(matches, &primary_keys));
   Strings entries;
   for (size_t i = 0; i < primary_keys.size(); ++i) {
     entries.push_back(*index.codec().Format(matches.keys, i) + "=" + std::string(primary_keys[i]));

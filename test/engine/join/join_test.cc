@@ -37,7 +37,7 @@ std::vector<Entry> EntriesOf(const SecondaryIndex& index) {
   options.with_keys = true;
   RequireOk(index.Scan(RangeBatch::Everything(index.kind()), &matches, options));
   StringList primary_keys;
-  RequireOk(index.PrimaryKeysOf(matches, &primary_keys));
+  RequireOk(index.PrimaryKeys(matches, &primary_keys));
   std::vector<Entry> entries;
   for (size_t i = 0; i < primary_keys.size(); ++i) {
     const std::string key = *index.codec().Format(matches.keys, i);
@@ -64,8 +64,8 @@ std::vector<Pair> Expected(const SecondaryIndex& left, const SecondaryIndex& rig
 std::vector<Pair> PairsOf(const SecondaryIndex& left, const SecondaryIndex& right,
                           const JoinResult& rows) {
   StringList of_left, of_right;
-  RequireOk(left.PrimaryKeysOf(rows.left, &of_left));
-  RequireOk(right.PrimaryKeysOf(rows.right, &of_right));
+  RequireOk(left.PrimaryKeys(rows.left, &of_left));
+  RequireOk(right.PrimaryKeys(rows.right, &of_right));
   BOOST_REQUIRE(rows.right.size() == rows.size() && rows.keys.size() == rows.size());
   std::vector<Pair> pairs;
   for (size_t j = 0; j < rows.size(); ++j) {
@@ -262,7 +262,7 @@ BOOST_AUTO_TEST_CASE(keys_from_elsewhere) {
   RequireOk(JoinKeys(keys, *index, options, &rows));
   BOOST_TEST(rows.size() == 7u + 8 + 7);
   StringList primary_keys;
-  RequireOk(index->PrimaryKeysOf(rows.right, &primary_keys));
+  RequireOk(index->PrimaryKeys(rows.right, &primary_keys));
   for (size_t j = 0; j < rows.size(); ++j) {
     BOOST_TEST(rows.left[j] == (j < 7 ? 0u : j < 15 ? 2u : 3u));
     BOOST_TEST(rows.right_columns[0].bytes(j) == primary_keys[j]);

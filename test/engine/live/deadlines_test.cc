@@ -53,7 +53,7 @@ std::vector<Question> QuestionsOf(const SecondaryIndex& index, const SnapshotSou
       {"FindFirst",
        [&, query](const StopCondition& stop) {
          std::vector<GlobalRowId> rows(keys.size());
-         return index.FindFirstGlobal(keys, absl::MakeSpan(rows), query(stop));
+         return index.FindFirst(keys, absl::MakeSpan(rows), query(stop));
        }},
       {"Contains",
        [&, query](const StopCondition& stop) {

@@ -33,7 +33,7 @@ std::map<std::string, std::string> Values(const SecondaryIndex& index) {
   options.columns = {"number", "whole"};
   RequireOk(index.Scan(RangeBatch::Everything(index.kind()), &matches, options));
   StringList primary_keys;
-  RequireOk(index.PrimaryKeys(matches.row_ids, &primary_keys));
+  RequireOk(index.PrimaryKeys(matches, &primary_keys));
   std::map<std::string, std::string> values;
   for (size_t i = 0; i < primary_keys.size(); ++i) {
     const std::string whole(matches.columns[1].bytes(i));

@@ -205,7 +205,7 @@ class Model {
     options.with_keys = true;
     RequireOk(pinned->Scan(RangeBatch::Everything(PhysicalType::kBytes), &matches, options));
     StringList primary_keys;
-    RequireOk(pinned->PrimaryKeys(matches.row_ids, &primary_keys));
+    RequireOk(pinned->PrimaryKeys(matches, &primary_keys));
     const Entries expected = Expected(name);
     if (primary_keys.size() != expected.size()) {
       BOOST_FAIL(name << " has " << primary_keys.size() << " entries, expected "

@@ -135,8 +135,8 @@ BOOST_AUTO_TEST_CASE(each_of_many_threads_reads_what_it_has_just_written) {
         FindResult matches;
         StringList primary_keys;
         if (!(*index)->Find(keys, &matches).ok() ||
-            !(*index)->PrimaryKeys(matches.row_ids, &primary_keys).ok() ||
-            primary_keys.size() != 1 || primary_keys[0] != key) {
+            !(*index)->PrimaryKeys(matches, &primary_keys).ok() || primary_keys.size() != 1 ||
+            primary_keys[0] != key) {
           ++wrong;
         }
       }

@@ -27,7 +27,7 @@ std::vector<std::string> Found(const IndexGroup& group, const Predicate& where) 
   WhereResult matches;
   RequireOk(group.Find(where, {}, &matches));
   StringList keys;
-  RequireOk(group.PrimaryKeys(matches.rows, &keys));
+  RequireOk(group.PrimaryKeys(matches, &keys));
   return {keys.begin(), keys.end()};
 }
 
@@ -113,13 +113,11 @@ BOOST_AUTO_TEST_CASE(indexes_are_of_one_state_while_others_write) {
     for (const auto& member : group->members()) {
       BOOST_TEST(member.index->sequence() == group->members()[0].index->sequence());
     }
-    BOOST_TEST(matches.rows.size() ==
+    BOOST_TEST(matches.row_ids.size() ==
                RequireOk(group->Count(Predicate("city", KeyQuery::Everything()))));
-    for (const RowId row : matches.rows) {
-      std::vector<RowId> in_member(1);
-      RequireOk(group->RowsOf(1, {row}, absl::MakeSpan(in_member)));
-      BOOST_TEST(in_member[0] != kNoRow);
-    }
+    std::vector<GlobalRowId> in_member(matches.row_ids.size());
+    RequireOk(group->RowsOf(1, matches, absl::MakeSpan(in_member)));
+    for (const GlobalRowId row : in_member) BOOST_TEST(row != kNoGlobalRow);
   }
   done = true;
   writer.join();

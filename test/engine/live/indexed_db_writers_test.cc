@@ -60,7 +60,7 @@ BOOST_AUTO_TEST_CASE(writers_and_readers_agree_while_indexes_come_and_go) {
         FindResult matches;
         StringList primary_keys;
         absl::Status s = (*pinned)->Find(keys, &matches);
-        if (s.ok()) s = (*pinned)->PrimaryKeys(matches.row_ids, &primary_keys);
+        if (s.ok()) s = (*pinned)->PrimaryKeys(matches, &primary_keys);
         if (!s.ok()) return report(s.ToString());
         for (size_t i = 0; i < primary_keys.size(); ++i) found.emplace(primary_keys[i]);
         if (found != expected) {

@@ -215,7 +215,7 @@ BOOST_AUTO_TEST_CASE(a_wrong_route_and_key_order_of_ranges_are_refused) {
   Fill(db);
   const auto index = BuildAndOpen(db, "value:text", {});
   EncodedKeys keys = SomeKeys(*index, 3);
-  std::vector<RowId> rows(3);
+  std::vector<GlobalRowId> rows(3);
   QueryOptions options;
   options.route = "cpu:abacus";
   absl::Status status = index->FindFirst(keys.Batch(), absl::MakeSpan(rows), options);
@@ -307,7 +307,7 @@ BOOST_AUTO_TEST_CASE(an_index_is_opened_and_queried_without_writing_a_file) {
     options.calibration = calibration;
     const auto index = RequireOk(SecondaryIndex::Open(db.Beside("index"), options));
     auto keys = SomeKeys(*index, 1000);
-    std::vector<RowId> rows(1000);
+    std::vector<GlobalRowId> rows(1000);
     RequireOk(index->FindFirst(keys.Batch(), absl::MakeSpan(rows)));
     RequireOk(index->Verify());
     BOOST_TEST((index->PredictedTime(Operation::kFindFirst, 1000) > absl::ZeroDuration()));

@@ -24,9 +24,9 @@ inline std::unique_ptr<SecondaryIndex> Build(TestDatabase& db, std::string_view 
   return RequireOk(SecondaryIndex::Build(*db.Source(), Spec(spec), db.Beside("index"), options));
 }
 
-inline Strings PrimaryKeys(const SecondaryIndex& index, absl::Span<const RowId> row_ids) {
+inline Strings PrimaryKeys(const SecondaryIndex& index, RowSpan rows) {
   StringList column;
-  RequireOk(index.PrimaryKeys(row_ids, &column));
+  RequireOk(index.PrimaryKeys(rows, &column));
   Strings keys;
   for (size_t i = 0; i < column.size(); ++i) keys.emplace_back(column[i]);
   return keys;
@@ -38,7 +38,7 @@ inline Strings All(const SecondaryIndex& index) {
   QueryOptions options;
   options.with_keys = true;
   RequireOk(index.Scan(RangeBatch::Everything(index.kind()), &matches, options));
-  const Strings primary_keys = PrimaryKeys(index, matches.row_ids);
+  const Strings primary_keys = PrimaryKeys(index, matches);
   Strings entries;
   for (size_t i = 0; i < primary_keys.size(); ++i) {
     entries.push_back(*index.codec().Format(matches.keys, i) + "=" + primary_keys[i]);

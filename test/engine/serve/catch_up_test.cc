@@ -42,7 +42,7 @@ std::unique_ptr<SecondaryIndex> Build(TestDatabase& db, std::string_view spec,
 // "key=primary key" of each match; fails the test on an error.
 Strings Entries(const SecondaryIndex& index, const FindResult& matches) {
   StringList primary_keys;
-  RequireOk(index.PrimaryKeys(matches.row_ids, &primary_keys));
+  RequireOk(index.PrimaryKeys(matches, &primary_keys));
   Strings entries;
   for (size_t i = 0; i < primary_keys.size(); ++i) {
     entries.push_back(*index.codec().Format(matches.keys, i) + "=" + std::string(primary_keys[i]));

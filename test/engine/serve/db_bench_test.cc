@@ -139,9 +139,9 @@ struct Indexed {
     return column;
   }
 
-  std::vector<std::string> PrimaryKeys(absl::Span<const RowId> row_ids) const {
+  std::vector<std::string> PrimaryKeys(RowSpan rows) const {
     StringList column;
-    RequireOk(index->PrimaryKeys(row_ids, &column));
+    RequireOk(index->PrimaryKeys(rows, &column));
     std::vector<std::string> keys;
     for (size_t i = 0; i < column.size(); ++i) keys.emplace_back(column[i]);
     return keys;
@@ -181,7 +181,7 @@ void CheckAnswers(const Indexed& indexed, size_t key_bytes) {
   RequireOk(indexed.index->Find(batch.Batch(), &matches));
   BOOST_REQUIRE(matches.size() == points.size());
   for (size_t i = 0; i < points.size(); ++i) {
-    BOOST_TEST(indexed.PrimaryKeys(matches[i]) ==
+    BOOST_TEST(indexed.PrimaryKeys(matches.rows(i)) ==
                    indexed.Expected(points[i], points[i] + std::string(1, '\0')),
                boost::test_tools::per_element());
   }
@@ -197,7 +197,7 @@ void CheckAnswers(const Indexed& indexed, size_t key_bytes) {
       RangeBatch::HalfOpen(lows.Batch().Slice(0, 20), highs.Batch().Slice(0, 20));
   RequireOk(indexed.index->Scan(few, &matches));
   for (size_t i = 0; i < few.size(); ++i) {
-    BOOST_TEST(indexed.PrimaryKeys(matches[i]) == indexed.Expected(lower[i], upper[i]),
+    BOOST_TEST(indexed.PrimaryKeys(matches.rows(i)) == indexed.Expected(lower[i], upper[i]),
                boost::test_tools::per_element());
   }
 
@@ -207,7 +207,7 @@ void CheckAnswers(const Indexed& indexed, size_t key_bytes) {
     EncodedKeys column = indexed.Physical(prefixes);
     RequireOk(indexed.index->Scan(RangeBatch::Prefix(column.Batch()), &matches));
     for (size_t i = 0; i < prefixes.size(); ++i) {
-      BOOST_TEST(indexed.PrimaryKeys(matches[i]) ==
+      BOOST_TEST(indexed.PrimaryKeys(matches.rows(i)) ==
                      indexed.Expected(prefixes[i], prefixes[i] + std::string(40, '\xff')),
                  boost::test_tools::per_element());
     }

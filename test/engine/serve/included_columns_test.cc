@@ -40,7 +40,7 @@ std::string Text(const std::vector<ColumnValues>& columns, size_t i) {
 Strings Entries(const SecondaryIndex& index, const QueryOptions& options) {
   FindResult matches;
   RequireOk(index.Scan(RangeBatch::Everything(index.kind()), &matches, options));
-  const Strings primary_keys = PrimaryKeys(index, matches.row_ids);
+  const Strings primary_keys = PrimaryKeys(index, matches);
   BOOST_REQUIRE(matches.columns.size() == options.columns.size());
   for (const ColumnValues& column : matches.columns) {
     BOOST_REQUIRE(column.size() == matches.row_ids.size());

@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(devices_that_are_not_there_are_named_and_the_cpu_answers_wh
       FindResult matches;
       RequireOk(on_cpu->Scan(RangeBatch::Everything(on_cpu->kind()), &matches));
       StringList rows;
-      RequireOk(on_cpu->PrimaryKeysOf(matches, &rows));
+      RequireOk(on_cpu->PrimaryKeys(matches, &rows));
       for (const std::string_view row : rows) keys.emplace_back(row);
       return keys;
     }();
@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(devices_that_are_not_there_are_named_and_the_cpu_answers_wh
       batch.explain = &explain;
       RequireOk(index->Execute(batch));
       StringList rows;
-      RequireOk(index->PrimaryKeysOf(matches, &rows));
+      RequireOk(index->PrimaryKeys(matches, &rows));
       BOOST_REQUIRE_EQUAL(rows.size(), expected.size());
       for (size_t i = 0; i < expected.size(); ++i) BOOST_TEST(rows[i] == expected[i]);
       BOOST_TEST(absl::StartsWith(explain.index, "cpu:"), explain.index);

@@ -217,7 +217,7 @@ void AskAll(TestDatabase& db, const SecondaryIndex& index, std::mt19937_64& rand
     }
   }
   FindResult matches;
-  std::vector<RowId> rows(keys.size());
+  std::vector<GlobalRowId> rows(keys.size());
   std::vector<uint64_t> counts(keys.size());
   expect(index.FindFirst(keys.Batch(), absl::MakeSpan(rows)));
   expect(index.Find(keys.Batch(), &matches));
@@ -233,7 +233,7 @@ void AskAll(TestDatabase& db, const SecondaryIndex& index, std::mt19937_64& rand
       const absl::Status s = index.Scan(ranges, &matches, options);
       expect(s);
       if (!s.ok()) continue;
-      expect(index.PrimaryKeys(matches.row_ids, &primary_keys));
+      expect(index.PrimaryKeys(matches, &primary_keys));
       if (limit != 3) continue;
       RangeBatch next = ranges;
       const std::vector<std::string> cursors = matches.cursors;

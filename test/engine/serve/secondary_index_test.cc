@@ -36,7 +36,7 @@ Strings Find(const SecondaryIndex& index, const std::string& key) {
   FindResult matches;
   EncodedKeys keys = Keys(index, {key});
   RequireOk(index.Find(keys.Batch(), &matches));
-  return PrimaryKeys(index, matches[0]);
+  return PrimaryKeys(index, matches.rows(0));
 }
 
 bool Mentions(const absl::Status& status, std::string_view text) {
@@ -54,6 +54,105 @@ BOOST_AUTO_TEST_CASE(finds_the_rows_of_a_value) {
   BOOST_TEST(Find(*index, "Paris").empty());
   BOOST_TEST(index->sequence() == db.db()->GetLatestSequenceNumber());
   BOOST_CHECK(index->Verify().ok());
+}
+
+BOOST_AUTO_TEST_CASE(find_first_returns_row_ids_of_64_or_32_bits) {
+  TestDatabase db;
+  for (int i = 0; i < 300; ++i) db.Put("row" + std::to_string(1000 + i), std::to_string(i % 100));
+  const auto index = Build(db, "value:text");
+  for (const int size : {1, 3, 64, 65, 200}) {
+    Strings texts;
+    for (int i = 0; i < size; ++i) texts.push_back(std::to_string((i * 7) % 150));
+    EncodedKeys keys = Keys(*index, texts);
+    FindResult all;
+    RequireOk(index->Find(keys.Batch(), &all));
+    std::vector<GlobalRowId> rows(texts.size());
+    std::vector<RowId> row_ids(texts.size());
+    RequireOk(index->FindFirst(keys.Batch(), absl::MakeSpan(rows)));
+    RequireOk(index->Execute(Batch::FindFirst(keys.Batch(), absl::MakeSpan(row_ids))));
+    for (size_t i = 0; i < texts.size(); ++i) {
+      BOOST_TEST(rows[i] == (all.rows(i).empty() ? kNoGlobalRow : all.rows(i)[0]));
+      BOOST_TEST(row_ids[i] == (all[i].empty() ? kNoRow : all[i][0]));
+    }
+    Batch both = Batch::FindFirst(keys.Batch(), absl::MakeSpan(rows));
+    both.values = absl::MakeSpan(row_ids);
+    const absl::Status status = index->Execute(both);
+    BOOST_TEST((absl::IsInvalidArgument(status) && Mentions(status, "got both")), status);
+    std::vector<GlobalRowId> few(texts.size() + 1);
+    BOOST_TEST(absl::IsInvalidArgument(index->FindFirst(keys.Batch(), absl::MakeSpan(few))));
+  }
+}
+
+// The names of the routes that support point queries in an order.
+Strings PointRoutes(const SecondaryIndex& index, const QueryOptions& options) {
+  const uint32_t key[] = {0};
+  GlobalRowId row = 0;
+  uint32_t query_of = 0;
+  Explain explain;
+  Batch batch = Batch::FindFirst(key, absl::MakeSpan(&row, 1), options);
+  batch.query_of = absl::MakeSpan(&query_of, 1);
+  batch.explain = &explain;
+  RequireOk(index.Execute(batch));
+  Strings names;
+  for (const Explain::Candidate& candidate : explain.candidates) {
+    if (candidate.note != "does not take such a batch") names.push_back(candidate.route);
+  }
+  return names;
+}
+
+// Compares both widths of row ids for the first `size` keys, on every route and in both orders.
+// Returns the number of differences.
+size_t WrongFirstRows(const SecondaryIndex& index, const std::vector<uint32_t>& all, size_t size) {
+  const auto keys = absl::MakeConstSpan(all).first(size);
+  std::vector<RowId> narrow(size);
+  std::vector<GlobalRowId> wide(size);
+  std::vector<uint32_t> query_of(size);
+  RequireOk(index.Execute(Batch::FindFirst(keys, absl::MakeSpan(narrow))));
+  size_t wrong = 0;
+  for (const ResultOrder order : {ResultOrder::kCaller, ResultOrder::kKey}) {
+    QueryOptions options;
+    options.result_order = order;
+    const Strings routes = PointRoutes(index, options);
+    BOOST_TEST(!routes.empty());
+    for (const std::string& route : routes) {
+      options.route = route;
+      std::fill(wide.begin(), wide.end(), 7);
+      Batch batch = Batch::FindFirst(keys, absl::MakeSpan(wide), options);
+      if (order == ResultOrder::kKey) batch.query_of = absl::MakeSpan(query_of);
+      RequireOk(index.Execute(batch));
+      for (size_t i = 0; i < size; ++i) {
+        const RowId row = narrow[order == ResultOrder::kKey ? query_of[i] : i];
+        wrong += wide[i] != (row == kNoRow ? kNoGlobalRow : GlobalRowId{row});
+      }
+    }
+  }
+  return wrong;
+}
+
+BOOST_AUTO_TEST_CASE(find_first_returns_the_same_row_ids_of_64_and_32_bits_on_every_route) {
+  TestDatabase db;
+  for (int i = 0; i < 1000; ++i) {
+    db.Put("row" + std::to_string(1000 + i), std::to_string(i * 7 % 1000));
+  }
+  RequireOk(
+      SecondaryIndex::Build(*db.Source(), Spec("value.field(',',0):u32"), db.Beside("index")));
+  std::vector<uint32_t> keys(300'001);
+  for (size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<uint32_t>(i * 77 % 1501);
+  for (const int threads : {1, 3}) {
+    OpenOptions options;
+    options.threads = threads;
+    const auto index = RequireOk(SecondaryIndex::Open(db.Beside("index"), options));
+    for (const size_t size : {1u, 2u, 1023u, 1024u, 1025u, 2049u, 5000u, 300'001u}) {
+      BOOST_TEST(WrongFirstRows(*index, keys, size) == 0u, threads << " threads, " << size);
+    }
+  }
+  // With changes.
+  const auto index = RequireOk(SecondaryIndex::Open(db.Beside("index")));
+  db.Put("row0", "1");
+  db.Put("row9", "1500");
+  db.Delete("row1001");
+  RequireOk(index->CatchUp(*db.Source()).status());
+  BOOST_TEST(WrongFirstRows(*index, keys, 3000) == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(an_empty_database_gives_an_empty_index) {
@@ -185,7 +284,7 @@ BOOST_AUTO_TEST_CASE(a_cursor_goes_on_where_a_limited_scan_ended) {
       do {
         range.after = cursor;
         RequireOk(index->Scan(range, &matches, options));
-        const Strings keys = PrimaryKeys(*index, matches.row_ids);
+        const Strings keys = PrimaryKeys(*index, matches);
         BOOST_REQUIRE(keys.size() <= options.limit);
         for (size_t i = 0; i < keys.size(); ++i) {
           paged.push_back(*index->codec().Format(matches.keys, i) + "=" + keys[i]);
@@ -207,7 +306,7 @@ BOOST_AUTO_TEST_CASE(a_cursor_stays_good_when_rows_come_and_go_and_the_index_is_
   options.limit = 2;
   FindResult matches;
   RequireOk(first->Scan(range, &matches, options));
-  BOOST_TEST(PrimaryKeys(*first, matches[0]) == (Strings{"a", "c"}),
+  BOOST_TEST(PrimaryKeys(*first, matches.rows(0)) == (Strings{"a", "c"}),
              boost::test_tools::per_element());
   db.Delete("c");       // the row of the cursor
   db.Put("b", "same");  // before it
@@ -216,7 +315,7 @@ BOOST_AUTO_TEST_CASE(a_cursor_stays_good_when_rows_come_and_go_and_the_index_is_
   const Strings cursor = matches.cursors;
   range.after = cursor;
   RequireOk(second->Scan(range, &matches, options));
-  BOOST_TEST(PrimaryKeys(*second, matches[0]) == (Strings{"d", "e"}),
+  BOOST_TEST(PrimaryKeys(*second, matches.rows(0)) == (Strings{"d", "e"}),
              boost::test_tools::per_element());
   const Strings nonsense = {"nonsense"};
   range.after = nonsense;
@@ -329,7 +428,8 @@ BOOST_AUTO_TEST_CASE(queries_from_many_threads_agree) {
       StringList column;
       for (int i = 0; i < 50; ++i) {
         column.Clear();
-        if (!index->Find(keys, &matches).ok() || !index->PrimaryKeys(matches[299], &column).ok() ||
+        if (!index->Find(keys, &matches).ok() ||
+            !index->PrimaryKeys(matches.rows(299), &column).ok() ||
             column.size() != expected.size()) {
           ++wrong;
         }

@@ -77,10 +77,9 @@ BOOST_AUTO_TEST_CASE(a_batch_is_answered_in_slices_that_are_all_of_it) {
     for (const int threads : {1, 3}) {
       std::vector<uint32_t> keys(size);
       std::iota(keys.begin(), keys.end(), 5);
-      std::vector<RowId> rows(size, kNoRow), shards(size, 77);
+      std::vector<GlobalRowId> rows(size, kNoGlobalRow);
       Explain explain;
       Batch batch = Batch::FindFirst(keys, absl::MakeSpan(rows));
-      batch.shards = absl::MakeSpan(shards);
       batch.explain = &explain;
       std::atomic<size_t> calls = 0;
       const ShardedState state{routing, versions, threads, 1};
@@ -88,8 +87,7 @@ BOOST_AUTO_TEST_CASE(a_batch_is_answered_in_slices_that_are_all_of_it) {
         ++calls;
         BOOST_TEST((size < 2 * slice || of_slice.threads == 1));
         for (size_t i = 0; i < part.size(); ++i) {
-          part.values[i] = part.keys.u32()[i] * 2;
-          part.shards[i] = 1;
+          part.rows[i] = MakeGlobalRowId(1, part.keys.u32()[i] * 2);
         }
         part.explain->queries = part.size();
         part.explain->reason = "it is a test";
@@ -98,7 +96,9 @@ BOOST_AUTO_TEST_CASE(a_batch_is_answered_in_slices_that_are_all_of_it) {
       RequireOk(AnswerInSlices(state, batch, answer));
       BOOST_TEST(calls == std::max<size_t>(1, size < 2 * slice ? 1 : size / slice));
       size_t wrong = 0;
-      for (size_t i = 0; i < size; ++i) wrong += rows[i] != 2 * (i + 5) || shards[i] != 1;
+      for (size_t i = 0; i < size; ++i) {
+        wrong += rows[i] != MakeGlobalRowId(1, static_cast<RowId>(2 * (i + 5)));
+      }
       BOOST_TEST(wrong == 0u);
       BOOST_TEST(explain.queries == size);
       BOOST_TEST(absl::EndsWith(explain.reason, "it is a test"));

@@ -66,13 +66,13 @@ Strings Everything(const SecondaryIndex& index) {
   options.columns = {"text", "number", "float"};
   RequireOk(index.Scan(RangeBatch::Everything(index.kind()), &matches, options));
   StringList primary_keys;
-  RequireOk(index.PrimaryKeysOf(matches, &primary_keys));
+  RequireOk(index.PrimaryKeys(matches, &primary_keys));
   Strings rows = RowTexts(matches.columns);
   BOOST_REQUIRE_EQUAL(rows.size(), matches.row_ids.size());
 
-  // Columns of the rows by shard and row id are the same.
+  // Columns of the rows by their ids are the same.
   std::vector<ColumnValues> columns;
-  RequireOk(index.Columns(matches.shards, matches.row_ids, options.columns, &columns));
+  RequireOk(index.Columns(matches, options.columns, &columns));
   BOOST_REQUIRE(RowTexts(columns) == rows);
   for (size_t i = 0; i < rows.size(); ++i) {
     rows[i] = *index.codec().Format(matches.keys, i) + "=" + std::string(primary_keys[i]) + rows[i];
@@ -136,22 +136,19 @@ BOOST_AUTO_TEST_CASE(points_pages_and_other_columns) {
       index->Count(RangeBatch::Everything(PhysicalType::kU32), absl::MakeSpan(counts), options)));
 }
 
-BOOST_AUTO_TEST_CASE(rows_are_named_with_their_shards) {
+BOOST_AUTO_TEST_CASE(row_ids_contain_their_shards) {
   TestDatabase db;
   for (int i = 0; i < 20; ++i) db.Put("row" + std::to_string(i), std::to_string(i) + "|1");
   const std::string spec = SpecOf("value.field('|',0):u32");
   const auto index = BuildInShards(db, spec, 3), plain = Build(db, spec);
-  const std::vector<RowId> row = {0};
-  const std::vector<uint32_t> shard = {1}, no_shard = {3};
+  const GlobalRowId row = MakeGlobalRowId(1, 0), no_row = MakeGlobalRowId(3, 0);
   const Strings number = {"number"};
   std::vector<ColumnValues> columns;
-  BOOST_TEST(absl::IsInvalidArgument(index->Columns(row, number, &columns)));
-  BOOST_TEST(absl::IsOutOfRange(index->Columns(no_shard, row, number, &columns)));
-  BOOST_TEST(absl::IsInvalidArgument(index->Columns(shard, {}, number, &columns)));
-  BOOST_TEST(absl::IsOutOfRange(plain->Columns(shard, row, number, &columns)));
-  RequireOk(index->Columns(shard, row, number, &columns));
+  BOOST_TEST(absl::IsOutOfRange(index->Columns({no_row}, number, &columns)));
+  BOOST_TEST(absl::IsOutOfRange(plain->Columns({row}, number, &columns)));
+  RequireOk(index->Columns({row}, number, &columns));
   BOOST_TEST(columns[0].numbers<int64_t>()[0] == 1);
-  RequireOk(index->Columns({}, {}, number, &columns));
+  RequireOk(index->Columns({}, number, &columns));
   BOOST_TEST(columns.size() == 1u);
   BOOST_TEST(columns[0].empty());
 }

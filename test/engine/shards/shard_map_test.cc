@@ -81,7 +81,7 @@ BOOST_AUTO_TEST_CASE(shards_asked_one_by_one_have_the_answers_of_all) {
     FindResult matches;
     RequireOk(index->Find(views, &matches));
     std::vector<GlobalRowId> expected;
-    for (size_t j = 0; j < matches.row_ids.size(); ++j) expected.push_back(matches.global_row(j));
+    for (size_t j = 0; j < matches.row_ids.size(); ++j) expected.push_back(matches.row(j));
     BOOST_TEST(FoundByShards(*map, keys) == expected);
     // Ranges: counts are sums.
     std::vector<std::string_view> lower, upper;

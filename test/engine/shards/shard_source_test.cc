@@ -52,7 +52,7 @@ class Sources {
 
 std::vector<SourceEntry> FoundEntries(const SecondaryIndex& index, const FindResult& matches) {
   StringList primary_keys;
-  RequireOk(index.PrimaryKeysOf(matches, &primary_keys));
+  RequireOk(index.PrimaryKeys(matches, &primary_keys));
   std::vector<SourceEntry> entries;
   for (size_t i = 0; i < primary_keys.size(); ++i) {
     entries.emplace_back(matches.keys.bytes(i), matches.shards[i], primary_keys[i]);
@@ -136,7 +136,7 @@ BOOST_AUTO_TEST_CASE(points_are_found_in_every_source) {
              boost::test_tools::per_element());
   BOOST_TEST(matches.shards == (std::vector<uint32_t>{1, 0, 1}), boost::test_tools::per_element());
   std::vector<GlobalRowId> rows(3);
-  RequireOk(index->FindFirstGlobal(keys, absl::MakeSpan(rows)));
+  RequireOk(index->FindFirst(keys, absl::MakeSpan(rows)));
   BOOST_TEST(ShardOf(rows[0]) == 1u);
   BOOST_TEST(rows[1] == MakeGlobalRowId(0, 0));
   BOOST_TEST(rows[2] == kNoGlobalRow);

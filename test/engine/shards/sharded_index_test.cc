@@ -164,29 +164,38 @@ BOOST_AUTO_TEST_CASE(floats_nulls_and_parts_are_cut_like_any_key) {
   CheckAll("value.field('|',1):f64,value.field('|',0):text,nulls=first", data, 5, 1, &random);
 }
 
-BOOST_AUTO_TEST_CASE(a_row_without_its_shard_is_refused) {
+BOOST_AUTO_TEST_CASE(rows_of_no_shard_are_refused) {
   TestDatabase db;
   for (int i = 0; i < 20; ++i) db.Put("row" + std::to_string(i), std::to_string(i));
   const auto index = BuildInShards(db, "value:text", 3);
   const std::string_view keys[] = {"1"};
   RowId row = 0;
-  const absl::Status first = index->FindFirst(keys, absl::MakeSpan(&row, 1));
+  const absl::Status first = index->Execute(Batch::FindFirst(keys, absl::MakeSpan(&row, 1)));
   BOOST_TEST(absl::IsInvalidArgument(first), first);
   StringList column;
-  BOOST_TEST(absl::IsInvalidArgument(index->PrimaryKeys(absl::MakeConstSpan(&row, 1), &column)));
-  const std::vector<uint32_t> no_shard = {3};
-  const std::vector<RowId> rows = {0};
-  BOOST_TEST(absl::IsOutOfRange(index->PrimaryKeys(no_shard, rows, &column)));
-  BOOST_TEST(absl::IsInvalidArgument(index->PrimaryKeys(no_shard, {}, &column)));
-  const std::vector<GlobalRowId> no_row = {MakeGlobalRowId(1, 1000)};
-  BOOST_TEST(absl::IsOutOfRange(index->PrimaryKeysOf(no_row, &column)));
-  // An unsharded index has one shard, shard 0.
+  std::vector<ColumnValues> columns;
+  const GlobalRowId no_shard = MakeGlobalRowId(3, 0);
+  BOOST_TEST(absl::IsOutOfRange(index->PrimaryKeys({no_shard}, &column)));
+  BOOST_TEST(absl::IsOutOfRange(index->PrimaryKeys({MakeGlobalRowId(1, 1000)}, &column)));
+  BOOST_TEST(absl::IsOutOfRange(index->PrimaryKeys({kNoGlobalRow}, &column)));
+  BOOST_TEST(absl::IsOutOfRange(index->Columns({no_shard}, {}, &columns)));
+  // The halves of one row and of two.
+  const std::vector<RowId> two = {0, 0};
+  const std::vector<uint32_t> one = {0};
+  BOOST_TEST(absl::IsInvalidArgument(index->PrimaryKeys({two, one}, &column)));
+  BOOST_TEST(absl::IsInvalidArgument(index->Columns({two, one}, {}, &columns)));
+  // Low halves only, as FindResult::operator[] returns them.
+  BOOST_TEST(absl::IsInvalidArgument(index->PrimaryKeys({two, {}}, &column)));
+  BOOST_TEST(absl::IsInvalidArgument(index->Columns({two, {}}, {}, &columns)));
+  // An unsharded index is shard 0.
   const auto plain = Build(db, "value:text");
-  BOOST_TEST(absl::IsOutOfRange(plain->PrimaryKeys(no_shard, rows, &column)));
+  BOOST_TEST(absl::IsOutOfRange(plain->PrimaryKeys({no_shard}, &column)));
+  BOOST_TEST(absl::IsOutOfRange(plain->PrimaryKeys({kNoGlobalRow}, &column)));
+  BOOST_TEST(absl::IsInvalidArgument(plain->PrimaryKeys({two, one}, &column)));
   std::vector<GlobalRowId> found(1);
-  RequireOk(plain->FindFirstGlobal(keys, absl::MakeSpan(found)));
+  RequireOk(plain->FindFirst(keys, absl::MakeSpan(found)));
   column.Clear();
-  RequireOk(plain->PrimaryKeysOf(found, &column));
+  RequireOk(plain->PrimaryKeys(found, &column));
   BOOST_TEST(Texts(column) == Strings{"row1"}, boost::test_tools::per_element());
 }
 

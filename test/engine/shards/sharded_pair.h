@@ -38,7 +38,7 @@ inline Strings Entries(const SecondaryIndex& index) {
   options.with_keys = true;
   RequireOk(index.Scan(RangeBatch::Everything(index.kind()), &matches, options));
   StringList primary_keys;
-  RequireOk(index.PrimaryKeysOf(matches, &primary_keys));
+  RequireOk(index.PrimaryKeys(matches, &primary_keys));
   Strings entries;
   for (size_t i = 0; i < primary_keys.size(); ++i) {
     entries.push_back(*index.codec().Format(matches.keys, i) + "=" + std::string(primary_keys[i]));
@@ -77,7 +77,7 @@ class ShardedPair {
  private:
   static Strings Found(const SecondaryIndex& index, const FindResult& matches) {
     StringList primary_keys;
-    RequireOk(index.PrimaryKeysOf(matches, &primary_keys));
+    RequireOk(index.PrimaryKeys(matches, &primary_keys));
     return Texts(primary_keys);
   }
   static Strings Keys(const SecondaryIndex& index, const FindResult& matches) {
@@ -113,9 +113,9 @@ inline void ShardedPair::CheckPoints(KeyBatch keys) const {
   CheckSame(found, all);
 
   for (const ResultOrder order : {ResultOrder::kCaller, ResultOrder::kKey}) {
-    std::vector<RowId> rows(size), shards(size), query_of(size);
+    std::vector<GlobalRowId> rows(size);
+    std::vector<uint32_t> query_of(size);
     Batch batch = Batch::FindFirst(keys, absl::MakeSpan(rows));
-    batch.shards = absl::MakeSpan(shards);
     batch.query_of = absl::MakeSpan(query_of);
     batch.options.result_order = order;
     RequireOk(sharded_->Execute(batch));
@@ -125,17 +125,15 @@ inline void ShardedPair::CheckPoints(KeyBatch keys) const {
       BOOST_REQUIRE(query < size && !answered[query]);
       answered[query] = true;
       if (order == ResultOrder::kCaller) BOOST_REQUIRE_EQUAL(query, i);
-      BOOST_REQUIRE_EQUAL(rows[i] == kNoRow, all[query].empty());
-      if (rows[i] == kNoRow) continue;
-      BOOST_REQUIRE_EQUAL(rows[i], found[query][0]);
-      BOOST_REQUIRE_EQUAL(shards[i], found.shards[found.offsets[query]]);
+      BOOST_REQUIRE_EQUAL(rows[i] == kNoGlobalRow, all.rows(query).empty());
+      if (rows[i] == kNoGlobalRow) continue;
+      BOOST_REQUIRE_EQUAL(rows[i], found.rows(query)[0]);
     }
   }
-  std::vector<GlobalRowId> wide(size);
-  RequireOk(sharded_->FindFirstGlobal(keys, absl::MakeSpan(wide)));
+  std::vector<GlobalRowId> rows(size);
+  RequireOk(sharded_->FindFirst(keys, absl::MakeSpan(rows)));
   for (size_t i = 0; i < size; ++i) {
-    BOOST_REQUIRE(wide[i] ==
-                  (found[i].empty() ? kNoGlobalRow : found.global_row(found.offsets[i])));
+    BOOST_REQUIRE(rows[i] == (found.rows(i).empty() ? kNoGlobalRow : found.rows(i)[0]));
   }
 }
 

@@ -95,7 +95,7 @@ BOOST_FIXTURE_TEST_CASE(nulls_that_another_index_bounds, TwoIndexes) {
     WhereResult matches;
     RequireOk(group->Find(RequireOk(Predicate::Parse(text)), {}, &matches));
     StringList keys;
-    RequireOk(group->PrimaryKeys(matches.rows, &keys));
+    RequireOk(group->PrimaryKeys(matches, &keys));
     return Strings(keys.begin(), keys.end());
   };
   BOOST_TEST(found("age >= 1 AND city IS NULL") == Strings{"c"});
@@ -130,7 +130,7 @@ BOOST_AUTO_TEST_CASE(nulls_in_parts_of_keys) {
         WhereResult matches;
         RequireOk(group->Find(RequireOk(Predicate::Parse(text)), {}, &matches));
         StringList keys;
-        RequireOk(group->PrimaryKeys(matches.rows, &keys));
+        RequireOk(group->PrimaryKeys(matches, &keys));
         std::string found;
         for (const std::string_view key : keys) found.append(key);
         BOOST_TEST(found == (keeps ? kept : skipped));
@@ -166,7 +166,7 @@ BOOST_FIXTURE_TEST_CASE(options_that_are_wrong, TwoIndexes) {
   WhereResult none;
   options.columns = {"mark"};
   RequireOk(group->Find(where, options, &none));
-  BOOST_TEST((none.rows.empty() && none.cursor.empty() && none.columns.size() == 1));
+  BOOST_TEST((none.row_ids.empty() && none.cursor.empty() && none.columns.size() == 1));
   options = {};
   options.order_by = "town";
   refused(options, "the group has no index 'town'");
@@ -191,18 +191,19 @@ BOOST_FIXTURE_TEST_CASE(columns_and_rows_of_members, TwoIndexes) {
   options.order = Order::kDescending;
   RequireOk(group->Find(Predicate("age", KeyQuery::Everything()), options, &matches));
   Strings values;
-  for (size_t i = 0; i < matches.rows.size(); ++i) {
+  for (size_t i = 0; i < matches.row_ids.size(); ++i) {
     values.push_back(Described(matches.columns[0].value(i)) +
                      Described(matches.columns[1].value(i)));
   }
   BOOST_TEST(values == (Strings{"nullnull", "nullnull", "'x''x'"}));
-  std::vector<RowId> rows(matches.rows.size());
-  RequireOk(group->RowsOf(1, matches.rows, absl::MakeSpan(rows)));
-  BOOST_TEST(rows == matches.rows);  // of the rows of one build, or equal ones
+  std::vector<GlobalRowId> rows(matches.row_ids.size());
+  RequireOk(group->RowsOf(1, matches, absl::MakeSpan(rows)));
+  // The members are of one build, or of equal rows.
+  BOOST_TEST(std::equal(rows.begin(), rows.end(), matches.row_ids.begin(), matches.row_ids.end()));
   const RowId beyond = group->end_row();
   StringList keys;
   Refused(group->PrimaryKeys({beyond}, &keys), absl::StatusCode::kOutOfRange, "there is no row");
-  Refused(group->RowsOf(3, matches.rows, absl::MakeSpan(rows)), absl::StatusCode::kInvalidArgument,
+  Refused(group->RowsOf(3, matches, absl::MakeSpan(rows)), absl::StatusCode::kInvalidArgument,
           "member 3 of 3");
 }
 

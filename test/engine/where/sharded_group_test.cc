@@ -34,7 +34,7 @@ Strings Found(const IndexGroup& group, std::string_view where, const WhereOption
   WhereResult matches;
   RequireOk(group.Find(RequireOk(Predicate::Parse(where)), options, &matches));
   StringList keys;
-  RequireOk(group.PrimaryKeys(matches.shards, matches.rows, &keys));
+  RequireOk(group.PrimaryKeys(matches, &keys));
   return {keys.begin(), keys.end()};
 }
 
@@ -141,12 +141,12 @@ BOOST_AUTO_TEST_CASE(columns_and_rows_of_members_in_shards) {
   WhereResult matches;
   RequireOk(group->Find(RequireOk(Predicate::Parse("a >= 2 AND b <> 3")), options, &matches));
   BOOST_TEST(matches.shards.empty());
-  BOOST_REQUIRE(!matches.rows.empty());
+  BOOST_REQUIRE(!matches.row_ids.empty());
   StringList keys;
-  RequireOk(group->PrimaryKeys(matches.rows, &keys));
-  std::vector<GlobalRowId> rows, of_member(matches.rows.size());
-  for (size_t i = 0; i < matches.rows.size(); ++i) {
-    rows.push_back(matches.global_row(i));
+  RequireOk(group->PrimaryKeys(matches, &keys));
+  std::vector<GlobalRowId> rows, of_member(matches.row_ids.size());
+  for (size_t i = 0; i < matches.row_ids.size(); ++i) {
+    rows.push_back(matches.row(i));
     BOOST_TEST(Described(matches.columns[0].value(i)) ==
                std::to_string(std::stoi(std::string(keys[i].substr(1)))));
     BOOST_CHECK(matches.columns[0].value(i) == matches.columns[1].value(i));
@@ -154,12 +154,9 @@ BOOST_AUTO_TEST_CASE(columns_and_rows_of_members_in_shards) {
   for (size_t m = 0; m < 2; ++m) {
     RequireOk(group->RowsOf(m, rows, absl::MakeSpan(of_member)));
     StringList own;
-    RequireOk(group->members()[m].index->PrimaryKeysOf(of_member, &own));
+    RequireOk(group->members()[m].index->PrimaryKeys(of_member, &own));
     BOOST_TEST(Strings(own.begin(), own.end()) == Strings(keys.begin(), keys.end()));
   }
-  std::vector<RowId> alone(matches.rows.size());
-  Refused(group->RowsOf(0, matches.rows, absl::MakeSpan(alone)), absl::StatusCode::kInvalidArgument,
-          "index 'a' is sharded");
   std::map<uint64_t, int64_t> sums;
   for (int64_t i = 0; i < 50; ++i) {
     if (i % 7 >= 2 && i % 5 != 3) sums[static_cast<uint64_t>(i % 5)] += i;
@@ -173,12 +170,11 @@ BOOST_AUTO_TEST_CASE(columns_and_rows_of_members_in_shards) {
     BOOST_TEST(groups.values[0].numbers<int64_t>()[g] == sums[key]);
   }
   BOOST_TEST(RequireOk(group->Count(Predicate::All({}))) == 50u);
-  const std::vector<uint32_t> shard_1(matches.rows.size(), 1);
-  Refused(group->PrimaryKeys(shard_1, matches.rows, &keys), absl::StatusCode::kOutOfRange,
-          "row of shard 1: the group is not sharded");
+  Refused(group->PrimaryKeys({MakeGlobalRowId(1, 0)}, &keys), absl::StatusCode::kOutOfRange,
+          "expected a shard below 1, got 1");
 }
 
-BOOST_AUTO_TEST_CASE(rows_of_a_group_in_shards_are_named_with_these) {
+BOOST_AUTO_TEST_CASE(rows_of_a_group_in_shards_have_64_bits) {
   ShardedSources sources(2);
   for (int i = 0; i < 20; ++i) {
     sources[i % 2].Put(absl::StrFormat("r%02d", i / 2), absl::StrFormat("%d|%d", i, i % 3));
@@ -191,31 +187,35 @@ BOOST_AUTO_TEST_CASE(rows_of_a_group_in_shards_are_named_with_these) {
   options.columns = {"n"};
   WhereResult matches;
   RequireOk(group->Find(RequireOk(Predicate::Parse("b = 1")), options, &matches));
-  BOOST_REQUIRE_EQUAL(matches.rows.size(), 7u);
-  // Ordered by primary key, then shard.
+  BOOST_REQUIRE_EQUAL(matches.row_ids.size(), 7u);
+  // The rows are sorted by primary key, then by shard.
   Strings values;
   for (size_t i = 0; i < 7; ++i) values.push_back(Described(matches.columns[0].value(i)));
   BOOST_TEST(values == (Strings{"1", "4", "7", "10", "13", "16", "19"}),
              boost::test_tools::per_element());
   StringList keys;
   std::vector<ColumnValues> columns;
-  std::vector<RowId> alone(7);
-  const auto invalid = absl::StatusCode::kInvalidArgument;
-  Refused(group->PrimaryKeys(matches.rows, &keys), invalid, "pass each row with its shard");
-  Refused(group->Columns(matches.rows, options.columns, &columns), invalid,
-          "pass each row with its shard");
-  Refused(group->RowsOf(0, matches.rows, absl::MakeSpan(alone)), invalid,
-          "pass each row with its shard");
-  const std::vector<uint32_t> beyond(7, 2), few(3, 0);
-  Refused(group->PrimaryKeys(beyond, matches.rows, &keys), absl::StatusCode::kOutOfRange,
-          "row of shard 2: the group has 2 shards");
-  Refused(group->PrimaryKeys(few, matches.rows, &keys), invalid, "shards has 3 elements");
   std::vector<GlobalRowId> rows, of_member(7);
-  for (size_t i = 0; i < 7; ++i) rows.push_back(matches.global_row(i));
+  const auto invalid = absl::StatusCode::kInvalidArgument, no_row = absl::StatusCode::kOutOfRange;
+  const GlobalRowId beyond = MakeGlobalRowId(2, 0);
+  Refused(group->PrimaryKeys({beyond}, &keys), no_row, "expected a shard below 2, got 2");
+  Refused(group->Columns({beyond}, options.columns, &columns), no_row,
+          "expected a shard below 2, got 2");
+  Refused(group->RowsOf(0, {beyond}, absl::MakeSpan(of_member).first(1)), no_row,
+          "expected a shard below 2, got 2");
+  const std::vector<uint32_t> few(3, 0);
+  const RowSpan torn(matches.row_ids, few);
+  Refused(group->PrimaryKeys(torn, &keys), invalid, "shards has 3 elements");
+  Refused(group->Columns(torn, options.columns, &columns), invalid, "shards has 3 elements");
+  Refused(group->RowsOf(0, torn, absl::MakeSpan(of_member)), invalid, "shards has 3 elements");
+  const RowSpan low(matches.row_ids, {});
+  Refused(group->PrimaryKeys(low, &keys), invalid, "expected the shard of each row, got none");
+  Refused(group->RowsOf(0, low, absl::MakeSpan(of_member)), invalid, "expected the shard");
+  for (size_t i = 0; i < 7; ++i) rows.push_back(matches.row(i));
   RequireOk(group->RowsOf(1, rows, absl::MakeSpan(of_member)));
-  RequireOk(group->PrimaryKeys(matches.shards, matches.rows, &keys));
+  RequireOk(group->PrimaryKeys(matches, &keys));
   StringList own;
-  RequireOk(b->PrimaryKeysOf(of_member, &own));
+  RequireOk(b->PrimaryKeys(of_member, &own));
   BOOST_TEST(Strings(own.begin(), own.end()) == Strings(keys.begin(), keys.end()));
 
   GroupByResult groups;

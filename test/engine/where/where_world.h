@@ -136,7 +136,7 @@ class World {
   }
   Strings NamesOf(const IndexGroup& group, const WhereResult& matches) const {
     StringList keys;
-    RequireOk(group.PrimaryKeys(matches.shards, matches.rows, &keys));
+    RequireOk(group.PrimaryKeys(matches, &keys));
     Strings names;
     for (size_t i = 0; i < keys.size(); ++i) {
       names.push_back(NameOf(std::string(keys[i]), matches.shards.empty() ? 0 : matches.shards[i]));

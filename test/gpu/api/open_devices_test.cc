@@ -75,7 +75,7 @@ std::string OnDevices(size_t count) {
 }
 
 struct Answers {
-  std::vector<RowId> first, shards;
+  std::vector<GlobalRowId> first;
   std::vector<uint8_t> contained;
   std::vector<uint64_t> counts;
   FindResult found, scanned;
@@ -94,10 +94,7 @@ Answers Ask(const SecondaryIndex& index, EncodedKeys& keys, RangeColumnsOf& rang
     if (routes != nullptr && size > 0) routes->push_back(explain.route + "; " + explain.index);
   };
   answers.first.resize(size);
-  answers.shards.resize(size);
-  Batch first = Batch::FindFirst(batch, absl::MakeSpan(answers.first));
-  first.shards = absl::MakeSpan(answers.shards);
-  answer(first);
+  answer(Batch::FindFirst(batch, absl::MakeSpan(answers.first)));
   const auto contained = std::make_unique<bool[]>(size);
   answer(Batch::Contains(batch, absl::MakeSpan(contained.get(), size)));
   answers.contained.assign(contained.get(), contained.get() + size);
@@ -131,7 +128,6 @@ void CheckSameAnswers(const SecondaryIndex& on_gpu, const SecondaryIndex& on_cpu
     const Answers found = Ask(on_gpu, keys, ranges, &routes);
     const Answers expected = Ask(on_cpu, keys, ranges, nullptr);
     BOOST_TEST((found.first == expected.first), size);
-    BOOST_TEST((found.shards == expected.shards), size);
     BOOST_TEST((found.contained == expected.contained), size);
     BOOST_TEST((found.counts == expected.counts), size);
     CheckSame(found.found, expected.found);

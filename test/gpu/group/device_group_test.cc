@@ -184,18 +184,16 @@ void CheckOwnShards() {
     BOOST_TEST(group->has_global_rows());
     BOOST_TEST(group->size() == oracle.keys.size());
     CheckWide(*group, oracle, queries);
-    std::vector<RowId> rows(queries.size());
-    std::vector<uint32_t> shards(queries.size());
-    Batch batch = Batch::FindFirst(queries, absl::MakeSpan(rows));
-    BOOST_TEST(absl::IsInvalidArgument(group->Execute(batch)));
-    batch.shards = absl::MakeSpan(shards);
-    RequireOk(group->Execute(batch));
+    std::vector<RowId> row_ids(queries.size());
+    BOOST_TEST(absl::IsInvalidArgument(
+        group->Execute(Batch::FindFirst(queries, absl::MakeSpan(row_ids)))));
+    std::vector<GlobalRowId> rows(queries.size());
+    RequireOk(group->Execute(Batch::FindFirst(queries, absl::MakeSpan(rows))));
     std::vector<Position> lowers(queries.size());
     RequireOk(group->Execute(Batch::LowerBound(queries, absl::MakeSpan(lowers))));
     for (size_t i = 0; i < queries.size(); ++i) {
       const GlobalRowId first = oracle.First(queries[i]);
-      BOOST_TEST(rows[i] == RowInShard(first));
-      BOOST_TEST(shards[i] == (first == kNoGlobalRow ? 0 : ShardOf(first)));
+      BOOST_TEST(rows[i] == first);
       BOOST_TEST(lowers[i] == oracle.Lower(queries[i]));
     }
     BOOST_TEST(absl::IsFailedPrecondition(group->On(0).status()));

@@ -63,6 +63,35 @@ BOOST_AUTO_TEST_CASE(all_operations_follow_from_lower_bound) {
   CheckDefaults<std::string>();
 }
 
+BOOST_AUTO_TEST_CASE(find_first_also_writes_row_ids_of_64_bits) {
+  for (const size_t entries : {size_t{0}, size_t{1000}}) {
+    std::vector<uint32_t> sorted(entries);
+    std::vector<RowId> rows(entries);
+    for (size_t i = 0; i < entries; ++i) {
+      sorted[i] = static_cast<uint32_t>(3 * i);
+      rows[i] = i == 7 ? kNoRow - 1 : static_cast<RowId>(i * 5);
+    }
+    const SortedArray index(RequireOk(SortedRun::FromSorted(absl::MakeConstSpan(sorted), rows)));
+    for (const size_t size : {1u, 2047u, 2048u, 2049u, 5000u}) {
+      std::vector<uint32_t> keys(size);
+      for (size_t i = 0; i < size; ++i) keys[i] = static_cast<uint32_t>(i * 7 % 3500);
+      std::vector<RowId> narrow(size);
+      std::vector<GlobalRowId> wide(size, 1), expected(size);
+      RequireOk(index.Execute(Batch::FindFirst(keys, absl::MakeSpan(narrow))));
+      RequireOk(index.Execute(Batch::FindFirst(keys, absl::MakeSpan(wide))));
+      for (size_t i = 0; i < size; ++i) {
+        expected[i] = narrow[i] == kNoRow ? kNoGlobalRow : GlobalRowId{narrow[i]};
+      }
+      BOOST_TEST((wide == expected));
+      Batch both = Batch::FindFirst(keys, absl::MakeSpan(wide));
+      both.values = absl::MakeSpan(narrow);
+      BOOST_TEST(absl::IsInvalidArgument(index.Execute(both)));
+      BOOST_TEST(absl::IsInvalidArgument(
+          index.Execute(Batch::FindFirst(keys, absl::MakeSpan(wide).first(size - 1)))));
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_prefix_of_0xFF_bytes_goes_to_the_end) {
   const SortedArray index = Strings({"", "a", "\xfe", "\xff", "\xff\xff", "\xff\xff\x01"});
   BOOST_TEST(CountPrefix(index, "") == 6u);

@@ -134,8 +134,8 @@ void FindFirstOneKey(const Subject<Key>& subject, Batcher*, size_t i, const std:
     const bool sampled = i % kSampled == 0;
     const Time begin = sampled ? steady_clock::now() : Time();
     RowId row;
-    const absl::Status s =
-        subject.index.FindFirst(Batcher::Key(subject.keys[i]).batch(), absl::MakeSpan(&row, 1));
+    const absl::Status s = subject.index.Execute(
+        Batch::FindFirst(Batcher::Key(subject.keys[i]).batch(), absl::MakeSpan(&row, 1)));
     if (sampled) seen->Took(begin, steady_clock::now());
     seen->wrong += !s.ok() || row != subject.rows[i];
     ++seen->answers;

@@ -330,7 +330,7 @@ void Walk(benchmark::State& state, bool by_iterator) {
       FindResult page;
       StringList primary_keys;
       OrThrow(index->Scan(all, &page, options));
-      OrThrow(index->PrimaryKeysOf(page, &primary_keys));
+      OrThrow(index->PrimaryKeys(page, &primary_keys));
       std::vector<DataValue> key;
       std::string scratch;
       for (size_t i = 0; i < primary_keys.size(); ++i) {

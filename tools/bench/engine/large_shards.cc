@@ -1,4 +1,4 @@
-// ShardedBuild/n:<k>: one index in shards of 2^k entries, built out of core by its steps, each
+// ShardedBuild/n:<k>: one sharded index of 2^k entries, built out of core by its steps, each
 // within a memory budget of 1 GiB: 16 segments extracted, four at a time, a plan, 16 shards at the
 // same time, publishing. The index is then opened from its mapped files and queried. A rule
 // generates the 2^(k-6) rows of 64 keys of 32 bits each, so that there is no database on the disk.
@@ -242,7 +242,7 @@ void CheckAnswers(const SecondaryIndex& index, uint64_t entries, uint64_t built)
   FindResult matches;
   OrThrow(index.Find(absl::MakeConstSpan(keys), &matches));
   StringList primary_keys;
-  OrThrow(index.PrimaryKeysOf(matches, &primary_keys));
+  OrThrow(index.PrimaryKeys(matches, &primary_keys));
   RangeBatch ranges = RangeBatch::HalfOpen(absl::MakeConstSpan(keys), absl::MakeConstSpan(upper));
   ranges.upper_bound = Bound::kInclusive;
   std::vector<uint64_t> counts(keys.size());

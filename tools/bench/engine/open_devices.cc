@@ -90,10 +90,10 @@ class OpenedRows {
 
 void CheckAnswers(const SecondaryIndex& index, const OpenedRows& rows, size_t size) {
   std::vector<GlobalRowId> found(std::min(size, rows.keys().size()));
-  OrThrow(index.FindFirstGlobal(rows.keys().first(found.size()), absl::MakeSpan(found)));
+  OrThrow(index.FindFirst(rows.keys().first(found.size()), absl::MakeSpan(found)));
   found.resize(std::min(kChecked, found.size()));
   StringList primary_keys;
-  OrThrow(index.PrimaryKeysOf(found, &primary_keys));
+  OrThrow(index.PrimaryKeys(found, &primary_keys));
   for (size_t i = 0; i < found.size(); ++i) {
     if (primary_keys[i] != rows.PrimaryKey(i)) throw std::runtime_error("a wrong answer");
   }
@@ -117,12 +117,10 @@ void Ask(benchmark::State& state, const std::string& name, bool sharded,
   const auto size = size_t{1} << state.range(0);
   const SecondaryIndex& index = Opened(name, sharded, options);
   CheckAnswers(index, rows, size);
-  std::vector<RowId> found(size), shards(size);
+  std::vector<GlobalRowId> found(size);
   size_t at = 0;
   for (auto _ : state) {
-    Batch batch = Batch::FindFirst(rows.keys().subspan(at, size), absl::MakeSpan(found));
-    batch.shards = absl::MakeSpan(shards);
-    OrThrow(index.Execute(batch));
+    OrThrow(index.FindFirst(rows.keys().subspan(at, size), absl::MakeSpan(found)));
     at = at + 2 * size <= kQueries ? at + size : 0;
   }
   state.counters["ns_per_query"] = benchmark::Counter(

@@ -131,7 +131,7 @@ SecondaryIndex& Index(uint64_t rows) {
 void CairnLookup(benchmark::State& state, bool primary_keys) {
   const uint64_t rows = BenchRows(kRows);
   SecondaryIndex& index = Index(rows);
-  std::vector<RowId> row_ids(kLookups);
+  std::vector<GlobalRowId> row_ids(kLookups);
   StringList found;
   for (auto _ : state) {
     state.PauseTiming();

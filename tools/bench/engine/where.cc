@@ -129,7 +129,7 @@ void Find(benchmark::State& state, bool first, WhereStrategy strategy) {
   OrThrow(group.Find(where, options, &matches));
   for (auto _ : state) OrThrow(group.Find(where, options, &matches));
   state.SetLabel(std::string(WhereStrategyName(matches.plan.strategy)));
-  state.counters["rows"] = static_cast<double>(matches.rows.size());
+  state.counters["rows"] = static_cast<double>(matches.row_ids.size());
 }
 
 const bool kRegistered = [] {
