@@ -1,5 +1,7 @@
 #include "engine/delta/delta.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -43,16 +45,17 @@ DeltaStats Delta::Stats() const {
 
 absl::Status Delta::PrimaryKeys(absl::Span<const RowId> row_ids, StringList* primary_keys) const {
   const uint64_t base_end = base_rows.rows();
+  RowId last = 0;
+  for (const RowId row : row_ids) last = std::max(last, row);
+  if (last >= end_row && !row_ids.empty()) {
+    return absl::OutOfRangeError(
+        absl::StrFormat("there is no row %d, only %d rows", last, end_row));
+  }
+  if (last < base_end) return base_rows.PrimaryKeys(row_ids, primary_keys);
   std::vector<RowId> of_base;
   of_base.reserve(row_ids.size());
-  for (RowId row : row_ids) {
-    if (row >= end_row) {
-      return absl::OutOfRangeError(
-          absl::StrFormat("there is no row %d, only %d rows", row, end_row));
-    }
-    if (row < base_end) of_base.push_back(row);
-  }
-  if (of_base.size() == row_ids.size()) return base_rows.PrimaryKeys(row_ids, primary_keys);
+  std::copy_if(row_ids.begin(), row_ids.end(), std::back_inserter(of_base),
+               [&](RowId row) { return row < base_end; });
   StringList base_keys;
   RETURN_IF_ERROR(base_rows.PrimaryKeys(of_base, &base_keys));
   size_t next = 0;

@@ -77,9 +77,9 @@ struct Delta {
   uint64_t added_entries() const;
   DeltaStats Stats() const;
 
-  // Appends the primary key of each row, dead or not. Errors: OutOfRange, which names the first id
-  // that does not exist; DataLoss if the base is damaged. After an error the list holds some of the
-  // keys.
+  // Appends the primary key of each row, dead or not. Errors: OutOfRange, which names the largest
+  // id, if that does not exist; DataLoss if the base is damaged. After an error the list holds some
+  // of the keys.
   absl::Status PrimaryKeys(absl::Span<const RowId> row_ids, StringList* primary_keys) const;
 
   // Returns the tuple that the row was given since the base was built, if the index includes

@@ -10,7 +10,6 @@
 #include "absl/time/clock.h"
 #include "engine/log/table_files.h"
 #include "engine/log/wal_files.h"
-#include "engine/shards/open_index.h"
 #include "index/keys/escaped_text.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
@@ -284,11 +283,6 @@ std::shared_ptr<IndexWriter> FollowedIndex::writer() const {
   return writer_;
 }
 
-std::shared_ptr<SecondaryIndex> FollowedIndex::index() const {
-  const MutexLock lock(&mutex_);
-  return index_;
-}
-
 absl::Status FollowedIndex::NotReady() const {
   switch (state_) {
     case IndexState::kReady:
@@ -315,10 +309,10 @@ absl::Status FollowedIndex::NotReady() const {
                    : "IndexedDB::RebuildIndex rebuilds it"));
 }
 
-absl::StatusOr<std::shared_ptr<SecondaryIndex>> FollowedIndex::Ready() const {
+absl::StatusOr<std::shared_ptr<IndexWriter>> FollowedIndex::Ready() const {
   const MutexLock lock(&mutex_);
   RETURN_IF_ERROR(NotReady());
-  return index_;
+  return writer_;
 }
 
 void FollowedIndex::Suspend() {
@@ -347,10 +341,8 @@ absl::Status FollowedIndex::OpenWriter(rocksdb::DB* db, const OpenOptions& optio
   const auto recorder = std::make_shared<TableFilesRecorder>(db, column_family());
   writer->set_database([db] { return SyncLog(db, /*read_only=*/false); },
                        [recorder](Anchor* anchor) { return recorder->Record(&anchor->tables); });
-  std::shared_ptr<SecondaryIndex> index = OverWriter(writer);
   const MutexLock lock(&mutex_);
   writer_.swap(writer);
-  index_.swap(index);
   return absl::OkStatus();
 }
 

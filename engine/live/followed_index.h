@@ -16,7 +16,6 @@
 #include "cairn/indexed_db.h"
 #include "cairn/key_codec.h"
 #include "cairn/options.h"
-#include "cairn/secondary_index.h"
 #include "engine/live/event_log.h"
 #include "engine/live/index_catalog.h"
 #include "engine/live/past_log_changes.h"
@@ -123,9 +122,8 @@ class FollowedIndex {
 
   // The index in any state; null if it does not exist yet.
   std::shared_ptr<IndexWriter> writer() const;
-  std::shared_ptr<SecondaryIndex> index() const;
   // Returns the index if it is ready. Errors: Unavailable or FailedPrecondition, with the reason.
-  absl::StatusOr<std::shared_ptr<SecondaryIndex>> Ready() const;
+  absl::StatusOr<std::shared_ptr<IndexWriter>> Ready() const;
   // Between these two calls, Ready returns Unavailable, because a caller may change rows past the
   // log, and other readers may see the change before the index is stale. The state does not change.
   void Suspend();
@@ -232,7 +230,6 @@ class FollowedIndex {
   absl::Status store_status_ ABSL_GUARDED_BY(mutex_);
   absl::Status merge_status_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<IndexWriter> writer_ ABSL_GUARDED_BY(mutex_);
-  std::shared_ptr<SecondaryIndex> index_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace cairn

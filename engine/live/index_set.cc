@@ -416,8 +416,8 @@ absl::StatusOr<std::shared_ptr<const SecondaryIndex>> IndexSet::Pin(
 
 absl::StatusOr<std::shared_ptr<const SecondaryIndex>> IndexSet::Pin(
     const FollowedIndex& index, const StopCondition& stop) const {
-  RETURN_IF_ERROR(follower_->Current(index, stop).status());
-  return OverVersion(index.writer()->version());
+  ASSIGN_OR_RETURN(auto version, follower_->Current(index, stop));
+  return OverVersion(std::move(version));
 }
 
 absl::StatusOr<std::shared_ptr<const IndexGroup>> IndexSet::PinGroup(
@@ -437,9 +437,11 @@ absl::StatusOr<std::shared_ptr<const IndexGroup>> IndexSet::PinGroup(
 
 absl::StatusOr<FoundKeys> IndexSet::Lookup(const std::string& name, const KeyQuery& keys,
                                            const LookupOptions& options) const {
-  const absl::StatusOr<std::shared_ptr<const SecondaryIndex>> version =
-      Pin(name, StopCondition::Of(options));
-  return version.ok() ? LookUpKeys(**version, keys, options) : version.status();
+  ASSIGN_OR_RETURN(const std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
+  ASSIGN_OR_RETURN(auto version, follower_->Current(*index, StopCondition::Of(options)));
+  FoundKeys found;
+  RETURN_IF_ERROR(LookUpKeys(OpenIndex(std::move(version)), keys, options, &found));
+  return found;
 }
 
 absl::StatusOr<FoundRows> IndexSet::LookupRows(const std::string& name, const KeyQuery& keys,
@@ -450,7 +452,8 @@ absl::StatusOr<FoundRows> IndexSet::LookupRows(const std::string& name, const Ke
   const auto column_family = index->HoldColumnFamily();
   ASSIGN_OR_RETURN(LogFollower::State state,
                    follower_->CurrentState(*index, StopCondition::Of(options)));
-  const std::unique_ptr<SecondaryIndex> version = OverVersion(std::move(state.version));
+  const OpenIndex version(std::move(state.version));
+  FoundRows found;
   // An index that ignores dropped rows may also have former keys of rows that a compaction filter
   // has changed.
   if (index->spec().dropped_rows != DroppedRows::kIgnore) {
@@ -466,11 +469,13 @@ absl::StatusOr<FoundRows> IndexSet::LookupRows(const std::string& name, const Ke
       return absl::UnavailableError(absl::StrFormat(
           "index %s was rebuilt while its rows were read; retry", Quoted(index->name())));
     };
-    return LookUpRows(*version, read, keys, options);
+    RETURN_IF_ERROR(LookUpRows(version, read, keys, options, &found));
+    return found;
   }
-  const absl::StatusOr<std::unique_ptr<SnapshotSource>> rows =
-      SourceAt(db_, index->column_family(), state.snapshot, Trial::kNone);
-  return rows.ok() ? LookUpRows(*version, **rows, keys, options) : rows.status();
+  ASSIGN_OR_RETURN(const std::unique_ptr<SnapshotSource> rows,
+                   SourceAt(db_, index->column_family(), state.snapshot, Trial::kNone));
+  RETURN_IF_ERROR(LookUpRows(version, *rows, keys, options, &found));
+  return found;
 }
 
 absl::StatusOr<std::shared_ptr<const SecondaryIndex>> IndexSet::PinStale(

@@ -151,19 +151,21 @@ absl::Status LogFollower::Follow(SequenceNumber sequence, const StopCondition& s
   return FollowTo(db_->GetLatestSequenceNumber(), nullptr, stop);
 }
 
-absl::StatusOr<std::shared_ptr<SecondaryIndex>> LogFollower::Current(const FollowedIndex& index,
-                                                                     const StopCondition& stop) {
+absl::StatusOr<std::shared_ptr<const IndexVersion>> LogFollower::Current(
+    const FollowedIndex& index, const StopCondition& stop) {
   RETURN_IF_ERROR(stop.Check());
   HeedDoubt();
-  absl::StatusOr<std::shared_ptr<SecondaryIndex>> ready = index.Ready();
-  if (!ready.ok()) return ready;
+  absl::StatusOr<std::shared_ptr<IndexWriter>> ready = index.Ready();
+  if (!ready.ok()) return ready.status();
   ASSIGN_OR_RETURN(const SequenceNumber latest, Latest());
-  while (ready.ok() && (*ready)->sequence() < latest) {
+  while (true) {
+    std::shared_ptr<const IndexVersion> version = (*ready)->version();
+    if (version->sequence >= latest) return version;
     RETURN_IF_ERROR(stop.Check());
     RETURN_IF_ERROR(Follow(latest, stop));
     ready = index.Ready();
+    if (!ready.ok()) return ready.status();
   }
-  return ready;
 }
 
 absl::StatusOr<std::vector<std::shared_ptr<const IndexVersion>>> LogFollower::CurrentTogether(

@@ -68,11 +68,11 @@ class LogFollower {
   // Brings the indexes up to the last commit. Each index has its own result in its state. Errors:
   // FailedPrecondition once this is closed.
   absl::Status Follow();
-  // Returns the index with all commits that returned before the call. Errors: those of
-  // FollowedIndex::Ready and Follow; Cancelled or DeadlineExceeded if `stop` ends the wait, here
+  // Returns the version of the index with all commits that returned before the call. Errors: those
+  // of FollowedIndex::Ready and Follow; Cancelled or DeadlineExceeded if `stop` ends the wait, here
   // and in the next two methods.
-  absl::StatusOr<std::shared_ptr<SecondaryIndex>> Current(const FollowedIndex& index,
-                                                          const StopCondition& stop = {});
+  absl::StatusOr<std::shared_ptr<const IndexVersion>> Current(const FollowedIndex& index,
+                                                              const StopCondition& stop = {});
   // Returns the versions of several indexes at one sequence number, with all commits before the
   // call. Errors: those of Current; FailedPrecondition if one does not follow.
   absl::StatusOr<std::vector<std::shared_ptr<const IndexVersion>>> CurrentTogether(

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/fixed_array.h"
 #include "absl/strings/str_format.h"
 #include "index/machine/parallel.h"
 #include "index/machine/prefetch.h"
@@ -193,7 +194,7 @@ absl::Status RowTable::PrimaryKeys(absl::Span<const RowId> row_ids,
     uint32_t index;  // in the block
     RowBlock parsed;
   };
-  Row group[kGroup];
+  absl::FixedArray<Row, kGroup> group(std::min(kGroup, row_ids.size()));
   for (size_t first = 0; first < row_ids.size(); first += kGroup) {
     const size_t count = std::min(kGroup, row_ids.size() - first);
     for (size_t i = 0; i < count; ++i) {

@@ -25,6 +25,26 @@
 #include "index/query/range_column.h"
 
 namespace cairn {
+
+// The memory of a lookup and of its result.
+template <typename Result>
+struct LookupMemory : LookupResult<Result>::Contents {
+  // Returns the memory of an earlier result, unless a copy of it exists. The result is then empty.
+  static std::shared_ptr<LookupMemory> Of(LookupResult<Result>* result) {
+    auto contents = std::move(result->contents_);
+    if (contents == nullptr || contents.use_count() > 1) return std::make_shared<LookupMemory>();
+    // Waits for reads of copies that other threads had: their end is visible to the one that counts
+    // references down.
+    std::shared_ptr<const void>(contents).reset();
+    return std::static_pointer_cast<LookupMemory>(std::move(contents));
+  }
+  static void Return(std::shared_ptr<LookupMemory> memory, LookupResult<Result>* result) {
+    result->contents_ = std::move(memory);
+  }
+
+  RangeColumn ranges;
+};
+
 namespace {
 
 absl::Status OfIndex(const SecondaryIndex& index, const absl::Status& status) {
@@ -124,15 +144,17 @@ absl::Status FindRows(const SecondaryIndex& version, RangeColumn* query,
 }
 
 // Finds the rows of a query and their primary keys.
+template <typename Result>
 absl::Status FindKeys(const SecondaryIndex& version, const KeyQuery& query,
-                      const LookupOptions& options, FindResult* matches, StringList* primary_keys) {
-  RangeColumn ranges;
-  RETURN_IF_ERROR(PhysicalRanges(version, query, options, &ranges));
-  RETURN_IF_ERROR(FindRows(version, &ranges, options, matches));
-  return ForEachStoppable(
-      matches->row_ids.size(), StopCondition::Of(options), [&](size_t first, size_t count) {
-        return version.PrimaryKeys(RowSpan(*matches).Slice(first, count), primary_keys);
-      });
+                      const LookupOptions& options, LookupMemory<Result>* memory) {
+  RETURN_IF_ERROR(PhysicalRanges(version, query, options, &memory->ranges));
+  RETURN_IF_ERROR(FindRows(version, &memory->ranges, options, &memory->matches));
+  memory->primary_keys.Clear();
+  return ForEachStoppable(memory->matches.row_ids.size(), StopCondition::Of(options),
+                          [&](size_t first, size_t count) {
+                            return version.PrimaryKeys(RowSpan(memory->matches).Slice(first, count),
+                                                       &memory->primary_keys);
+                          });
 }
 
 absl::Status CheckHasNoColumns(const LookupOptions& options) {
@@ -143,79 +165,77 @@ absl::Status CheckHasNoColumns(const LookupOptions& options) {
 
 }  // namespace
 
-absl::StatusOr<FoundKeys> LookUpKeys(const SecondaryIndex& version, const KeyQuery& query,
-                                     const LookupOptions& options) {
-  FindResult matches;
-  auto keys = std::make_shared<StringList>();
-  RETURN_IF_ERROR(FindKeys(version, query, options, &matches, keys.get()));
-  std::vector<ColumnValues> columns;
+absl::Status LookUpKeys(const SecondaryIndex& version, const KeyQuery& query,
+                        const LookupOptions& options, FoundKeys* found) {
+  auto memory = LookupMemory<std::string_view>::Of(found);
+  RETURN_IF_ERROR(FindKeys(version, query, options, memory.get()));
   if (!options.columns.empty()) {
     RETURN_IF_ERROR(StopCondition::Of(options).Check());
-    RETURN_IF_ERROR(version.Columns(matches, options.columns, &columns));
+    RETURN_IF_ERROR(version.Columns(memory->matches, options.columns, &memory->matches.columns));
   }
-  std::vector<std::string_view> views;
-  views.reserve(keys->size());
-  for (size_t i = 0; i < keys->size(); ++i) views.push_back((*keys)[i]);
-  return FoundKeys(std::move(views), std::move(matches.offsets), std::move(matches.cursors),
-                   std::move(keys), std::move(columns));
+  memory->results.assign(memory->primary_keys.begin(), memory->primary_keys.end());
+  LookupMemory<std::string_view>::Return(std::move(memory), found);
+  return absl::OkStatus();
 }
 
-absl::StatusOr<FoundRows> LookUpRows(const SecondaryIndex& version, ReadValuesOf read,
-                                     const KeyQuery& query, const LookupOptions& options) {
-  struct Bytes {
-    StringList primary_keys, values;
-  };
+absl::Status LookUpRows(const SecondaryIndex& version, ReadValuesOf read, const KeyQuery& query,
+                        const LookupOptions& options, FoundRows* found) {
   RETURN_IF_ERROR(CheckHasNoColumns(options));
-  FindResult matches;
-  auto bytes = std::make_shared<Bytes>();
-  RETURN_IF_ERROR(FindKeys(version, query, options, &matches, &bytes->primary_keys));
+  auto memory = LookupMemory<FoundRow>::Of(found);
+  RETURN_IF_ERROR(FindKeys(version, query, options, memory.get()));
   std::vector<size_t> value_of;
-  RETURN_IF_ERROR(read(bytes->primary_keys, &bytes->values, &value_of));
-  std::vector<FoundRow> rows;
-  rows.reserve(value_of.size());
-  std::vector<uint64_t> offsets = {0};
-  offsets.reserve(matches.offsets.size());
-  for (size_t range = 0; range + 1 < matches.offsets.size(); ++range) {
-    for (uint64_t i = matches.offsets[range]; i < matches.offsets[range + 1]; ++i) {
+  memory->values.Clear();
+  RETURN_IF_ERROR(read(memory->primary_keys, &memory->values, &value_of));
+  memory->results.clear();
+  memory->results.reserve(value_of.size());
+  uint64_t begin = 0;
+  for (uint64_t& end : absl::MakeSpan(memory->matches.offsets).subspan(1)) {
+    for (uint64_t i = begin; i < end; ++i) {
       if (value_of[i] == SIZE_MAX) continue;
-      rows.push_back({bytes->primary_keys[i], bytes->values[value_of[i]]});
+      memory->results.push_back({memory->primary_keys[i], memory->values[value_of[i]]});
     }
-    offsets.push_back(rows.size());
+    begin = end;
+    end = memory->results.size();
   }
-  return FoundRows(std::move(rows), std::move(offsets), std::move(matches.cursors),
-                   std::move(bytes));
+  LookupMemory<FoundRow>::Return(std::move(memory), found);
+  return absl::OkStatus();
 }
 
-absl::StatusOr<FoundRows> LookUpRows(const SecondaryIndex& version, const SnapshotSource& rows,
-                                     const KeyQuery& query, const LookupOptions& options) {
+absl::Status LookUpRows(const SecondaryIndex& version, const SnapshotSource& rows,
+                        const KeyQuery& query, const LookupOptions& options, FoundRows* found) {
   RETURN_IF_ERROR(CheckHasNoColumns(options));
-  RangeColumn ranges;
-  RETURN_IF_ERROR(PhysicalRanges(version, query, options, &ranges));
-  auto fetched = std::make_shared<FetchResult>();
-  RETURN_IF_ERROR(version.Fetch(rows, ranges.Ranges(), ScanOptions(options), fetched.get()));
-  std::vector<FoundRow> found;
-  found.reserve(fetched->primary_keys.size());
-  for (size_t i = 0; i < fetched->primary_keys.size(); ++i) {
-    found.push_back({fetched->primary_keys[i], fetched->values[i]});
+  auto memory = LookupMemory<FoundRow>::Of(found);
+  RETURN_IF_ERROR(PhysicalRanges(version, query, options, &memory->ranges));
+  FetchResult fetched;
+  RETURN_IF_ERROR(version.Fetch(rows, memory->ranges.Ranges(), ScanOptions(options), &fetched));
+  memory->matches.offsets = std::move(fetched.offsets);
+  memory->matches.cursors = std::move(fetched.cursors);
+  memory->primary_keys = std::move(fetched.primary_keys);
+  memory->values = std::move(fetched.values);
+  memory->results.clear();
+  memory->results.reserve(memory->primary_keys.size());
+  for (size_t i = 0; i < memory->primary_keys.size(); ++i) {
+    memory->results.push_back({memory->primary_keys[i], memory->values[i]});
   }
-  std::vector<uint64_t> offsets = std::move(fetched->offsets);
-  std::vector<std::string> cursors = std::move(fetched->cursors);
-  return FoundRows(std::move(found), std::move(offsets), std::move(cursors), std::move(fetched));
+  LookupMemory<FoundRow>::Return(std::move(memory), found);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<FoundKeys> SecondaryIndex::Lookup(const KeyQuery& keys,
                                                  const LookupOptions& options) const {
-  return Guarded("looking up keys", [&]() -> absl::StatusOr<FoundKeys> {
-    ASSIGN_OR_RETURN(const std::shared_ptr<const SecondaryIndex> pinned,
-                     Pin(StopCondition::Of(options).As<QueryOptions>()));
-    return LookUpKeys(*pinned, keys, options);
-  });
+  FoundKeys found;
+  RETURN_IF_ERROR(Lookup(keys, options, &found));
+  return found;
 }
 
 absl::StatusOr<FoundRows> SecondaryIndex::LookupRows(const SnapshotSource& source,
                                                      const KeyQuery& keys,
                                                      const LookupOptions& options) const {
-  return Guarded("looking up rows", [&] { return LookUpRows(*this, source, keys, options); });
+  return Guarded("looking up rows", [&]() -> absl::StatusOr<FoundRows> {
+    FoundRows found;
+    RETURN_IF_ERROR(LookUpRows(*this, source, keys, options, &found));
+    return found;
+  });
 }
 
 absl::StatusOr<std::vector<uint64_t>> SecondaryIndex::Count(const KeyQuery& keys,

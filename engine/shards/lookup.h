@@ -15,22 +15,22 @@
 namespace cairn {
 
 // Lookup in one version of an index. The version does not change during the call, and row ids are
-// used only within it. Errors: those of the index; InvalidArgument, naming the index and the key:
-// its codec rejects the key. Throws std::bad_alloc.
-absl::StatusOr<FoundKeys> LookUpKeys(const SecondaryIndex& version, const KeyQuery& query,
-                                     const LookupOptions& options);
+// used only within it. *found is empty after an error. Errors: those of the index; InvalidArgument,
+// naming the index and the key: its codec rejects the key. Throws std::bad_alloc.
+absl::Status LookUpKeys(const SecondaryIndex& version, const KeyQuery& query,
+                        const LookupOptions& options, FoundKeys* found);
 // Also returns the rows, without those that have no such key in `rows`: the index's database, at
 // the version's state or at another one.
-absl::StatusOr<FoundRows> LookUpRows(const SecondaryIndex& version, const SnapshotSource& rows,
-                                     const KeyQuery& query, const LookupOptions& options);
+absl::Status LookUpRows(const SecondaryIndex& version, const SnapshotSource& rows,
+                        const KeyQuery& query, const LookupOptions& options, FoundRows* found);
 // The same if the database is at the version's state, so that every row that exists has the key
 // that the index has. `read` gets the primary keys of rows, in any order. It appends the values of
 // these rows to `values`, and sets value_of[i] to the index of the value of row i there, or to
 // SIZE_MAX if there is no such row.
 using ReadValuesOf = absl::FunctionRef<absl::Status(
     const StringList& primary_keys, StringList* values, std::vector<size_t>* value_of)>;
-absl::StatusOr<FoundRows> LookUpRows(const SecondaryIndex& version, ReadValuesOf read,
-                                     const KeyQuery& query, const LookupOptions& options);
+absl::Status LookUpRows(const SecondaryIndex& version, ReadValuesOf read, const KeyQuery& query,
+                        const LookupOptions& options, FoundRows* found);
 // SecondaryIndex::NewIterator for such a version, which the iterator keeps. Throws nothing.
 IndexIterator IterateVersion(std::shared_ptr<const SecondaryIndex> version,
                              const IteratorOptions& options);

@@ -22,6 +22,7 @@
 #include "cairn/types.h"
 #include "engine/build/index_builder.h"
 #include "engine/serve/catch_up.h"
+#include "engine/shards/lookup.h"
 #include "engine/shards/shard_batch.h"
 #include "engine/shards/shard_rows.h"
 #include "engine/shards/shard_stats.h"
@@ -37,141 +38,121 @@
 #include "index/query/batch_check.h"
 
 namespace cairn {
-namespace {
 
-// An index over its shards, or an unsharded index, which has one. Each query uses the versions that
-// are current when it starts, or the pinned ones.
-class OpenIndex final : public SecondaryIndex {
- public:
-  explicit OpenIndex(std::shared_ptr<const ShardSet> shards) : shards_(std::move(shards)) {}
-  // Stays at `pinned`. `shards` is null for an unsharded index.
-  OpenIndex(std::shared_ptr<const ShardSet> shards, ShardVersions pinned)
-      : shards_(std::move(shards)), pinned_(std::move(pinned)) {}
+SequenceNumber OpenIndex::sequence() const {
+  SequenceNumber least = version(0)->sequence;
+  for (size_t s = 1; s < size(); ++s) least = std::min(least, version(s)->sequence);
+  return least;
+}
 
-  const IndexSpec& spec() const override {
-    return pinned_.empty() ? shards_->spec() : pinned_[0]->spec();
-  }
-  const KeyCodec& codec() const override {
-    return pinned_.empty() ? shards_->codec() : pinned_[0]->base->codec;
-  }
-  SequenceNumber sequence() const override {
-    SequenceNumber least = version(0)->sequence;
-    for (size_t s = 1; s < size(); ++s) least = std::min(least, version(s)->sequence);
-    return least;
-  }
+IndexVersions OpenIndex::versions() const {
+  return {in_shards(), by_source(), Versions()};
+}
 
-  bool in_shards() const override { return shards_ != nullptr && shards_->is_sharded(); }
-  IndexVersions versions() const { return {in_shards(), by_source(), Versions()}; }
+ShardedState OpenIndex::StateOf(const ShardVersions& versions) const {
+  return {shards_->routing(), versions, shards_->threads(), shards_->lanes()};
+}
 
-  absl::Status Execute(const Batch& batch) const override {
-    return Guarded("answering a batch", [&] { return ExecuteAt(Versions(), batch); });
-  }
-  absl::Duration PredictedTime(Operation operation, size_t queries) const override;
-  size_t BestBatch(Operation operation) const override;
+absl::Status OpenIndex::CheckNotPinned() const {
+  if (pinned_.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError("a pinned version of an index cannot be changed");
+}
 
-  absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin(
-      const QueryOptions& options) const override {
-    RETURN_IF_ERROR(StopCondition::Of(options).Check());
-    return Guarded(
-        "pinning an index", [&]() -> absl::StatusOr<std::shared_ptr<const SecondaryIndex>> {
-          return std::make_shared<OpenIndex>(in_shards() ? shards_ : nullptr, Versions());
-        });
-  }
-  absl::Status PrimaryKeys(RowSpan rows, StringList* primary_keys) const override {
-    return Guarded("reading primary keys",
-                   [&] { return ShardedPrimaryKeys(Versions(), rows, primary_keys); });
-  }
-  absl::Status Columns(RowSpan rows, absl::Span<const std::string> names,
-                       std::vector<ColumnValues>* columns) const override {
-    return Guarded("reading included columns",
-                   [&] { return ShardedColumns(Versions(), rows, names, columns); });
-  }
-  absl::Status AggregateRanges(const RangeBatch& ranges, absl::Span<const Aggregate> aggregates,
-                               std::vector<ColumnValues>* values,
-                               const QueryOptions& options) const override {
-    return Guarded("computing aggregates", [&] {
-      const ShardVersions versions = Versions();
-      if (in_shards()) {
-        return shards_->aggregates().OfRanges(StateOf(versions), ranges, aggregates, options,
-                                              values);
-      }
-      const IndexVersion& only = *versions[0];
-      return only.AggregateRanges(ranges, aggregates, only.base->options.threads,
-                                  StopCondition::Of(options), values);
+absl::Status OpenIndex::Named(size_t shard, const absl::Status& status) const {
+  if (!in_shards() || status.ok()) return status;
+  return absl::Status(status.code(),
+                      absl::StrFormat("%s: %s", shards_->NameOf(shard), status.message()));
+}
+
+absl::Status OpenIndex::Execute(const Batch& batch) const {
+  return Guarded("answering a batch", [&] {
+    return AtVersions([&](const ShardVersions& versions) { return ExecuteAt(versions, batch); });
+  });
+}
+
+absl::StatusOr<std::shared_ptr<const SecondaryIndex>> OpenIndex::Pin(
+    const QueryOptions& options) const {
+  RETURN_IF_ERROR(StopCondition::Of(options).Check());
+  return Guarded("pinning an index",
+                 [&]() -> absl::StatusOr<std::shared_ptr<const SecondaryIndex>> {
+                   return std::make_shared<OpenIndex>(in_shards() ? shards_ : nullptr, Versions());
+                 });
+}
+
+absl::Status OpenIndex::Lookup(const KeyQuery& keys, const LookupOptions& options,
+                               FoundKeys* found) const {
+  return Guarded("looking up keys", [&] {
+    if (!pinned_.empty()) return LookUpKeys(*this, keys, options, found);
+    return LookUpKeys(OpenIndex(shards_, Versions()), keys, options, found);
+  });
+}
+
+absl::Status OpenIndex::PrimaryKeys(RowSpan rows, StringList* primary_keys) const {
+  return Guarded("reading primary keys", [&] {
+    return AtVersions([&](const ShardVersions& versions) {
+      return ShardedPrimaryKeys(versions, rows, primary_keys);
     });
-  }
-  absl::Status AggregateGroups(const RangeBatch& ranges, size_t leading_parts,
-                               absl::Span<const Aggregate> aggregates, const QueryOptions& options,
-                               AggregateGroupsResult* groups) const override {
-    return Guarded("computing aggregates of groups", [&] {
-      const ShardVersions versions = Versions();
-      if (in_shards()) {
-        return shards_->aggregates().OfGroups(StateOf(versions), ranges, leading_parts, aggregates,
-                                              options, groups);
-      }
-      const IndexVersion& only = *versions[0];
-      return only.AggregateGroups(ranges, leading_parts, aggregates, options,
-                                  only.base->options.threads, groups);
-    });
-  }
-  absl::Status Fetch(const SnapshotSource& source, const RangeBatch& ranges,
-                     const QueryOptions& options, FetchResult* rows) const override;
-  absl::Status Verify(const QueryOptions& options) const override;
-  absl::Status VerifyAgainst(const SnapshotSource& source, size_t max_differences,
-                             std::vector<std::string>* differences,
-                             const QueryOptions& options) const override;
-  absl::StatusOr<IndexStats> Stats() const override {
-    return Guarded("counting what an index holds", [&]() -> absl::StatusOr<IndexStats> {
-      return in_shards() ? ShardedStats(*shards_, Versions()) : StatsOf(*version(0));
-    });
-  }
+  });
+}
 
-  absl::StatusOr<CatchUpReport> CatchUp(const SnapshotSource& source,
-                                        const CatchUpOptions& options) override {
-    return Guarded("catching up", [&] { return CatchUpShard(source, options); });
-  }
-  absl::Status Compact(const CompactOptions& options) override;
-  bool ShouldCompact() const override {
-    bool pays = false;
-    for (size_t s = 0; pinned_.empty() && s < size(); ++s) {
-      pays |= shards_->writer(s)->ShouldCompact();
+absl::Status OpenIndex::Columns(RowSpan rows, absl::Span<const std::string> names,
+                                std::vector<ColumnValues>* columns) const {
+  return Guarded("reading included columns", [&] {
+    return AtVersions([&](const ShardVersions& versions) {
+      return ShardedColumns(versions, rows, names, columns);
+    });
+  });
+}
+
+absl::Status OpenIndex::AggregateRanges(const RangeBatch& ranges,
+                                        absl::Span<const Aggregate> aggregates,
+                                        std::vector<ColumnValues>* values,
+                                        const QueryOptions& options) const {
+  return Guarded("computing aggregates", [&] {
+    const ShardVersions versions = Versions();
+    if (in_shards()) {
+      return shards_->aggregates().OfRanges(StateOf(versions), ranges, aggregates, options, values);
     }
-    return pays;
-  }
+    const IndexVersion& only = *versions[0];
+    return only.AggregateRanges(ranges, aggregates, only.base->options.threads,
+                                StopCondition::Of(options), values);
+  });
+}
 
- private:
-  size_t size() const { return pinned_.empty() ? shards_->size() : pinned_.size(); }
-  size_t lanes() const { return in_shards() ? shards_->lanes() : 1; }
-  // Whether each shard has its own database.
-  bool by_source() const { return in_shards() && shards_->routing().asks_all(); }
-  std::shared_ptr<const IndexVersion> version(size_t shard) const {
-    return pinned_.empty() ? shards_->writer(shard)->version() : pinned_[shard];
-  }
-  // Throws std::bad_alloc.
-  ShardVersions Versions() const { return pinned_.empty() ? shards_->Versions() : pinned_; }
-  // For a sharded index.
-  ShardedState StateOf(const ShardVersions& versions) const {
-    return {shards_->routing(), versions, shards_->threads(), shards_->lanes()};
-  }
-  absl::Status CheckNotPinned() const {
-    if (pinned_.empty()) return absl::OkStatus();
-    return absl::FailedPreconditionError("a pinned version of an index cannot be changed");
-  }
-  absl::Status ExecuteAt(const ShardVersions& versions, const Batch& batch) const;
-  absl::Status ExecuteOnShards(const ShardVersions& versions, const Batch& batch) const;
-  absl::Status CheckIsDatabase(const ShardVersions& versions, const SnapshotSource& source) const;
-  absl::StatusOr<CatchUpReport> CatchUpShard(const SnapshotSource& source,
-                                             const CatchUpOptions& options);
-  // Adds the name of the shard to an error.
-  absl::Status Named(size_t shard, const absl::Status& status) const {
-    if (!in_shards() || status.ok()) return status;
-    return absl::Status(status.code(),
-                        absl::StrFormat("%s: %s", shards_->NameOf(shard), status.message()));
-  }
+absl::Status OpenIndex::AggregateGroups(const RangeBatch& ranges, size_t leading_parts,
+                                        absl::Span<const Aggregate> aggregates,
+                                        const QueryOptions& options,
+                                        AggregateGroupsResult* groups) const {
+  return Guarded("computing aggregates of groups", [&] {
+    const ShardVersions versions = Versions();
+    if (in_shards()) {
+      return shards_->aggregates().OfGroups(StateOf(versions), ranges, leading_parts, aggregates,
+                                            options, groups);
+    }
+    const IndexVersion& only = *versions[0];
+    return only.AggregateGroups(ranges, leading_parts, aggregates, options,
+                                only.base->options.threads, groups);
+  });
+}
 
-  const std::shared_ptr<const ShardSet> shards_;
-  const ShardVersions pinned_;  // one per shard; empty: not pinned
-};
+absl::StatusOr<IndexStats> OpenIndex::Stats() const {
+  return Guarded("counting what an index holds", [&]() -> absl::StatusOr<IndexStats> {
+    return in_shards() ? ShardedStats(*shards_, Versions()) : StatsOf(*version(0));
+  });
+}
+
+absl::StatusOr<CatchUpReport> OpenIndex::CatchUp(const SnapshotSource& source,
+                                                 const CatchUpOptions& options) {
+  return Guarded("catching up", [&] { return CatchUpShard(source, options); });
+}
+
+bool OpenIndex::ShouldCompact() const {
+  bool pays = false;
+  for (size_t s = 0; pinned_.empty() && s < size(); ++s) {
+    pays |= shards_->writer(s)->ShouldCompact();
+  }
+  return pays;
+}
 
 absl::Status OpenIndex::ExecuteAt(const ShardVersions& versions, const Batch& batch) const {
   if (!in_shards()) return versions[0]->Execute(batch, versions[0]->base->options.threads);
@@ -358,6 +339,8 @@ absl::Status OpenIndex::Compact(const CompactOptions& options) {
   });
 }
 
+namespace {
+
 // Whether a directory contains a sharded index; an error if that cannot be determined.
 absl::StatusOr<bool> IsSharded(const std::string& directory, FileSystem* files) {
   absl::Status opened = files->OpenForReading(directory + "/SHARDS").status();
@@ -372,7 +355,7 @@ std::unique_ptr<SecondaryIndex> OverWriter(std::shared_ptr<IndexWriter> writer) 
 }
 
 std::unique_ptr<SecondaryIndex> OverVersion(std::shared_ptr<const IndexVersion> version) {
-  return std::make_unique<OpenIndex>(nullptr, ShardVersions(1, std::move(version)));
+  return std::make_unique<OpenIndex>(std::move(version));
 }
 
 std::optional<IndexVersions> VersionsOf(const SecondaryIndex& index) {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "cairn/column.h"
@@ -105,9 +106,9 @@ class KeyQuery {
  public:
   enum class Kind : uint8_t { kKeys, kPrefix, kBytePrefix, kRange };
 
-  KeyQuery() = default;                                               // no keys
-  KeyQuery(std::initializer_list<LogicalKey> keys) : keys_(keys) {}   // NOLINT
-  KeyQuery(std::vector<LogicalKey> keys) : keys_(std::move(keys)) {}  // NOLINT
+  KeyQuery() = default;                                                               // no keys
+  KeyQuery(std::initializer_list<LogicalKey> keys) : keys_(keys) {}                   // NOLINT
+  KeyQuery(const std::vector<LogicalKey>& keys) : keys_(keys.begin(), keys.end()) {}  // NOLINT
   template <typename T, std::enable_if_t<std::is_constructible_v<PartValue, const T&>, int> = 0>
   KeyQuery(const T& key) : keys_(1, LogicalKey(key)) {}  // NOLINT
   template <typename Container,
@@ -120,12 +121,12 @@ class KeyQuery {
   // Matches keys of several parts whose first parts equal these values: Prefix("PT") finds {"PT",
   // "Lisbon"}, but not {"PTX", "Lisbon"}. The lookup returns InvalidArgument if these are all parts
   // of the key and the last one is text or bytes; use the key itself or BytePrefix.
-  static KeyQuery Prefix(LogicalKey parts) { return KeyQuery(Kind::kPrefix, {std::move(parts)}); }
+  static KeyQuery Prefix(LogicalKey parts) { return KeyQuery(Kind::kPrefix, std::move(parts)); }
   // Matches keys whose first parts equal these values, except that the last value, text or bytes,
   // is a prefix: BytePrefix("Lis") finds "Lisbon", and BytePrefix({"PT", "Lis"}) finds {"PT",
   // "Lisbon"}. BytePrefix("PT") also finds {"PTX", "Lisbon"}.
   static KeyQuery BytePrefix(LogicalKey parts) {
-    return KeyQuery(Kind::kBytePrefix, {std::move(parts)});
+    return KeyQuery(Kind::kBytePrefix, std::move(parts));
   }
   // Matches keys in [lower, upper). Empty if `lower` is above `upper`.
   static KeyQuery Range(LogicalKey lower, LogicalKey upper) {
@@ -164,17 +165,17 @@ class KeyQuery {
   size_t size() const { return kind_ == Kind::kKeys ? keys_.size() : 1; }
 
  private:
-  KeyQuery(Kind kind, std::vector<LogicalKey> keys) : kind_(kind), keys_(std::move(keys)) {}
+  KeyQuery(Kind kind, LogicalKey key) : kind_(kind) { keys_.push_back(std::move(key)); }
   KeyQuery(LogicalKey lower, Bound lower_bound, LogicalKey upper, Bound upper_bound)
-      : kind_(Kind::kRange),
-        lower_bound_(lower_bound),
-        upper_bound_(upper_bound),
-        keys_({std::move(lower), std::move(upper)}) {}
+      : kind_(Kind::kRange), lower_bound_(lower_bound), upper_bound_(upper_bound) {
+    keys_.push_back(std::move(lower));
+    keys_.push_back(std::move(upper));
+  }
 
   Kind kind_ = Kind::kKeys;
   Bound lower_bound_ = Bound::kInclusive;
   Bound upper_bound_ = Bound::kInclusive;
-  std::vector<LogicalKey> keys_;
+  absl::InlinedVector<LogicalKey, 2> keys_;  // the query of one key or range allocates nothing
 };
 
 // Options of Lookup and LookupRows.
@@ -223,14 +224,6 @@ class LookupResult {
   using value_type = Result;
 
   LookupResult() = default;
-  // `offsets`, `cursors` and `columns` are as in FindResult. `results` refer to memory that `bytes`
-  // owns.
-  LookupResult(std::vector<Result> results, std::vector<uint64_t> offsets,
-               std::vector<std::string> cursors, std::shared_ptr<const void> bytes,
-               std::vector<ColumnValues> columns = {})
-      : contents_(std::make_shared<const Contents>(Contents{std::move(results), std::move(offsets),
-                                                            std::move(cursors), std::move(bytes),
-                                                            std::move(columns)})) {}
 
   // Returns the results of all keys.
   absl::Span<const Result> all() const {
@@ -243,33 +236,35 @@ class LookupResult {
   const Result* end() const { return all().data() + size(); }
 
   // Returns the number of keys in the query; 1 for a range.
-  size_t queries() const { return contents_ == nullptr ? 0 : contents_->offsets.size() - 1; }
+  size_t queries() const { return contents_ == nullptr ? 0 : contents_->matches.size(); }
   // Returns the results of one key. Requires query < queries().
   absl::Span<const Result> of(size_t query) const {
-    const std::vector<uint64_t>& offsets = contents_->offsets;
+    const std::vector<uint64_t>& offsets = contents_->matches.offsets;
     return all().subspan(offsets[query], offsets[query + 1] - offsets[query]);
   }
   // Returns the values of LookupOptions::columns, one element per column; value i is of (*this)[i].
   absl::Span<const ColumnValues> columns() const {
-    return contents_ == nullptr ? absl::Span<const ColumnValues>() : contents_->columns;
+    return contents_ == nullptr ? absl::Span<const ColumnValues>() : contents_->matches.columns;
   }
   // Returns the cursor of a key or range for LookupOptions::after; empty if there are no more
   // results or there was no limit.
   std::string_view cursor(size_t query = 0) const {
-    return contents_ != nullptr && query < contents_->cursors.size()
-               ? std::string_view(contents_->cursors[query])
+    return contents_ != nullptr && query < contents_->matches.cursors.size()
+               ? std::string_view(contents_->matches.cursors[query])
                : std::string_view();
   }
 
  private:
+  template <typename>
+  friend struct LookupMemory;  // engine/shards/lookup.cc: fills results
+
   struct Contents {
-    std::vector<Result> results;
-    std::vector<uint64_t> offsets;
-    std::vector<std::string> cursors;
-    std::shared_ptr<const void> bytes;
-    std::vector<ColumnValues> columns;
+    FindResult matches;  // the rows that were found, their offsets, cursors and columns
+    StringList primary_keys;
+    StringList values;            // FoundRows
+    std::vector<Result> results;  // views of these
   };
-  std::shared_ptr<const Contents> contents_;
+  std::shared_ptr<Contents> contents_;
 };
 
 // A row of the database; views that live as long as the FoundRows that contains it.

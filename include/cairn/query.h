@@ -117,7 +117,7 @@ class EncodedKeys {
   const std::vector<uint32_t>& u32() const { return u32_; }
   const std::vector<uint64_t>& u64() const { return u64_; }
   std::string_view heap() const { return heap_; }
-  const std::vector<uint64_t>& offsets() const { return ends_; }
+  const std::vector<uint64_t>& offsets() const;
 
   // Returns a view of all keys, valid until the object changes or is destroyed.
   KeyBatch Batch();
@@ -127,7 +127,9 @@ class EncodedKeys {
   std::vector<uint32_t> u32_;
   std::vector<uint64_t> u64_;
   std::string heap_;
-  std::vector<uint64_t> ends_ = {0};     // ends_[i + 1] is the end of key i in heap_
+  // ends_[i + 1] is the end of key i in heap_. Empty before the first key, so that an object
+  // without byte strings allocates no memory.
+  std::vector<uint64_t> ends_;
   std::vector<std::string_view> views_;  // built by Batch()
 };
 

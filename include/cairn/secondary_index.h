@@ -192,7 +192,12 @@ class SecondaryIndex : public BatchIndex {
   // shard, primary key) order. Errors: InvalidArgument, naming the index, the key and what was
   // expected, for keys of the wrong type or number of parts, for an invalid cursor and for an
   // unknown column.
+  //
+  // The second form sets *found, whose memory it reuses: a lookup of one number then allocates
+  // nothing. *found is empty after an error.
   absl::StatusOr<FoundKeys> Lookup(const KeyQuery& keys, const LookupOptions& options = {}) const;
+  virtual absl::Status Lookup(const KeyQuery& keys, const LookupOptions& options,
+                              FoundKeys* found) const = 0;
   // Returns the rows with these keys, read from `source` as by Fetch: a row that no longer has such
   // a key is omitted. Errors: those of Lookup and Fetch.
   absl::StatusOr<FoundRows> LookupRows(const SnapshotSource& source, const KeyQuery& keys,

@@ -48,9 +48,14 @@ size_t EncodedKeys::size() const {
     case PhysicalType::kU64:
       return u64_.size();
     case PhysicalType::kBytes:
-      return ends_.size() - 1;
+      return ends_.empty() ? 0 : ends_.size() - 1;
   }
   return 0;
+}
+
+const std::vector<uint64_t>& EncodedKeys::offsets() const {
+  static const std::vector<uint64_t> kOfNoKeys = {0};
+  return ends_.empty() ? kOfNoKeys : ends_;
 }
 
 void EncodedKeys::Truncate(size_t size) {
@@ -58,7 +63,7 @@ void EncodedKeys::Truncate(size_t size) {
     u32_.resize(size);
   } else if (kind_ == PhysicalType::kU64) {
     u64_.resize(size);
-  } else {
+  } else if (!ends_.empty()) {
     ends_.resize(size + 1);
     heap_.resize(ends_.back());
   }
@@ -69,12 +74,13 @@ void EncodedKeys::Clear(PhysicalType kind) {
   u32_.clear();
   u64_.clear();
   heap_.clear();
-  ends_.resize(1);
+  ends_.clear();
   views_.clear();
 }
 
 void EncodedKeys::AppendBytes(std::string_view key) {
   // Reserves room for its end first, so that a key is appended whole or not at all.
+  if (ends_.empty()) ends_.push_back(0);
   if (ends_.size() == ends_.capacity()) ends_.reserve(std::max<size_t>(16, 2 * ends_.size()));
   heap_.append(key);
   ends_.push_back(heap_.size());

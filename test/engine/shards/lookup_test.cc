@@ -36,6 +36,24 @@ EntryList In(const Range& range, EntryList all, Order order, bool distinct) {
   return entries;
 }
 
+// Looks up keys in either form. The second one reuses the memory of the result before, a copy of
+// which may still exist.
+FoundKeys LookUp(const SecondaryIndex& index, const KeyQuery& query, const LookupOptions& options,
+                 std::mt19937_64& random) {
+  static FoundKeys reused;
+  if (random() % 2 == 0) return RequireOk(index.Lookup(query, options));
+  if (random() % 2 == 0) {
+    RequireOk(index.Lookup(query, options, &reused));
+    return reused;
+  }
+  RequireOk(index.Lookup(KeyQuery::Everything(), {}, &reused));
+  const FoundKeys copy = reused;
+  const std::vector<std::string> before(copy.begin(), copy.end());
+  RequireOk(index.Lookup(query, options, &reused));
+  BOOST_TEST(std::equal(before.begin(), before.end(), copy.begin(), copy.end()));
+  return std::move(reused);
+}
+
 // `source`: the database of all shards, or null if there are several.
 void CheckLookup(const SecondaryIndex& index, const Kind& kind, const EntryList& all,
                  const SnapshotSource* source, std::mt19937_64& random) {
@@ -48,7 +66,7 @@ void CheckLookup(const SecondaryIndex& index, const Kind& kind, const EntryList&
   const EntryList expected = In(range, all, options.order, /*distinct=*/true);
   std::vector<std::string> keys, columns, rows;
   do {
-    const FoundKeys page = RequireOk(index.Lookup(range.query, options));
+    const FoundKeys page = LookUp(index, range.query, options, random);
     BOOST_REQUIRE_EQUAL(page.queries(), 1u);
     BOOST_TEST((page.size() == options.limit || page.cursor().empty()));
     for (size_t i = 0; i < page.size(); ++i) {
@@ -90,7 +108,7 @@ void CheckBatch(const SecondaryIndex& index, const Kind& kind, const EntryList& 
   std::vector<LogicalKey> keys;
   for (uint64_t n = random() % 6; n > 0; --n) parts.push_back(AnyKey(kind, random, false));
   for (const Parts& key : parts) keys.push_back(Logical(key));
-  const FoundKeys found = RequireOk(index.Lookup(KeyQuery(keys)));
+  const FoundKeys found = LookUp(index, KeyQuery(keys), {}, random);
   const std::vector<uint64_t> counts = RequireOk(index.Count(KeyQuery(keys)));
   const std::vector<bool> contains = RequireOk(index.Contains(KeyQuery(keys)));
   BOOST_REQUIRE_EQUAL(counts.size(), keys.size());
@@ -188,7 +206,11 @@ BOOST_AUTO_TEST_CASE(cursors_and_keys_of_something_else_are_refused) {
   const auto index = Build(db, "age = value.field(',', 0):u32");
   LookupOptions options;
   options.after = "x";
-  const absl::Status after = index->Lookup(1, options).status();
+  FoundKeys reused;
+  RequireOk(index->Lookup(KeyQuery::Everything(), {}, &reused));
+  const absl::Status after = index->Lookup(1, options, &reused);
+  BOOST_TEST(reused.empty());
+  BOOST_TEST(reused.queries() == 0u);
   BOOST_TEST(absl::IsInvalidArgument(after));
   BOOST_TEST(absl::StrContains(std::string(after.message()), "index 'age', LookupOptions::after"));
   const absl::Status key = index->Lookup("x").status();

@@ -8,6 +8,8 @@
 //   batch_p99/<alone or during_merge>: the 99th percentile of batches of 1,000 keys;
 //   lookup/<keys or rows>/batch:<b>: IndexedDB::Lookup and LookupRows of b existing keys, one row
 //     each;
+//   lookup/<reused or page>/<alone or beside_writer>: one existing key, or the first ten rows from
+//     that key on, by IndexedDB::Index with a reused result; a writer updates 1,000 rows a second;
 //   lookup/multi_get/batch:<b>: RocksDB's MultiGet of b rows by primary key;
 //   walk/<iterator or scan>: all entries with their keys, by an iterator or by pages of a scan;
 //   queue/<plain, indexed or included>: batches that insert 500 rows and delete 500 of 1,000
@@ -22,6 +24,7 @@
 #include <chrono>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -269,6 +272,50 @@ void BatchP99(benchmark::State& state, bool during_merge) {
   state.counters["merges"] = static_cast<double>(merges);
 }
 
+// Updates 1,000 rows a second until it is destroyed.
+class Writer {
+ public:
+  explicit Writer(WrittenDatabase* database)
+      : thread_([this, database] {
+          for (auto next = Clock::now(); !end_; next += std::chrono::milliseconds(100)) {
+            database->WriteBatch();
+            std::this_thread::sleep_until(next);
+          }
+        }) {
+    static_assert(kBatch == 100);
+  }
+  ~Writer() {
+    end_ = true;
+    thread_.join();
+  }
+
+ private:
+  std::atomic<bool> end_{false};
+  std::thread thread_;
+};
+
+void OneLookup(benchmark::State& state, bool page, bool beside_writer) {
+  WrittenDatabase database(Way::kIndexed);
+  const auto index = OrThrow(database.indexed()->Index("by_value"));
+  std::optional<Writer> writer;
+  if (beside_writer) writer.emplace(&database);
+  LookupOptions options;
+  if (page) options.limit = 10;
+  FoundKeys found;
+  std::mt19937_64 random(2);
+  std::vector<double> times;
+  for (auto _ : state) {
+    const uint64_t value = BenchDatabase::Value(random() % database.rows());
+    const auto begin = Clock::now();
+    OrThrow(index->Lookup(page ? KeyQuery::AtLeast(value) : KeyQuery(value), options, &found));
+    times.push_back(Seconds(Clock::now() - begin));
+    state.SetIterationTime(times.back());
+  }
+  std::sort(times.begin(), times.end());
+  state.counters["median_us"] = 1e6 * times[times.size() / 2];
+  state.counters["p99_us"] = 1e6 * times[times.size() * 99 / 100];
+}
+
 enum class Ask { kKeys, kRows, kMultiGet };
 
 void Lookup(benchmark::State& state, Ask ask, size_t batch) {
@@ -459,6 +506,17 @@ std::string Name(const std::string& what) {
           ask, batch)
           ->UseManualTime()
           ->Iterations(2000)
+          ->Unit(benchmark::kMicrosecond);
+    }
+  }
+  for (const bool page : {false, true}) {
+    for (const bool beside_writer : {false, true}) {
+      benchmark::RegisterBenchmark(Name(std::string("lookup/") + (page ? "page" : "reused") +
+                                        (beside_writer ? "/beside_writer" : "/alone"))
+                                       .c_str(),
+                                   OneLookup, page, beside_writer)
+          ->UseManualTime()
+          ->Iterations(500000)
           ->Unit(benchmark::kMicrosecond);
     }
   }
