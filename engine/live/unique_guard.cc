@@ -241,10 +241,11 @@ absl::Status UniqueGuard::Admit(FollowedIndex* index,
 rocksdb::Status UniqueGuard::Check(const Rows& rows) {
   const FollowedIndex& index = *rows.index;
   const auto column_family = index.HoldColumnFamily();  // must outlive `source`
-  if (absl::Status s = follower_->Current(index).status(); !s.ok()) {
+  const absl::StatusOr<std::shared_ptr<const IndexVersion>> version = follower_->Current(index);
+  if (!version.ok()) {
     return rocksdb::Status::TryAgain(
         absl::StrFormat("rows cannot be written, because unique index %s cannot check them: %s",
-                        Quoted(index.name()), s.message()));
+                        Quoted(index.name()), version.status().message()));
   }
   if (!rows.status.ok()) return ToRocksDb(OfIndex(index, ShownError(db_, rows.status)));
   // Reads the row that already has the key before reporting it, because a compaction filter may
@@ -257,8 +258,7 @@ rocksdb::Status UniqueGuard::Check(const Rows& rows) {
     }
     return ExistingRowHasKey(*source, index.spec(), primary_key, keys, i);
   };
-  const std::shared_ptr<const IndexVersion> version = index.writer()->version();
-  absl::Status s = CheckUnique(*version, *version->delta, rows.updates, row_has_key);
+  absl::Status s = CheckUnique(**version, *(*version)->delta, rows.updates, row_has_key);
   return s.ok() ? rocksdb::Status::OK() : ToRocksDb(OfIndex(index, ShownError(db_, s)));
 }
 
