@@ -275,7 +275,7 @@ BOOST_AUTO_TEST_CASE(a_query_that_ends_in_time_has_the_same_results) {
     RequireOk(index->Find(keys, &found, stop.As<QueryOptions>()));
     BOOST_TEST((expected.offsets == found.offsets));
     BOOST_TEST((expected.row_ids == found.row_ids));
-    std::vector<RowId> expected_rows(keys.size()), found_rows(keys.size());
+    std::vector<GlobalRowId> expected_rows(keys.size()), found_rows(keys.size());
     RequireOk(index->FindFirst(keys, absl::MakeSpan(expected_rows)));
     RequireOk(index->FindFirst(keys, absl::MakeSpan(found_rows), stop.As<QueryOptions>()));
     BOOST_TEST((expected_rows == found_rows));
