@@ -243,15 +243,13 @@ class PointStrategy {
     const StrategyScratchPool::Lease scratch = pool_->Take();
     Batch only = batch;
     only.operation = Operation::kFindFirst;
+    only.rows = {};
     scratch->TakeAnswers(size, &only);
     RETURN_IF_ERROR(Execute(only));
     FindResult* const matches = batch.matches;
-    matches->keys.Clear(index_.run().kind());
-    matches->cursors.clear();
-    matches->offsets.resize(size + 1);
+    RETURN_IF_ERROR(BeginMatches(index_.run().kind(), size, matches));
     matches->row_ids.resize(size);
     size_t rows = 0;
-    matches->offsets[0] = 0;
     for (size_t i = 0; i < size; ++i) {
       matches->row_ids[rows] = only.values[i];
       rows += only.values[i] != kNoRow;  // avoids a data-dependent branch

@@ -135,13 +135,13 @@ absl::Status DoFindFirst(const cairn_index* index, const ArrowSchema* schema,
                          const ArrowArray* array, const cairn_query_options* options,
                          uint32_t* row_ids, size_t size) {
   RETURN_IF_ERROR(CheckNotNull(index, "index"));
+  QueryIn query;
+  RETURN_IF_ERROR(query.Read(*index, options));
   if (index->in_shards()) {
     return absl::InvalidArgumentError(
         "row_ids: expected 64-bit row ids, because the index is sharded: call "
         "cairn_find_first_global");
   }
-  QueryIn query;
-  RETURN_IF_ERROR(query.Read(*index, options));
   KeysIn keys;
   RETURN_IF_ERROR(keys.Read(index->codec, schema, array));
   RETURN_IF_ERROR(CheckOutput(row_ids, "row_ids", size, keys.batch().size()));

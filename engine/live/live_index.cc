@@ -48,17 +48,20 @@ class Live final : public SecondaryIndex {
 
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin(
       const QueryOptions& options) const override {
-    ASSIGN_OR_RETURN(auto version, follower_->Current(*index_, StopCondition::Of(options)));
-    return Guarded("pinning an index",
-                   [&]() -> absl::StatusOr<std::shared_ptr<const SecondaryIndex>> {
-                     return OverVersion(std::move(version));
-                   });
+    return Guarded(
+        "pinning an index", [&]() -> absl::StatusOr<std::shared_ptr<const SecondaryIndex>> {
+          ASSIGN_OR_RETURN(auto version, follower_->Current(*index_, StopCondition::Of(options)));
+          return OverVersion(std::move(version));
+        });
   }
 
   using SecondaryIndex::Lookup;
   absl::Status Lookup(const KeyQuery& keys, const LookupOptions& options,
                       FoundKeys* found) const override {
-    return AtNow(options, [&](const OpenIndex& now) { return now.Lookup(keys, options, found); });
+    absl::Status s =
+        AtNow(options, [&](const OpenIndex& now) { return now.Lookup(keys, options, found); });
+    if (!s.ok()) *found = {};
+    return s;
   }
   absl::Status PrimaryKeys(RowSpan rows, StringList* primary_keys) const override {
     return AtReady([&](const OpenIndex& ready) { return ready.PrimaryKeys(rows, primary_keys); });
@@ -104,14 +107,19 @@ class Live final : public SecondaryIndex {
   // Returns query(index) at the state with all commits that returned before the call.
   template <typename Options, typename Query>
   absl::Status AtNow(const Options& options, const Query& query) const {
-    ASSIGN_OR_RETURN(auto version, follower_->Current(*index_, StopCondition::Of(options)));
-    return query(OpenIndex(std::move(version)));
+    return Guarded("querying an index", [&]() -> absl::Status {
+      ASSIGN_OR_RETURN(auto version, follower_->Current(*index_, StopCondition::Of(options)));
+      return query(OpenIndex(std::move(version)));
+    });
   }
   // The same at the state that the index has, if it is ready.
   template <typename Query>
   auto AtReady(const Query& query) const -> decltype(query(std::declval<const OpenIndex&>())) {
-    ASSIGN_OR_RETURN(const auto writer, index_->Ready());
-    return query(OpenIndex(writer->version()));
+    using Result = decltype(query(std::declval<const OpenIndex&>()));
+    return Guarded("querying an index", [&]() -> Result {
+      ASSIGN_OR_RETURN(const auto writer, index_->Ready());
+      return query(OpenIndex(writer->version()));
+    });
   }
   static absl::Status IsFollowed() {
     return absl::FailedPreconditionError("an IndexedDB catches up and compacts its indexes itself");

@@ -33,8 +33,7 @@ struct LookupMemory : LookupResult<Result>::Contents {
   static std::shared_ptr<LookupMemory> Of(LookupResult<Result>* result) {
     auto contents = std::move(result->contents_);
     if (contents == nullptr || contents.use_count() > 1) return std::make_shared<LookupMemory>();
-    // Waits for reads of copies that other threads had: their end is visible to the one that counts
-    // references down.
+    // Synchronizes with the release of copies by other threads, which use_count() does not.
     std::shared_ptr<const void>(contents).reset();
     return std::static_pointer_cast<LookupMemory>(std::move(contents));
   }
@@ -173,7 +172,11 @@ absl::Status LookUpKeys(const SecondaryIndex& version, const KeyQuery& query,
     RETURN_IF_ERROR(StopCondition::Of(options).Check());
     RETURN_IF_ERROR(version.Columns(memory->matches, options.columns, &memory->matches.columns));
   }
-  memory->results.assign(memory->primary_keys.begin(), memory->primary_keys.end());
+  memory->results.clear();
+  memory->results.reserve(memory->primary_keys.size());
+  for (std::string_view primary_key : memory->primary_keys) {
+    memory->results.push_back(primary_key);
+  }
   LookupMemory<std::string_view>::Return(std::move(memory), found);
   return absl::OkStatus();
 }

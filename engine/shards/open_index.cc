@@ -49,8 +49,8 @@ IndexVersions OpenIndex::versions() const {
   return {in_shards(), by_source(), Versions()};
 }
 
-ShardedState OpenIndex::StateOf(const ShardVersions& versions) const {
-  return {shards_->routing(), versions, shards_->threads(), shards_->lanes()};
+ShardedState OpenIndex::StateOf(const ShardVersions& versions, size_t lanes) const {
+  return {shards_->routing(), versions, shards_->threads(), lanes};
 }
 
 absl::Status OpenIndex::CheckNotPinned() const {
@@ -81,10 +81,12 @@ absl::StatusOr<std::shared_ptr<const SecondaryIndex>> OpenIndex::Pin(
 
 absl::Status OpenIndex::Lookup(const KeyQuery& keys, const LookupOptions& options,
                                FoundKeys* found) const {
-  return Guarded("looking up keys", [&] {
+  absl::Status s = Guarded("looking up keys", [&] {
     if (!pinned_.empty()) return LookUpKeys(*this, keys, options, found);
     return LookUpKeys(OpenIndex(shards_, Versions()), keys, options, found);
   });
+  if (!s.ok()) *found = {};
+  return s;
 }
 
 absl::Status OpenIndex::PrimaryKeys(RowSpan rows, StringList* primary_keys) const {
@@ -111,7 +113,8 @@ absl::Status OpenIndex::AggregateRanges(const RangeBatch& ranges,
   return Guarded("computing aggregates", [&] {
     const ShardVersions versions = Versions();
     if (in_shards()) {
-      return shards_->aggregates().OfRanges(StateOf(versions), ranges, aggregates, options, values);
+      return shards_->aggregates().OfRanges(StateOf(versions, 1), ranges, aggregates, options,
+                                            values);
     }
     const IndexVersion& only = *versions[0];
     return only.AggregateRanges(ranges, aggregates, only.base->options.threads,
@@ -126,7 +129,7 @@ absl::Status OpenIndex::AggregateGroups(const RangeBatch& ranges, size_t leading
   return Guarded("computing aggregates of groups", [&] {
     const ShardVersions versions = Versions();
     if (in_shards()) {
-      return shards_->aggregates().OfGroups(StateOf(versions), ranges, leading_parts, aggregates,
+      return shards_->aggregates().OfGroups(StateOf(versions, 1), ranges, leading_parts, aggregates,
                                             options, groups);
     }
     const IndexVersion& only = *versions[0];
@@ -188,7 +191,7 @@ absl::Status OpenIndex::ExecuteOnShards(const ShardVersions& versions, const Bat
     return absl::InvalidArgumentError(
         absl::StrFormat("the batch has %d queries, expected at most %d", batch.size(), UINT32_MAX));
   }
-  const ShardedState state = StateOf(versions);
+  const ShardedState state = StateOf(versions, lanes());
   if (batch.takes_ranges()) return AnswerShardedRanges(state, batch);
   if (batch.options.result_order == ResultOrder::kKey || !batch.query_of.empty()) {
     RETURN_IF_ERROR(CheckOutput(batch.size(), batch.query_of.size(), "query_of"));
@@ -341,7 +344,7 @@ absl::Status OpenIndex::Compact(const CompactOptions& options) {
 
 namespace {
 
-// Whether a directory contains a sharded index; an error if that cannot be determined.
+// Returns whether a directory contains a sharded index. Errors: that cannot be determined.
 absl::StatusOr<bool> IsSharded(const std::string& directory, FileSystem* files) {
   absl::Status opened = files->OpenForReading(directory + "/SHARDS").status();
   if (absl::IsResourceExhausted(opened) || absl::IsPermissionDenied(opened)) return opened;

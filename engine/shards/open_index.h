@@ -83,7 +83,7 @@ class OpenIndex final : public SecondaryIndex {
  private:
   size_t size() const { return pinned_.empty() ? shards_->size() : pinned_.size(); }
   size_t lanes() const { return in_shards() ? shards_->lanes() : 1; }
-  // Whether each shard has its own database.
+  // Returns whether each shard has its own database.
   bool by_source() const { return in_shards() && shards_->routing().asks_all(); }
   std::shared_ptr<const IndexVersion> version(size_t shard) const {
     return pinned_.empty() ? shards_->writer(shard)->version() : pinned_[shard];
@@ -95,8 +95,9 @@ class OpenIndex final : public SecondaryIndex {
   absl::Status AtVersions(const Query& query) const {
     return pinned_.empty() ? query(shards_->Versions()) : query(pinned_);
   }
-  // For a sharded index.
-  ShardedState StateOf(const ShardVersions& versions) const;
+  // Requires that the index is sharded. `lanes`: the shards that are searched at a time, as they do
+  // not compete for processor cores.
+  ShardedState StateOf(const ShardVersions& versions, size_t lanes) const;
   absl::Status CheckNotPinned() const;
   absl::Status ExecuteAt(const ShardVersions& versions, const Batch& batch) const;
   absl::Status ExecuteOnShards(const ShardVersions& versions, const Batch& batch) const;
@@ -117,7 +118,7 @@ std::unique_ptr<SecondaryIndex> OverWriter(std::shared_ptr<IndexWriter> writer);
 // Compact return FailedPrecondition.
 std::unique_ptr<SecondaryIndex> OverVersion(std::shared_ptr<const IndexVersion> version);
 
-// Returns the versions of an index of OverWriter, OverVersion or SecondaryIndex::Open. Nothing for
+// Returns the versions of an index of OverWriter, OverVersion or SecondaryIndex::Open; nullopt for
 // any other index. Throws std::bad_alloc.
 std::optional<IndexVersions> VersionsOf(const SecondaryIndex& index);
 

@@ -19,6 +19,9 @@ absl::Status CheckHalves(RowSpan rows) {
 }
 
 absl::Status NoSuchShard(uint32_t shard, size_t shards) {
+  if (shard == ShardOf(kNoGlobalRow)) {
+    return absl::OutOfRangeError("row id: expected a row, got kNoGlobalRow");
+  }
   return absl::OutOfRangeError(
       absl::StrFormat("row id: expected a shard below %d, got %d", shards, shard));
 }

@@ -143,7 +143,11 @@ absl::StatusOr<std::unique_ptr<ShardSet>> ShardSet::Open(const std::string& dire
     set->threads_ = Topology::Get().Threads(options.threads);
     ASSIGN_OR_RETURN(set->manifest_, ReadShardManifest(directory, files.get()));
     absl::Status opened = set->OpenAll(directory, options);
-    if (opened.ok()) return set;
+    if (opened.ok()) {
+      if (ShardRouting::Create(set->manifest_, set->codec().kind(), &set->routing_)) return set;
+      return absl::DataLossError(absl::StrFormat(
+          "index '%s': a shard's bound is not a key of the index's kind", directory));
+    }
     // The next generation may have been published concurrently, and this one's shards removed.
     const bool same = set->manifest_.generation == generation_before;
     if (same) return opened;
@@ -162,9 +166,7 @@ absl::Status ShardSet::OpenAll(const std::string& directory, const OpenOptions& 
     }
     Add(std::move(writer));
   }
-  if (ShardRouting::Create(manifest_, codec_->kind(), &routing_)) return absl::OkStatus();
-  return absl::DataLossError(
-      absl::StrFormat("index '%s': a shard's bound is not a key of the index's kind", directory));
+  return absl::OkStatus();
 }
 
 std::shared_ptr<const ShardSet> ShardSet::OfOne(std::shared_ptr<IndexWriter> writer) {

@@ -71,7 +71,7 @@ absl::Status HostGroup::Check(const Batch& batch) const {
     RETURN_IF_ERROR(CheckQueries(group_.kind(), batch));
     return CheckOutput(batch.size(), batch.rows.size(), "rows");
   }
-  RETURN_IF_ERROR(CheckBatch(group_.kind(), batch));
+  RETURN_IF_ERROR(CheckBatchWithRows(group_.kind(), batch));
   if (batch.gives_matches() && !run_.has_value()) {
     return absl::UnimplementedError(
         absl::StrFormat("device group: %s requires all entries in one run in host memory",

@@ -325,7 +325,8 @@ CAIRN_C_MUST_USE cairn_error* cairn_scan(const cairn_index* index, const cairn_r
                                          cairn_matches* matches);
 
 // Returns the primary key of each row, as large_binary without a copy. CAIRN_OUT_OF_RANGE for an id
-// that does not exist. A compaction changes row ids: see cairn_pin.
+// that does not exist; CAIRN_INVALID_ARGUMENT for a sharded index. A compaction changes row ids:
+// see cairn_pin.
 CAIRN_C_MUST_USE cairn_error* cairn_primary_keys(const cairn_index* index, const uint32_t* row_ids,
                                                  size_t size, struct ArrowSchema* schema,
                                                  struct ArrowArray* array);

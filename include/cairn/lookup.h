@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <string>
@@ -68,7 +69,7 @@ class LogicalKey {
 
   // Returns one value per part, valid as long as this object.
   absl::Span<const DataValue> parts() const {
-    return more_.empty() ? absl::MakeConstSpan(&first_, size_) : absl::MakeConstSpan(more_);
+    return size_ == 1 ? absl::MakeConstSpan(&first_, 1) : absl::MakeConstSpan(more_);
   }
 
  private:
@@ -109,6 +110,8 @@ class KeyQuery {
   KeyQuery() = default;                                                               // no keys
   KeyQuery(std::initializer_list<LogicalKey> keys) : keys_(keys) {}                   // NOLINT
   KeyQuery(const std::vector<LogicalKey>& keys) : keys_(keys.begin(), keys.end()) {}  // NOLINT
+  KeyQuery(std::vector<LogicalKey>&& keys)                                            // NOLINT
+      : keys_(std::make_move_iterator(keys.begin()), std::make_move_iterator(keys.end())) {}
   template <typename T, std::enable_if_t<std::is_constructible_v<PartValue, const T&>, int> = 0>
   KeyQuery(const T& key) : keys_(1, LogicalKey(key)) {}  // NOLINT
   template <typename Container,

@@ -202,6 +202,9 @@ class RowSpan {
   RowSpan(absl::Span<const GlobalRowId> rows) : rows_(rows), size_(rows.size()) {}
   RowSpan(const std::vector<GlobalRowId>& rows) : rows_(rows), size_(rows.size()) {}
   RowSpan(std::initializer_list<GlobalRowId> rows) : rows_(rows), size_(rows.size()) {}
+  // A low half alone would be a row of shard 0.
+  template <typename Id, std::enable_if_t<std::is_same_v<Id, RowId>, int> = 0>
+  RowSpan(std::initializer_list<Id> row_ids) = delete;
   RowSpan(const RowList& rows) : RowSpan(rows.row_ids, rows.shards) {}
   // NOLINTEND
 
@@ -217,7 +220,7 @@ class RowSpan {
     return row_ids_.empty() ? rows_[j]
                             : MakeGlobalRowId(shards_.empty() ? 0 : shards_[j], row_ids_[j]);
   }
-  // Returns rows [first, first + count). Requires first + count <= size().
+  // Returns rows [first, first + count). Requires first + count <= size(), and halves of one size.
   RowSpan Slice(size_t first, size_t count) const;
 
   // The halves of the rows, if they are stored apart; otherwise empty.

@@ -193,8 +193,10 @@ class SecondaryIndex : public BatchIndex {
   // expected, for keys of the wrong type or number of parts, for an invalid cursor and for an
   // unknown column.
   //
-  // The second form sets *found, whose memory it reuses: a lookup of one number then allocates
-  // nothing. *found is empty after an error.
+  // The second form sets *found and reuses its memory. Views of its former results become invalid;
+  // `keys` and `options` must not refer to them. Such a lookup of one key allocates nothing once
+  // the memory is large enough, except for columns, a limit, and keys whose entries have changed
+  // since the base was built. *found is empty after an error.
   absl::StatusOr<FoundKeys> Lookup(const KeyQuery& keys, const LookupOptions& options = {}) const;
   virtual absl::Status Lookup(const KeyQuery& keys, const LookupOptions& options,
                               FoundKeys* found) const = 0;

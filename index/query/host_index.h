@@ -5,9 +5,8 @@
 namespace cairn {
 
 // An OrderedIndex in host memory that searches on the calling thread. kFindFirst also takes
-// Batch::rows, which it sets to the row ids in shard 0. A structure implements
-// LowerBound; all other operations follow from it and the run. A structure overrides those that it
-// answers faster.
+// Batch::rows, which it sets to the row ids in shard 0. A structure implements LowerBound; all
+// other operations follow from it and the run. A structure overrides those that it answers faster.
 class HostIndex : public OrderedIndex {
  public:
   absl::Status Execute(const Batch& batch) const override;

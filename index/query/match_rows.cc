@@ -27,6 +27,7 @@ absl::Status Growing(Append append) {
 absl::Status BeginOffsets(PhysicalType kind, size_t queries, FindResult* matches) {
   matches->keys.Clear(kind);
   matches->cursors.clear();
+  matches->columns.clear();
   matches->shards.clear();
   return Growing([&] {
     matches->offsets.resize(queries + 1);

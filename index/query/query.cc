@@ -54,8 +54,8 @@ size_t EncodedKeys::size() const {
 }
 
 const std::vector<uint64_t>& EncodedKeys::offsets() const {
-  static const std::vector<uint64_t> kOfNoKeys = {0};
-  return ends_.empty() ? kOfNoKeys : ends_;
+  static const auto* const of_no_keys = new std::vector<uint64_t>{0};  // never freed
+  return ends_.empty() ? *of_no_keys : ends_;
 }
 
 void EncodedKeys::Truncate(size_t size) {

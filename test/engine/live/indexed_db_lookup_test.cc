@@ -83,6 +83,31 @@ BOOST_AUTO_TEST_CASE(one_key_or_a_batch_is_looked_up_by_text) {
   BOOST_TEST(copy.of(1)[0] == "bo");
 }
 
+BOOST_AUTO_TEST_CASE(a_reused_result_is_empty_after_any_error) {
+  IndexedDatabase db;
+  RequireOk(db->CreateIndex("city = value:text"));
+  RequireOk(db->WaitUntilReady("city"));
+  db.Put("ana", "Lisbon");
+  const auto index = RequireOk(db->Index("city"));
+  FoundKeys found;
+  const auto check_fails = [&](const KeyQuery& query, const LookupOptions& options) {
+    RequireOk(index->Lookup("Lisbon", {}, &found));
+    BOOST_TEST(found.size() == 1u);
+    BOOST_TEST(!index->Lookup(query, options, &found).ok());
+    BOOST_TEST(found.empty());
+    BOOST_TEST(found.queries() == 0u);
+  };
+  const std::atomic<bool> cancelled = true;
+  check_fails("Lisbon", {.cancelled = &cancelled});
+  check_fails("Lisbon", {.deadline = absl::InfinitePast()});
+  check_fails("Lisbon", {.columns = {"none"}});
+  check_fails(42, {});
+  RequireOk(index->Lookup("Lisbon", {}, &found));
+  RequireOk(db->DropIndex("city"));
+  BOOST_TEST(!index->Lookup("Lisbon", {}, &found).ok());
+  BOOST_TEST(found.empty());
+}
+
 BOOST_AUTO_TEST_CASE(rows_come_with_their_values) {
   IndexedDatabase db;
   RequireOk(db->CreateIndex("city = value.field('|', 1):text"));

@@ -47,6 +47,7 @@ FoundKeys LookUp(const SecondaryIndex& index, const KeyQuery& query, const Looku
     return reused;
   }
   RequireOk(index.Lookup(KeyQuery::Everything(), {}, &reused));
+  BOOST_TEST(reused.columns().empty());
   const FoundKeys copy = reused;
   const std::vector<std::string> before(copy.begin(), copy.end());
   RequireOk(index.Lookup(query, options, &reused));

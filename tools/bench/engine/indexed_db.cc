@@ -8,8 +8,8 @@
 //   batch_p99/<alone or during_merge>: the 99th percentile of batches of 1,000 keys;
 //   lookup/<keys or rows>/batch:<b>: IndexedDB::Lookup and LookupRows of b existing keys, one row
 //     each;
-//   lookup/<reused or page>/<alone or beside_writer>: one existing key, or the first ten rows from
-//     that key on, by IndexedDB::Index with a reused result; a writer updates 1,000 rows a second;
+//   lookup/<reused or page>/<idle or during_writes>: one existing key, or the first ten rows from
+//     that key on, by IndexedDB::Index with a reused result; 1,000 rows a second are updated;
 //   lookup/multi_get/batch:<b>: RocksDB's MultiGet of b rows by primary key;
 //   walk/<iterator or scan>: all entries with their keys, by an iterator or by pages of a scan;
 //   queue/<plain, indexed or included>: batches that insert 500 rows and delete 500 of 1,000
@@ -294,11 +294,11 @@ class Writer {
   std::thread thread_;
 };
 
-void OneLookup(benchmark::State& state, bool page, bool beside_writer) {
+void OneLookup(benchmark::State& state, bool page, bool writes) {
   WrittenDatabase database(Way::kIndexed);
   const auto index = OrThrow(database.indexed()->Index("by_value"));
   std::optional<Writer> writer;
-  if (beside_writer) writer.emplace(&database);
+  if (writes) writer.emplace(&database);
   LookupOptions options;
   if (page) options.limit = 10;
   FoundKeys found;
@@ -510,11 +510,11 @@ std::string Name(const std::string& what) {
     }
   }
   for (const bool page : {false, true}) {
-    for (const bool beside_writer : {false, true}) {
+    for (const bool writes : {false, true}) {
       benchmark::RegisterBenchmark(Name(std::string("lookup/") + (page ? "page" : "reused") +
-                                        (beside_writer ? "/beside_writer" : "/alone"))
+                                        (writes ? "/during_writes" : "/idle"))
                                        .c_str(),
-                                   OneLookup, page, beside_writer)
+                                   OneLookup, page, writes)
           ->UseManualTime()
           ->Iterations(500000)
           ->Unit(benchmark::kMicrosecond);
