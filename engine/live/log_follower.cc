@@ -10,12 +10,14 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "engine/log/update_log.h"
 #include "engine/serve/existing_rows.h"
 #include "engine/source/db_source.h"
 #include "index/keys/escaped_text.h"
+#include "index/machine/batch_threads.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 
@@ -43,6 +45,9 @@ constexpr std::chrono::milliseconds kIngestionPatience(1000);
 
 // The maximum number of ingested numbers that are remembered, the newest ones.
 constexpr size_t kMaxIngested = 100'000;
+
+// The number of changes in a slice from which several indexes apply them on several threads.
+constexpr size_t kWorthThreads = 64;
 
 // The value of followed_ if there is nothing to follow.
 constexpr SequenceNumber kNothingFollows = std::numeric_limits<SequenceNumber>::max();
@@ -437,9 +442,15 @@ absl::Status LogFollower::ApplySlice(SequenceNumber start,
     if (members_[m].joining == nullptr || !members_[m].index->cancelled()) continue;
     fail(m, absl::CancelledError("catching up was cancelled"));
   }
+  struct Part {
+    size_t member, family;
+  };
+  absl::InlinedVector<Part, 8> parts;
+  size_t rows = 0;
   for (size_t i = 0; i < families_.size(); ++i) {
     Family& family = families_[i];
     if (changes_[i].empty()) continue;
+    rows += changes_[i].size();
     if (family.source == nullptr && HasLookUp(family.settled)) {
       ASSIGN_OR_RETURN(std::unique_ptr<SnapshotSource> source,
                        SourceAt(db_, family.handle, snapshot, Trial::kNone));
@@ -448,23 +459,25 @@ absl::Status LogFollower::ApplySlice(SequenceNumber start,
     for (size_t m = 0; m < members_.size(); ++m) {
       if (members_[m].index->column_family_id() != family.handle->GetID()) continue;
       if (updates->of_member[m] == nullptr || members_[m].from > start) continue;
-      absl::Status s = ApplyTo(members_[m], family, updates->of_member[m].get());
-      if (!s.ok()) fail(m, std::move(s));
+      parts.push_back({m, i});
     }
+  }
+  const absl::Span<const Member> members(members_);
+  const absl::Span<const Family> families(families_);
+  const auto apply = [&](size_t i) {
+    const auto [member, family] = parts[i];
+    absl::Status s = ApplyTo(members[member], families[family], updates->of_member[member].get());
+    if (!s.ok()) fail(member, std::move(s));
+  };
+  if (rows < kWorthThreads || parts.size() < 2) {
+    for (size_t i = 0; i < parts.size(); ++i) apply(i);
+  } else {
+    RunOnBatchThreads(parts.size(), apply);
+  }
+  for (size_t i = 0; i < families_.size(); ++i) {
     if (changes_[i].memory_bytes() > kMaxKept) GiveBackMemory(i);
   }
   return absl::OkStatus();
-}
-
-void LogFollower::GiveBackMemory(size_t family) {
-  families_[family].settled = SettledChanges();
-  changes_[family] = RowChanges();
-  for (Member& member : members_) {
-    if (member.index->column_family_id() != families_[family].handle->GetID()) continue;
-    *member.updates = RowUpdates(member.updates->keys.kind());
-    absl::StatusOr<ChangeExtractor> extractor = ChangeExtractor::Create(member.index->spec());
-    if (extractor.ok()) *member.extractor = *std::move(extractor);
-  }
 }
 
 absl::Status LogFollower::ApplyTo(const Member& member, const Family& family,

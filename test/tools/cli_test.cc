@@ -76,9 +76,11 @@ BOOST_AUTO_TEST_CASE(wrong_usage_is_one_line_and_exit_status_2) {
   TemporaryDirectory directory;
   const std::string out = "--out=" + directory / "index";
   CheckComplaint(RunTool({}), 2);
-  CheckComplaint(RunTool({"frobnicate"}), 2, {"frobnicate"});
+  CheckComplaint(RunTool({"frobnicate"}), 2, {"unknown command 'frobnicate'"});
+  CheckComplaint(RunTool({"qery", "x", "--limit=1"}), 2, {"unknown command 'qery'"});
   CheckComplaint(RunTool({"query"}), 2, {"INDEX"});
   CheckComplaint(RunTool({"query", "x", "--frob"}), 2, {"--frob"});
+  CheckComplaint(RunTool({"query", "x", "--a", "--b"}), 2, {"unexpected arguments: '--a' '--b'"});
   CheckComplaint(RunTool({"query", "x", "--format=xml"}), 2, {"xml"});
   CheckComplaint(RunTool({"query", "x", "--limit=-1"}), 2,
                  {"--limit: '-1' is not a whole number from 0 to 18446744073709551615 (see"});

@@ -58,6 +58,18 @@ std::vector<std::string> Arguments(int argc, char** argv) {
   return reversed;
 }
 
+// The message for arguments that are neither a command nor its options. CLI11's own lists them in
+// reverse.
+std::string Unexpected(const CLI::App& app) {
+  const std::vector<std::string> arguments = app.remaining(/*recurse=*/true);
+  if (app.get_subcommands().empty() && arguments[0][0] != '-') {
+    return "unknown command '" + arguments[0] + "'";
+  }
+  std::string text = "unexpected arguments:";
+  for (const std::string& argument : arguments) text += " '" + argument + "'";
+  return text;
+}
+
 int Run(int argc, char** argv) {
   CLI::App app("Secondary indexes for RocksDB that answer batches of queries.", "cairn");
   app.require_subcommand(0, 1);
@@ -81,6 +93,8 @@ int Run(int argc, char** argv) {
   AddGenerateCommand(&app, &action);
   try {
     app.parse(Arguments(argc, argv));
+  } catch (const CLI::ExtrasError&) {
+    return Complain(Unexpected(app) + ": see 'cairn --help'", kUsage);
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(e);
     return Complain(std::string(e.what()) + " (see 'cairn --help')", kUsage);

@@ -306,8 +306,8 @@ OnDevice* MakeOnDevice(const Queries& self, Argument<int, "device"> device_given
   const std::string structure = *structure_given;
   if (self.in_shards()) {
     throw PythonError("Unimplemented",
-                      "a sharded index has 64-bit rows, which a device index does not "
-                      "support: open its shards one by one, with cairn.shards.ShardMap");
+                      "on_device: expected an index that is not sharded, got a sharded one; open "
+                      "one shard with cairn.shards.ShardMap");
   }
   absl::StatusOr<std::unique_ptr<DeviceIndex>> made = nullptr;
   {
