@@ -74,8 +74,9 @@ struct AggregateGroupsResult {
   std::vector<uint64_t> offsets;     // [batch + 1], offsets[0] = 0
   std::vector<ColumnValues> keys;    // one column per leading key part; value j is of group j
   std::vector<ColumnValues> values;  // one column per aggregate; value j is of group j
-  // cursors[i] continues range i after its last group (RangeBatch::after); empty if the range is
-  // exhausted. A cursor stays valid for later versions of the index.
+  // cursors[i] continues range i after its last group (RangeBatch::after), with the same number of
+  // leading parts; empty if the range is exhausted. A cursor stays valid for later versions of the
+  // index, as long as they have the same spec. InvalidArgument for any other cursor.
   std::vector<std::string> cursors;
 
   // Returns the number of ranges. The number of groups of all ranges is offsets.back().

@@ -25,7 +25,8 @@ namespace cairn {
 struct JoinOptions {
   uint64_t limit = std::numeric_limits<uint64_t>::max();  // pairs; 0: no pairs and no cursor
   // The JoinResult::cursor of an earlier join of the same indexes that reached its limit; the join
-  // continues after it. Empty: start at the first pair.
+  // continues after it. Empty: start at the first pair. InvalidArgument for the cursor of a join of
+  // indexes with other specs.
   std::string after = {};
   bool with_keys = false;
   // Included columns to return for the rows of each side, by name (IndexSpec::include).

@@ -189,9 +189,7 @@ struct LookupOptions {
   Order order = Order::kAscending;
   // The LookupResult::cursor of an earlier lookup that reached its limit, in the same index and
   // order, and for the same single key, prefix or range; the result continues after it. Empty:
-  // start at the beginning. InvalidArgument for a batch of several keys and for an invalid cursor.
-  // The cursor of another lookup is InvalidArgument if its key has another physical type or is
-  // outside the query; otherwise the result lacks what sorts before the cursor.
+  // start at the beginning. InvalidArgument for a batch of several keys and for any other cursor.
   // A cursor stays valid while the database changes and after it is reopened. If a row with several
   // keys changes between two pages, it may be returned twice or not at all.
   //

@@ -151,9 +151,9 @@ struct RangeBatch {
   absl::Span<const Bound> upper_bounds;  // one per range; empty: `upper_bound` for all
   Bound lower_bound = Bound::kInclusive;
   Bound upper_bound = Bound::kExclusive;
-  // For SecondaryIndex::Scan and Fetch: after[i] is the cursor to resume range i after
-  // (FindResult::cursors), or empty to start at the beginning. Empty span: all start there. The
-  // cursor of another range is not detected if the keys have the same type.
+  // For SecondaryIndex::Scan, Fetch and AggregateGroups: after[i] is the cursor to resume range i
+  // after (FindResult::cursors), or empty to start at the beginning. Empty span: all start there.
+  // InvalidArgument for a cursor of another range, order or index.
   absl::Span<const std::string> after;
 
   // Returns the ranges [lower[i], upper[i]).
@@ -246,7 +246,8 @@ struct FindResult : RowList {
   // One element per column of QueryOptions::columns. Value j of each belongs to row j.
   std::vector<ColumnValues> columns;
   // SecondaryIndex::Scan with a limit: cursors[i] continues range i (RangeBatch::after); empty if
-  // the range is exhausted. A cursor stays valid for later versions of the index.
+  // the range is exhausted. A cursor stays valid for later versions of the index, as long as they
+  // have the same spec, but only for the same range and order. The limit may differ.
   std::vector<std::string> cursors;
 
   size_t size() const { return offsets.empty() ? 0 : offsets.size() - 1; }
@@ -352,8 +353,9 @@ struct Batch {
   absl::Span<uint64_t> counts = {};
   FindResult* matches = nullptr;
 
-  // If not empty, size() elements: result i is of query query_of[i]. For operations on keys;
-  // required with ResultOrder::kKey.
+  // If not empty, size() elements, to which a SecondaryIndex writes that result i is of query
+  // query_of[i]; i itself with ResultOrder::kCaller. For operations on keys, ignored for ranges.
+  // Required with ResultOrder::kKey.
   absl::Span<uint32_t> query_of = {};
   Explain* explain = nullptr;  // if not null, set to how the batch was routed
 

@@ -209,7 +209,8 @@ class ShardMap {
                                      std::vector<ColumnValues>* values) const = 0;
   // Combines groups, as CombineRanges does. `leading_parts` and `options` must be those of the
   // partial results. AggregateGroupsResult::cursors are valid as RangeBatch::after for each shard
-  // and for the whole index.
+  // and for the whole index. InvalidArgument also if parts have results of different ranges under
+  // one number.
   virtual absl::Status CombineGroups(size_t ranges, size_t leading_parts,
                                      absl::Span<const Aggregate> aggregates,
                                      const QueryOptions& options,
