@@ -480,6 +480,17 @@ absl::Status LogFollower::ApplySlice(SequenceNumber start,
   return absl::OkStatus();
 }
 
+void LogFollower::GiveBackMemory(size_t family) {
+  families_[family].settled = SettledChanges();
+  changes_[family] = RowChanges();
+  for (Member& member : members_) {
+    if (member.index->column_family_id() != families_[family].handle->GetID()) continue;
+    *member.updates = RowUpdates(member.updates->keys.kind());
+    absl::StatusOr<ChangeExtractor> extractor = ChangeExtractor::Create(member.index->spec());
+    if (extractor.ok()) *member.extractor = *std::move(extractor);
+  }
+}
+
 absl::Status LogFollower::ApplyTo(const Member& member, const Family& family,
                                   IndexWriter::Update* update) {
   // An exception of an index's extractor is only that index's error.
