@@ -97,7 +97,10 @@ bool IsWithin(const Key& key, const RangeBatch& ranges, size_t i) {
     case Bound::kExclusive:
       return key < upper;
     case Bound::kPrefix:
-      if constexpr (std::is_same_v<Key, std::string_view>) return StartsWith(key, lower);
+      // Without a lower end, the range also has the keys before the prefix.
+      if constexpr (std::is_same_v<Key, std::string_view>) {
+        return key < lower || StartsWith(key, lower);
+      }
       return false;
     case Bound::kOpen:
       break;

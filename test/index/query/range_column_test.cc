@@ -166,5 +166,16 @@ BOOST_AUTO_TEST_CASE(a_column_owns_keys_or_ranges_with_their_cursors) {
   BOOST_TEST(ranges.after == absl::MakeConstSpan(all), boost::test_tools::per_element());
 }
 
+BOOST_AUTO_TEST_CASE(a_range_up_to_a_prefix_without_a_lower_end_has_the_keys_before_it) {
+  const std::string_view prefix[] = {"b"};
+  RangeBatch range = RangeBatch::Prefix(prefix);
+  const auto has = [&](std::string_view key) { return IsWithin<std::string_view>(key, range, 0); };
+  BOOST_TEST((!has("a") && has("b") && has("bz") && !has("c")));
+  range.lower_bound = Bound::kExclusive;
+  BOOST_TEST((!has("a") && !has("b") && has("bz") && !has("c")));
+  range.lower_bound = Bound::kOpen;
+  BOOST_TEST((has("a") && has("b") && has("bz") && !has("c")));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn
