@@ -392,13 +392,14 @@ absl::Status IndexSet::WaitUntilReady(const std::string& name, absl::Duration ti
   while (true) {
     RETURN_IF_ERROR(index->Wait(deadline));
     if (timeout <= absl::ZeroDuration()) return absl::OkStatus();
-    // The log may have what makes the index stale. Then the repair has begun, or there is none.
-    const absl::Status current = follower_->Current(*index, stop).status();
-    if (current.ok()) return current;
-    if (absl::IsDeadlineExceeded(current)) {
+    const auto current = follower_->CurrentIfReady(*index, stop);
+    if (absl::IsDeadlineExceeded(current.status())) {
       return absl::DeadlineExceededError(absl::StrFormat(
           "index %s is ready, but has not read the log up to the call", Quoted(name)));
     }
+    if (!current.ok()) return current.status();
+    if (*current != nullptr) return absl::OkStatus();
+    // The log has what makes the index stale. Its repair has begun, or there is none.
   }
 }
 
@@ -448,7 +449,6 @@ absl::StatusOr<FoundRows> IndexSet::LookupRows(const std::string& name, const Ke
                                                const LookupOptions& options) const {
   ASSIGN_OR_RETURN(const std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
   RETURN_IF_ERROR(index->Ready().status());
-  const std::shared_ptr<IndexWriter> writer = index->writer();
   const auto column_family = index->HoldColumnFamily();
   ASSIGN_OR_RETURN(LogFollower::State state,
                    follower_->CurrentState(*index, StopCondition::Of(options)));
@@ -465,7 +465,7 @@ absl::StatusOr<FoundRows> IndexSet::LookupRows(const std::string& name, const Ke
       // A change past the log, such as the removal of a file, may have changed rows at the
       // snapshot.
       RETURN_IF_ERROR(index->Ready().status());
-      if (index->writer() == writer) return absl::OkStatus();
+      if (index->writer() == state.writer) return absl::OkStatus();
       return absl::UnavailableError(absl::StrFormat(
           "index %s was rebuilt while its rows were read; retry", Quoted(index->name())));
     };

@@ -40,12 +40,6 @@ constexpr absl::Duration kPatience = absl::Milliseconds(20);
 constexpr absl::Duration kCheckInterval = absl::Milliseconds(2);
 constexpr absl::Duration kLockInterval = absl::Microseconds(200);
 
-// How long to wait for the end of an ingestion that may have taken a missing number.
-constexpr std::chrono::milliseconds kIngestionPatience(1000);
-
-// The maximum number of ingested numbers that are remembered, the newest ones.
-constexpr size_t kMaxIngested = 100'000;
-
 // The number of changes in a slice from which several indexes apply them on several threads.
 constexpr size_t kWorthThreads = 64;
 
@@ -158,10 +152,19 @@ absl::Status LogFollower::Follow(SequenceNumber sequence, const StopCondition& s
 
 absl::StatusOr<std::shared_ptr<const IndexVersion>> LogFollower::Current(
     const FollowedIndex& index, const StopCondition& stop) {
+  while (true) {
+    ASSIGN_OR_RETURN(std::shared_ptr<const IndexVersion> current, CurrentIfReady(index, stop));
+    if (current != nullptr) return current;
+    RETURN_IF_ERROR(index.Ready().status());  // OK if it has become ready again
+  }
+}
+
+absl::StatusOr<std::shared_ptr<const IndexVersion>> LogFollower::CurrentIfReady(
+    const FollowedIndex& index, const StopCondition& stop) {
   RETURN_IF_ERROR(stop.Check());
   HeedDoubt();
   absl::StatusOr<std::shared_ptr<IndexWriter>> ready = index.Ready();
-  if (!ready.ok()) return ready.status();
+  if (!ready.ok()) return nullptr;
   ASSIGN_OR_RETURN(const SequenceNumber latest, Latest());
   while (true) {
     std::shared_ptr<const IndexVersion> version = (*ready)->version();
@@ -169,7 +172,7 @@ absl::StatusOr<std::shared_ptr<const IndexVersion>> LogFollower::Current(
     RETURN_IF_ERROR(stop.Check());
     RETURN_IF_ERROR(Follow(latest, stop));
     ready = index.Ready();
-    if (!ready.ok()) return ready.status();
+    if (!ready.ok()) return nullptr;
   }
 }
 
@@ -210,7 +213,8 @@ absl::StatusOr<LogFollower::State> LogFollower::CurrentState(const FollowedIndex
                : absl::OkStatus();
   };
   const auto is_at_snapshot = [&] {
-    state.version = index.writer()->version();
+    state.writer = index.writer();
+    state.version = state.writer->version();
     return state.version->sequence == state.snapshot->snapshot()->GetSequenceNumber();
   };
   {  // Usually there was no write since.
@@ -283,48 +287,6 @@ absl::Status LogFollower::FollowTo(SequenceNumber until,
     per_second_ = (1 - kNewestShare) * per_second_ + kNewestShare * per_second;
   }
   return absl::OkStatus();
-}
-
-void LogFollower::NoteIngested(SequenceNumber sequence) {
-  const MutexLock lock(&ingested_mutex_);
-  // Includes numbers that all members have passed: an index that is being built or will join may be
-  // before them.
-  ingested_.insert(sequence);
-  if (ingested_.size() > kMaxIngested) ingested_.erase(ingested_.begin());
-  ++ingested_count_;
-}
-
-void LogFollower::BeginIngestion() {
-  const MutexLock lock(&ingested_mutex_);
-  ++ingestions_;
-}
-
-void LogFollower::EndIngestion() {
-  const MutexLock lock(&ingested_mutex_);
-  --ingestions_;
-  ingestion_ended_.NotifyAll();
-}
-
-uint64_t LogFollower::CountIngested(bool wait) {
-  if (told_ != nullptr) return told_->CountIngested(wait);
-  MutexLock lock(&ingested_mutex_);
-  const auto end = std::chrono::steady_clock::now() + kIngestionPatience;
-  while (wait && ingestions_ > 0 && ingestion_ended_.WaitUntil(&lock, end)) {
-  }
-  return ingested_count_;
-}
-
-SequenceNumber LogFollower::NextIngested(SequenceNumber sequence) const {
-  if (told_ != nullptr) return told_->NextIngested(sequence);
-  const MutexLock lock(&ingested_mutex_);
-  const auto next = ingested_.upper_bound(sequence);
-  return next == ingested_.end() ? std::numeric_limits<SequenceNumber>::max() : *next;
-}
-
-void LogFollower::PassIngested(SequenceNumber until) {
-  SequenceNumber last = tail_->sequence();
-  while (last < until && NextIngested(last) == last + 1) ++last;
-  if (last > tail_->sequence()) tail_->PassTo(last);
 }
 
 absl::Status LogFollower::Step(SequenceNumber until,

@@ -70,17 +70,23 @@ class LogFollower {
   absl::Status Follow();
   // Returns the version of the index with all commits that returned before the call. Errors: those
   // of FollowedIndex::Ready and Follow; Cancelled or DeadlineExceeded if `stop` ends the wait, here
-  // and in the next two methods.
+  // and in the next three methods.
   absl::StatusOr<std::shared_ptr<const IndexVersion>> Current(const FollowedIndex& index,
                                                               const StopCondition& stop = {});
+  // Like Current, but returns null if the index is not ready, or is lost during the call. Its state
+  // then has the reason. So an error is not one of the index, and does not pass if the index
+  // becomes ready.
+  absl::StatusOr<std::shared_ptr<const IndexVersion>> CurrentIfReady(
+      const FollowedIndex& index, const StopCondition& stop = {});
   // Returns the versions of several indexes at one sequence number, with all commits before the
   // call. Errors: those of Current; FailedPrecondition if one does not follow.
   absl::StatusOr<std::vector<std::shared_ptr<const IndexVersion>>> CurrentTogether(
       absl::Span<const std::shared_ptr<FollowedIndex>> indexes, const StopCondition& stop = {});
-  // An index at one state with all commits before the call, and a snapshot of the database at the
-  // same sequence number. Errors: those of Current; FailedPrecondition if the database does not
-  // support snapshots.
+  // An index at one state with all commits before the call, the writer that has this state, and a
+  // snapshot of the database at the same sequence number. Errors: those of Current;
+  // FailedPrecondition if the database does not support snapshots.
   struct State {
+    std::shared_ptr<IndexWriter> writer;
     std::shared_ptr<const IndexVersion> version;
     std::shared_ptr<rocksdb::ManagedSnapshot> snapshot;
   };
