@@ -288,6 +288,7 @@ std::string EncodePart(const AggregatePlan& plan, PhysicalType kind, const Group
   to.PutText(QuestionText(plan, kind, PartOf::kGroups, groups.more.size()));
   to.PutNumbers(groups.offsets);
   to.PutNumbers(groups.more);
+  to.PutNumbers(groups.tags);
   to.PutStrings(groups.prefixes.offsets(), groups.prefixes.heap());
   PutResults(plan, kind, groups.results, &to);
   return to.Take();
@@ -309,6 +310,7 @@ absl::StatusOr<GroupResults> DecodeGroups(const AggregatePlan& plan, PhysicalTyp
   GroupResults groups(plan);
   const bool taken =
       from.TakeOffsets(ranges, &groups.offsets) && from.TakeNumbers(ranges, &groups.more) &&
+      from.TakeNumbers(ranges, &groups.tags) &&
       from.TakeStrings(groups.offsets.back(),
                        [&](std::string_view bytes) { groups.prefixes.Append(bytes); }) &&
       TakeResults(&from, plan, kind, groups.offsets.back(), &groups.results);

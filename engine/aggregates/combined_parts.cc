@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -39,11 +40,7 @@ class GroupParts {
  public:
   GroupParts(const AggregatePlan& plan, const KeyCodec& codec, size_t leading_parts, uint64_t limit,
              AggregateGroupsResult* groups)
-      : plan_(plan),
-        parts_(leading_parts),
-        limit_(limit),
-        prefixes_(codec, leading_parts),
-        groups_(groups) {}
+      : plan_(plan), limit_(limit), prefixes_(codec, leading_parts), groups_(groups) {}
 
   // Adds a part and the ranges that it covers.
   void Add(GroupResults part, absl::Span<const uint32_t> queries) {
@@ -87,9 +84,17 @@ class GroupParts {
   absl::Status TakeRange(Pieces::const_iterator first, Pieces::const_iterator last) {
     range_.clear();
     bool more = false;
+    std::optional<uint64_t> tag;
     for (auto piece = first; piece != last; ++piece) {
       const auto& [range, part, i] = *piece;
       const GroupResults& found = found_[part];
+      if (tag.value_or(found.tags[i]) != found.tags[i]) {
+        return absl::InvalidArgumentError(absl::StrFormat(
+            "part %d: expected results of the same range %d as other parts, got those of another "
+            "one",
+            part, range));
+      }
+      tag = found.tags[i];
       more |= found.more[i] != 0;
       for (uint64_t g = found.offsets[i]; g < found.offsets[i + 1]; ++g) {
         range_.push_back({found.prefixes[g], part, g});
@@ -114,7 +119,8 @@ class GroupParts {
       partial_[group.part].ranges[group.group] = size_ - 1;
     }
     groups_->offsets.push_back(size_);
-    groups_->cursors.push_back(more && count != 0 ? GroupCursor(parts_, prefix) : std::string());
+    groups_->cursors.push_back(more && count != 0 ? GroupCursor(CursorTag(*tag), prefix)
+                                                  : std::string());
     return absl::OkStatus();
   }
 
@@ -131,7 +137,6 @@ class GroupParts {
   }
 
   const AggregatePlan& plan_;
-  const size_t parts_;
   const uint64_t limit_;
   const KeyPrefixes<Key> prefixes_;
   std::vector<GroupResults> found_;      // of each part, without its results

@@ -4,6 +4,7 @@
 #include "absl/strings/str_format.h"
 #include "index/keys/key_encoding.h"
 #include "index/keys/key_number.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -36,19 +37,18 @@ absl::StatusOr<std::string_view> PrefixOf<std::string_view>(std::string_view byt
   return bytes;
 }
 
-std::string GroupCursor(size_t parts, std::string_view prefix) {
-  std::string cursor = {kGroupCursor, static_cast<char>(parts)};
+std::string GroupCursor(const CursorTag& tag, std::string_view prefix) {
+  std::string cursor;
+  cursor.reserve(CursorTag::kBytes + 1 + prefix.size());
+  tag.AppendTo(&cursor);
+  cursor.push_back(kGroupCursor);
   return cursor.append(prefix);
 }
 
-absl::StatusOr<std::string_view> ReadGroupCursor(std::string_view cursor, size_t parts,
-                                                 size_t range) {
-  if (cursor.size() < 2 || cursor[0] != kGroupCursor || cursor[1] != static_cast<char>(parts)) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "range %d: expected a cursor of a group of %d leading parts, found something else", range,
-        parts));
-  }
-  return cursor.substr(2);
+absl::StatusOr<std::string_view> ReadGroupCursor(const CursorTag& tag, const RangeBatch& ranges,
+                                                 size_t i) {
+  ASSIGN_OR_RETURN(const std::string_view group, tag.RemoveFrom(ranges, i));
+  return group.substr(1);
 }
 
 std::string GroupText(absl::Span<const ColumnValues> parts, size_t group) {

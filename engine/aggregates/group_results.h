@@ -11,8 +11,10 @@
 #include "absl/types/span.h"
 #include "cairn/column.h"
 #include "cairn/key_codec.h"
+#include "cairn/query.h"
 #include "engine/aggregates/aggregate_plan.h"
 #include "engine/aggregates/aggregate_results.h"
+#include "engine/util/cursor_tag.h"
 
 namespace cairn {
 
@@ -21,6 +23,7 @@ struct GroupResults {
   explicit GroupResults(const AggregatePlan& plan) : results(plan) {}
 
   std::vector<uint64_t> offsets = {0};  // as AggregateGroupsResult::offsets
+  std::vector<uint64_t> tags;           // CursorTag::OfGroups of each range
   StringList prefixes;                  // of each group (PrefixBytes)
   std::vector<uint8_t> more;            // whether a limit cut off groups of each range
   AggregateResults results;             // of each group
@@ -44,12 +47,12 @@ absl::StatusOr<uint64_t> PrefixOf<uint64_t>(std::string_view bytes);
 template <>
 absl::StatusOr<std::string_view> PrefixOf<std::string_view>(std::string_view bytes);
 
-// Returns the cursor that resumes a range after a group of `parts` leading parts
-// (AggregateGroupsResult::cursors): 'g', `parts`, and the prefix's bytes.
-std::string GroupCursor(size_t parts, std::string_view prefix);
-// Returns the prefix's bytes. InvalidArgument, naming the range: `cursor` is not such a cursor.
-absl::StatusOr<std::string_view> ReadGroupCursor(std::string_view cursor, size_t parts,
-                                                 size_t range);
+// The cursor that resumes a range after a group (AggregateGroupsResult::cursors) is the prefix's
+// bytes after CursorTag::OfGroups and 'g': the prefix is empty for the group of an empty string.
+std::string GroupCursor(const CursorTag& tag, std::string_view prefix);
+// Returns the prefix's bytes of range i's cursor. InvalidArgument: it does not have the tag.
+absl::StatusOr<std::string_view> ReadGroupCursor(const CursorTag& tag, const RangeBatch& ranges,
+                                                 size_t i);
 
 // Returns, for messages, the group's values, such as "group 1,'ASIA'".
 std::string GroupText(absl::Span<const ColumnValues> parts, size_t group);

@@ -14,6 +14,8 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "cairn/internal/batcher_clock.h"
+#include "cairn/secondary_index.h"
+#include "engine/util/cursor_tag.h"
 #include "engine/util/scan_cursor.h"
 #include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
@@ -55,6 +57,12 @@ size_t TimeBucket(BatcherNanos waited) {
   return std::min<size_t>(static_cast<size_t>(std::bit_width(us)), BatcherStats::kBuckets - 1);
 }
 
+// Returns CursorTag::OfIndex; 0 if the index has no spec, and no cursors.
+uint64_t IndexChecksum(const BatchIndex& index) {
+  const auto* const secondary = dynamic_cast<const SecondaryIndex*>(&index);
+  return secondary == nullptr ? 0 : CursorTag::OfIndex(secondary->spec());
+}
+
 }  // namespace
 
 uint32_t BatcherRunning::Enter() {
@@ -91,6 +99,7 @@ BatcherCore::BatcherCore(const BatchIndex* index, const BatcherOptions& options)
     : index_(index),
       options_(options),
       kind_(index->kind()),
+      index_checksum_(IndexChecksum(*index)),
       queue_(kind_, Shards(options), options.max_waiting,
              absl::ToInt64Nanoseconds(options.default_deadline), [this] { return Now(); }),
       schedule_(index, options, &queue_),
@@ -153,9 +162,12 @@ absl::Status BatcherCore::Check(const BatcherRequest& request) const {
         absl::StrFormat("expected no cursors or one per range, got %d for %d ranges",
                         ranges.after.size(), ranges.size()));
   }
-  for (const std::string& cursor : ranges.after) {
-    if (cursor.empty()) continue;
-    RETURN_IF_ERROR(ScanCursor::Decode(cursor, kind_).status());
+  // An invalid cursor must not fail the other requests of the batch.
+  const Order order = request.options == nullptr ? Order::kAscending : request.options->order;
+  for (size_t i = 0; i < ranges.after.size(); ++i) {
+    if (ranges.after[i].empty()) continue;
+    const CursorTag tag = CursorTag::OfScan(index_checksum_, ranges, i, order);
+    RETURN_IF_ERROR(ScanCursor::DecodeFor(tag, ranges, i).status());
   }
   return absl::OkStatus();
 }

@@ -142,6 +142,7 @@ class BatcherCore {
   const BatchIndex* const index_;
   const BatcherOptions options_;
   const PhysicalType kind_;
+  const uint64_t index_checksum_;
   BatcherQueue queue_;
   BatcherSchedule schedule_;
   BatcherRunning running_;

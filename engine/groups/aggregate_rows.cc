@@ -194,10 +194,9 @@ class RowAggregation {
 
   absl::Status Run(const Predicate& where, GroupByResult* groups) {
     RETURN_IF_ERROR(Prepare());
-    const std::string question = Question(where);
     std::string_view after;
     if (!options_.after.empty()) {
-      ASSIGN_OR_RETURN(after, UntagCursor(question, options_.after, "GroupByOptions::after"));
+      ASSIGN_OR_RETURN(after, Tag(where).Remove(options_.after, "GroupByOptions::after"));
     }
     WhereOptions find;
     find.strategy = options_.strategy;
@@ -214,7 +213,7 @@ class RowAggregation {
       RETURN_IF_ERROR(Add(matches));
     }
     RETURN_IF_ERROR(Finish(after, groups));
-    if (!groups->cursor.empty()) groups->cursor = TagCursor(question, groups->cursor);
+    if (!groups->cursor.empty()) groups->cursor = Tag(where).Add(groups->cursor);
     return absl::OkStatus();
   }
 
@@ -225,9 +224,12 @@ class RowAggregation {
     std::unique_ptr<GroupAccumulator> accumulator;  // null for the count of rows
   };
 
-  // Returns a description of the query, which its cursors are bound to.
-  std::string Question(const Predicate& where) const {
+  // Returns the tag of the query's cursors.
+  CursorTag Tag(const Predicate& where) const {
     std::string text = "groups\n";
+    for (const IndexGroup::Member& member : group_.members()) {
+      absl::StrAppend(&text, member.name, "\t", member.index->spec().ToString(), "\n");
+    }
     for (const std::string& column : options_.group_by) absl::StrAppend(&text, column, "\n");
     for (const Aggregate& aggregate : aggregates_) {
       absl::StrAppend(&text, "\t", AggregateText(aggregate), "\n");
@@ -235,7 +237,7 @@ class RowAggregation {
     for (const GroupOrder& by : options_.order_by) {
       absl::StrAppend(&text, by.column, by.order == Order::kAscending ? " asc\n" : " desc\n");
     }
-    return absl::StrCat(text, where.ToString());
+    return CursorTag::OfText(absl::StrCat(text, where.ToString()));
   }
 
   // Finds the columns, and checks the aggregates and the order.

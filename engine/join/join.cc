@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/types/span.h"
 #include "cairn/column.h"
@@ -20,6 +21,7 @@
 #include "cairn/query.h"
 #include "cairn/secondary_index.h"
 #include "cairn/types.h"
+#include "engine/util/cursor_tag.h"
 #include "engine/util/scan_cursor.h"
 #include "index/keys/key_nulls.h"
 #include "index/machine/guard.h"
@@ -349,23 +351,24 @@ class Joiner {
   }
 
  private:
+  // The tag of the join's cursors.
+  CursorTag Tag() const {
+    return CursorTag::OfText(absl::StrCat("join\n", sides_.left().spec().ToString(), "\n",
+                                          sides_.right().spec().ToString()));
+  }
+
   // Reads the cursor. Returns the key at which the scan begins, or no key.
   absl::StatusOr<EncodedKeys> Begin() {
     const KeyCodec& left = sides_.left().codec();
     EncodedKeys key(left.kind());
     if (options_.after.empty()) return key;
-    ASSIGN_OR_RETURN(after_, JoinCursor::Decode(options_.after, left.kind()));
-    switch (left.kind()) {
-      case PhysicalType::kU32:
-        key.AppendU32(static_cast<uint32_t>(after_->key.number));
-        break;
-      case PhysicalType::kU64:
-        key.AppendU64(after_->key.number);
-        break;
-      case PhysicalType::kBytes:
-        key.AppendBytes(after_->key.bytes);
-        break;
-    }
+    ASSIGN_OR_RETURN(const std::string_view after,
+                     Tag().Remove(options_.after, "JoinOptions::after"));
+    ASSIGN_OR_RETURN(after_, JoinCursor::Decode(after, left.kind()));
+    WithPhysicalKey(left.kind(), [&](auto type) {
+      using Key = typename decltype(type)::type;
+      AppendKey<Key>(after_->key.key<Key>(), &key);
+    });
     if (!sides_.scans_right()) return key;
     Recoder recoder(left, sides_.scanned().codec());
     const absl::StatusOr<EncodedKeys*> recoded = recoder.Recode(&key);
@@ -379,15 +382,10 @@ class Joiner {
   // Returns whether key i is the cursor's key.
   bool IsAtCursor(const EncodedKeys& keys, size_t i) const {
     if (!after_.has_value()) return false;
-    switch (keys.kind()) {
-      case PhysicalType::kU32:
-        return keys.u32(i) == after_->key.number;
-      case PhysicalType::kU64:
-        return keys.u64(i) == after_->key.number;
-      case PhysicalType::kBytes:
-        break;
-    }
-    return keys.bytes(i) == after_->key.bytes;
+    return WithPhysicalKey(keys.kind(), [&](auto type) {
+      using Key = typename decltype(type)::type;
+      return KeyAt<Key>(keys, i) == after_->key.key<Key>();
+    });
   }
 
   // Returns the position of the first row that is not before `place`, or, if `is_behind`, that is
@@ -443,13 +441,10 @@ class Joiner {
     RETURN_IF_ERROR(sides_.left().PrimaryKeys({rows_.left.back()}, &left));
     RETURN_IF_ERROR(sides_.right().PrimaryKeys({rows_.right.back()}, &right));
     JoinCursor cursor;
-    cursor.key.kind = keys.kind();
-    if (keys.kind() == PhysicalType::kU32) cursor.key.number = keys.u32(i);
-    if (keys.kind() == PhysicalType::kU64) cursor.key.number = keys.u64(i);
-    if (keys.kind() == PhysicalType::kBytes) cursor.key.bytes = keys.bytes(i);
+    cursor.key = ScanCursor::After(keys, i, {});
     cursor.left = {ShardOf(rows_.left.back()), left[0]};
     cursor.right = {ShardOf(rows_.right.back()), right[0]};
-    rows_.cursor = cursor.Encode();
+    rows_.cursor = Tag().Add(cursor.Encode());
     return absl::OkStatus();
   }
 

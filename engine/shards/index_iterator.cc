@@ -29,9 +29,14 @@ constexpr uint64_t kFirstBlock = 16, kMaxBlock = 4096;
 
 class IndexIterator::Walk {
  public:
-  Walk(std::shared_ptr<const SecondaryIndex> index, bool by_source, RangeColumn range,
-       const IteratorOptions& options)
-      : index_(std::move(index)), by_source_(by_source), range_(std::move(range)) {
+  // `index_checksum` is CursorTag::OfIndex. `sources` is the number of shards of an index sharded
+  // by source; otherwise 0.
+  Walk(std::shared_ptr<const SecondaryIndex> index, uint64_t index_checksum, size_t sources,
+       RangeColumn range, const IteratorOptions& options)
+      : index_(std::move(index)),
+        index_checksum_(index_checksum),
+        sources_(sources),
+        range_(std::move(range)) {
     options_ = StopCondition::Of(options).As<QueryOptions>();
     options_.with_keys = true;
     options_.columns = options.columns;
@@ -100,14 +105,13 @@ class IndexIterator::Walk {
   absl::Status Step(Order order) {
     valid_ = false;
     if (order == order_) {
-      after_ = block_.cursors[0];
-      if (after_.empty()) return absl::OkStatus();
+      if (block_.cursors[0].empty()) return absl::OkStatus();
       block_size_ = std::min(2 * block_size_, kMaxBlock);
     } else {
-      after_ = CursorOfEntry();
       block_size_ = kFirstBlock;
     }
     RangeBatch range = range_.Ranges();
+    after_ = CursorAfterEntry(range, order);  // the block may be of another range, after Seek
     range.after = absl::MakeConstSpan(&after_, 1);
     return Read(range, order);
   }
@@ -135,21 +139,17 @@ class IndexIterator::Walk {
     return absl::OkStatus();
   }
 
-  // The cursor after the entry at `at_`, in either direction.
-  std::string CursorOfEntry() const {
-    SourceCursor cursor;
-    cursor.entry.kind = block_.keys.kind();
-    cursor.entry.primary_key = primary_keys_[at_];
-    if (cursor.entry.kind == PhysicalType::kU32) cursor.entry.number = block_.keys.u32(at_);
-    if (cursor.entry.kind == PhysicalType::kU64) cursor.entry.number = block_.keys.u64(at_);
-    if (cursor.entry.kind == PhysicalType::kBytes) cursor.entry.bytes = block_.keys.bytes(at_);
-    if (!by_source_) return cursor.entry.Encode();
-    cursor.shard = block_.shards[at_];
-    return cursor.Encode();
+  // The cursor after the entry at `at_`, for a scan of the range in this order.
+  std::string CursorAfterEntry(const RangeBatch& range, Order order) const {
+    const CursorTag tag = CursorTag::OfScan(index_checksum_, range, 0, order, sources_);
+    const ScanCursor entry = ScanCursor::After(block_.keys, at_, primary_keys_[at_]);
+    if (sources_ == 0) return entry.EncodeFor(tag);
+    return SourceCursor{block_.shards[at_], entry}.EncodeFor(tag);
   }
 
   const std::shared_ptr<const SecondaryIndex> index_;
-  const bool by_source_;
+  const uint64_t index_checksum_;
+  const size_t sources_;
   RangeColumn range_;   // a single range
   RangeColumn target_;  // of the last Seek
   QueryOptions options_;
@@ -246,8 +246,12 @@ IndexIterator IterateVersion(std::shared_ptr<const SecondaryIndex> version,
       RETURN_IF_ERROR(version->Columns({}, options.columns, &none));
     }
     const std::optional<IndexVersions> versions = VersionsOf(*version);
+    const uint64_t checksum = versions.has_value() ? versions->versions[0]->base->cursor_checksum
+                                                   : CursorTag::OfIndex(version->spec());
+    const bool by_source = versions.has_value() && versions->by_source;
     iterator.walk_ = std::make_unique<IndexIterator::Walk>(
-        std::move(version), versions.has_value() && versions->by_source, std::move(range), options);
+        std::move(version), checksum, by_source ? versions->versions.size() : 0, std::move(range),
+        options);
     return absl::OkStatus();
   });
   return iterator;

@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "absl/container/fixed_array.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cairn/column.h"
 #include "cairn/index_spec.h"
 #include "cairn/secondary_index.h"
 #include "engine/shards/open_index.h"
-#include "engine/shards/shard_cursor.h"
-#include "engine/util/scan_cursor.h"
 #include "engine/version/distinct_rows.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
@@ -51,27 +51,18 @@ absl::Status OfIndex(const SecondaryIndex& index, const absl::Status& status) {
                       absl::StrFormat("index '%s', %s", index.spec().name, status.message()));
 }
 
+// Completes the message about an invalid cursor, which begins with "after".
+absl::Status OfCursor(const SecondaryIndex& index, const LookupOptions& options,
+                      const absl::Status& status) {
+  if (options.after.empty() || !absl::StartsWith(status.message(), "after")) return status;
+  return OfIndex(index,
+                 absl::Status(status.code(), absl::StrCat("LookupOptions::", status.message())));
+}
+
 absl::Status PhysicalRanges(const SecondaryIndex& index, const KeyQuery& query,
                             RangeColumn* ranges) {
   const absl::Status s = RangesOf(query, index.codec(), ranges);
   return s.ok() ? s : OfIndex(index, s);
-}
-
-// Checks that the cursor is one of the range.
-absl::Status CheckCursor(const SecondaryIndex& index, std::string_view cursor,
-                         RangeColumn* ranges) {
-  const std::optional<IndexVersions> open = VersionsOf(index);
-  absl::Status s;
-  if (open.has_value() && open->by_source) {
-    const auto decoded = SourceCursor::Decode(cursor, index.kind(), open->versions.size());
-    s = decoded.ok() ? decoded->entry.CheckWithin(ranges->Ranges(), 0) : decoded.status();
-  } else {
-    const auto decoded = ScanCursor::Decode(cursor, index.kind());
-    s = decoded.ok() ? decoded->CheckWithin(ranges->Ranges(), 0) : decoded.status();
-  }
-  if (s.ok()) return s;
-  return OfIndex(index,
-                 absl::Status(s.code(), absl::StrFormat("LookupOptions::after: %s", s.message())));
 }
 
 absl::Status PhysicalRanges(const SecondaryIndex& index, const KeyQuery& query,
@@ -83,9 +74,7 @@ absl::Status PhysicalRanges(const SecondaryIndex& index, const KeyQuery& query,
                         query.size()));
   }
   RETURN_IF_ERROR(PhysicalRanges(index, query, ranges));
-  if (options.after.empty()) return absl::OkStatus();
-  RETURN_IF_ERROR(CheckCursor(index, options.after, ranges));
-  ranges->GoOnAfter(options.after);
+  if (!options.after.empty()) ranges->GoOnAfter(options.after);
   return absl::OkStatus();
 }
 
@@ -147,7 +136,8 @@ template <typename Result>
 absl::Status FindKeys(const SecondaryIndex& version, const KeyQuery& query,
                       const LookupOptions& options, LookupMemory<Result>* memory) {
   RETURN_IF_ERROR(PhysicalRanges(version, query, options, &memory->ranges));
-  RETURN_IF_ERROR(FindRows(version, &memory->ranges, options, &memory->matches));
+  RETURN_IF_ERROR(
+      OfCursor(version, options, FindRows(version, &memory->ranges, options, &memory->matches)));
   memory->primary_keys.Clear();
   return ForEachStoppable(memory->matches.row_ids.size(), StopCondition::Of(options),
                           [&](size_t first, size_t count) {
@@ -210,7 +200,9 @@ absl::Status LookUpRows(const SecondaryIndex& version, const SnapshotSource& row
   auto memory = LookupMemory<FoundRow>::Of(found);
   RETURN_IF_ERROR(PhysicalRanges(version, query, options, &memory->ranges));
   FetchResult fetched;
-  RETURN_IF_ERROR(version.Fetch(rows, memory->ranges.Ranges(), ScanOptions(options), &fetched));
+  RETURN_IF_ERROR(
+      OfCursor(version, options,
+               version.Fetch(rows, memory->ranges.Ranges(), ScanOptions(options), &fetched)));
   memory->matches.offsets = std::move(fetched.offsets);
   memory->matches.cursors = std::move(fetched.cursors);
   memory->primary_keys = std::move(fetched.primary_keys);

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
 #include "cairn/types.h"
+#include "engine/util/cursor_tag.h"
 #include "engine/util/scan_cursor.h"
 
 namespace cairn {
@@ -17,10 +19,10 @@ struct SourceCursor {
   uint32_t shard = 0;
   ScanCursor entry;
 
-  std::string Encode() const;
-  // Errors: those of ScanCursor::Decode; InvalidArgument if the shard is not below `shards`.
-  static absl::StatusOr<SourceCursor> Decode(std::string_view text, PhysicalType kind,
-                                             size_t shards);
+  // Like ScanCursor's methods. InvalidArgument also if the shard is not below `shards`.
+  std::string EncodeFor(const CursorTag& tag) const;
+  static absl::StatusOr<SourceCursor> DecodeFor(const CursorTag& tag, const RangeBatch& ranges,
+                                                size_t i, size_t shards);
 };
 
 }  // namespace cairn

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
 #include "cairn/types.h"
 #include "engine/shards/shard_cursor.h"
@@ -32,15 +31,6 @@ std::string EndOfPrefix(std::string_view prefix) {
   while (!end.empty() && end.back() == '\xff') end.pop_back();
   if (!end.empty()) end.back() = static_cast<char>(static_cast<uint8_t>(end.back()) + 1);
   return end;
-}
-
-template <typename Key>
-Key CursorKey(const ScanCursor& cursor) {
-  if constexpr (std::is_same_v<Key, std::string_view>) {
-    return cursor.bytes;
-  } else {
-    return static_cast<Key>(cursor.number);
-  }
 }
 
 template <typename Key>
@@ -82,18 +72,17 @@ absl::Status ShardScan::Route() {
     prefix_ends_[i] = EndOfPrefix(batch_.ranges.lower.bytes()[i]);
   }
   for (size_t i = 0; i < batch_.ranges.after.size(); ++i) {
-    const std::string& after = batch_.ranges.after[i];
-    if (after.empty()) continue;
+    if (batch_.ranges.after[i].empty()) continue;
     if (by_source()) {
-      RETURN_IF_ERROR(SourceCursor::Decode(after, kind, state_.routing.shards()).status());
+      RETURN_IF_ERROR(ReadSourceCursor(i).status());
       continue;
     }
     // Shards that end before the cursor have nothing after it.
-    ASSIGN_OR_RETURN(const ScanCursor cursor, ScanCursor::Decode(after, kind));
+    ASSIGN_OR_RETURN(const ScanCursor cursor, ScanCursor::DecodeFor(TagOf(i), batch_.ranges, i));
     ShardInterval of_key;
     WithPhysicalKey(kind, [&](auto type) {
       using Key = typename decltype(type)::type;
-      const Key key = CursorKey<Key>(cursor);
+      const Key key = cursor.key<Key>();
       state_.routing.RouteKeys(absl::MakeConstSpan(&key, 1), absl::MakeSpan(&of_key, 1));
     });
     ShardInterval& shards = ranges_[i].shards;
@@ -104,6 +93,15 @@ absl::Status ShardScan::Route() {
     }
   }
   return absl::OkStatus();
+}
+
+CursorTag ShardScan::TagOf(size_t i) const {
+  return CursorTag::OfScan(index_checksum(), batch_.ranges, i, batch_.options.order,
+                           by_source() ? state_.routing.shards() : 0);
+}
+
+absl::StatusOr<SourceCursor> ShardScan::ReadSourceCursor(size_t i) const {
+  return SourceCursor::DecodeFor(TagOf(i), batch_.ranges, i, state_.routing.shards());
 }
 
 ShardInterval ShardScan::Next(const RangeState& range) const {
@@ -197,11 +195,11 @@ absl::Status ShardScan::GoOnBySource(size_t shard, absl::Span<const uint32_t> qu
       const uint32_t query = queries[i];
       std::string& after = part->ranges.after()[i];
       if (after.empty()) continue;
-      ASSIGN_OR_RETURN(
-          const SourceCursor cursor,
-          SourceCursor::Decode(ranges.after[query], ranges.kind(), state_.routing.shards()));
+      ASSIGN_OR_RETURN(const SourceCursor cursor, ReadSourceCursor(query));
       if (shard == cursor.shard) {
-        after = cursor.entry.Encode();
+        // The range of the shard is the batch's.
+        after = cursor.entry.EncodeFor(
+            CursorTag::OfScan(index_checksum(), ranges, query, batch_.options.order));
         continue;
       }
       after.clear();
@@ -209,7 +207,7 @@ absl::Status ShardScan::GoOnBySource(size_t shard, absl::Span<const uint32_t> qu
       // not.
       const bool read = ascending() ? shard < cursor.shard : shard > cursor.shard;
       const Bound bound = read ? Bound::kExclusive : Bound::kInclusive;
-      const Key key = CursorKey<Key>(cursor.entry);
+      const Key key = cursor.entry.key<Key>();
       Bound& lower = part->ranges.lower_bounds()[i];
       Bound& upper = part->ranges.upper_bounds()[i];
       if (ascending()) {
@@ -326,7 +324,6 @@ ShardScan::Place ShardScan::Merge(const RangeState& range) {
 
 absl::Status ShardScan::WriteCursors(const std::vector<Place>& last) {
   FindResult& all = *batch_.matches;
-  const PhysicalType kind = batch_.ranges.kind();
   std::vector<size_t> which;
   std::vector<RowId> rows;
   for (uint32_t s = 0; s < state_.routing.shards(); ++s) {
@@ -341,14 +338,10 @@ absl::Status ShardScan::WriteCursors(const std::vector<Place>& last) {
     RETURN_IF_ERROR(state_.versions[s]->delta->PrimaryKeys(rows, &primary_keys));
     for (size_t j = 0; j < which.size(); ++j) {
       const Place& place = last[which[j]];
-      const EncodedKeys& keys = place.piece->matches->keys;
-      SourceCursor cursor{s, {}};
-      cursor.entry.kind = kind;
-      cursor.entry.primary_key = primary_keys[j];
-      if (kind == PhysicalType::kU32) cursor.entry.number = keys.u32(place.entry);
-      if (kind == PhysicalType::kU64) cursor.entry.number = keys.u64(place.entry);
-      if (kind == PhysicalType::kBytes) cursor.entry.bytes = keys.bytes(place.entry);
-      all.cursors[which[j]] = by_source() ? cursor.Encode() : cursor.entry.Encode();
+      const SourceCursor cursor{
+          s, ScanCursor::After(place.piece->matches->keys, place.entry, primary_keys[j])};
+      const CursorTag tag = TagOf(which[j]);
+      all.cursors[which[j]] = by_source() ? cursor.EncodeFor(tag) : cursor.entry.EncodeFor(tag);
     }
   }
   return absl::OkStatus();

@@ -7,8 +7,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "cairn/query.h"
 #include "engine/shards/shard_batch.h"
+#include "engine/shards/shard_cursor.h"
+#include "engine/util/cursor_tag.h"
 
 namespace cairn {
 
@@ -46,6 +49,10 @@ class ShardScan {
 
   bool ascending() const { return batch_.options.order == Order::kAscending; }
   bool by_source() const { return state_.routing.asks_all(); }
+  uint64_t index_checksum() const { return state_.versions[0]->base->cursor_checksum; }
+  // The tag of range i's cursors; and its cursor, if the index is sharded by source.
+  CursorTag TagOf(size_t i) const;
+  absl::StatusOr<SourceCursor> ReadSourceCursor(size_t i) const;
   absl::Status Route();
   // The shards to query for range i in the next round.
   ShardInterval Next(const RangeState& range) const;

@@ -1,10 +1,7 @@
 #include "engine/util/scan_cursor.h"
 
-#include <type_traits>
-
 #include "absl/strings/str_format.h"
-#include "index/query/physical_key.h"
-#include "index/query/range_column.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -17,19 +14,43 @@ size_t NumberBytes(PhysicalType kind) {
 
 }  // namespace
 
-std::string ScanCursor::Encode() const {
-  const size_t key_bytes = kind == PhysicalType::kBytes ? bytes.size() : NumberBytes(kind);
-  std::string text;
-  text.reserve(kHeaderBytes + key_bytes + primary_key.size());
-  text.push_back(static_cast<char>(kind));
-  for (int shift = 0; shift < 32; shift += 8) text.push_back(static_cast<char>(key_bytes >> shift));
-  if (kind == PhysicalType::kBytes) {
-    text.append(bytes);
-  } else {
-    for (size_t i = key_bytes; i-- > 0;) text.push_back(static_cast<char>(number >> (8 * i)));
+ScanCursor ScanCursor::After(const EncodedKeys& keys, size_t i, std::string_view primary_key) {
+  ScanCursor cursor;
+  cursor.kind = keys.kind();
+  cursor.primary_key = primary_key;
+  switch (cursor.kind) {
+    case PhysicalType::kU32:
+      cursor.number = keys.u32(i);
+      break;
+    case PhysicalType::kU64:
+      cursor.number = keys.u64(i);
+      break;
+    case PhysicalType::kBytes:
+      cursor.bytes = keys.bytes(i);
+      break;
   }
-  text.append(primary_key);
+  return cursor;
+}
+
+std::string ScanCursor::Encode() const {
+  std::string text;
+  AppendTo(&text);
   return text;
+}
+
+void ScanCursor::AppendTo(std::string* text) const {
+  const size_t key_bytes = kind == PhysicalType::kBytes ? bytes.size() : NumberBytes(kind);
+  text->reserve(text->size() + kHeaderBytes + key_bytes + primary_key.size());
+  text->push_back(static_cast<char>(kind));
+  for (int shift = 0; shift < 32; shift += 8) {
+    text->push_back(static_cast<char>(key_bytes >> shift));
+  }
+  if (kind == PhysicalType::kBytes) {
+    text->append(bytes);
+  } else {
+    for (size_t i = key_bytes; i-- > 0;) text->push_back(static_cast<char>(number >> (8 * i)));
+  }
+  text->append(primary_key);
 }
 
 absl::StatusOr<ScanCursor> ScanCursor::Decode(std::string_view text, PhysicalType kind) {
@@ -58,18 +79,19 @@ absl::StatusOr<ScanCursor> ScanCursor::Decode(std::string_view text, PhysicalTyp
   return cursor;
 }
 
-absl::Status ScanCursor::CheckWithin(const RangeBatch& ranges, size_t i) const {
-  const bool is_within = WithPhysicalKey(kind, [&](auto type) {
-    using Key = typename decltype(type)::type;
-    if constexpr (std::is_same_v<Key, std::string_view>) {
-      return IsWithin<Key>(bytes, ranges, i);
-    } else {
-      return IsWithin<Key>(static_cast<Key>(number), ranges, i);
-    }
-  });
-  if (is_within) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      "the cursor belongs to another query: its key is outside the range");
+std::string ScanCursor::EncodeFor(const CursorTag& tag) const {
+  std::string text;
+  text.reserve(CursorTag::kBytes + kHeaderBytes + sizeof number + bytes.size() +
+               primary_key.size());
+  tag.AppendTo(&text);
+  AppendTo(&text);
+  return text;
+}
+
+absl::StatusOr<ScanCursor> ScanCursor::DecodeFor(const CursorTag& tag, const RangeBatch& ranges,
+                                                 size_t i) {
+  ASSIGN_OR_RETURN(const std::string_view position, tag.RemoveFrom(ranges, i));
+  return Decode(position, ranges.kind());
 }
 
 }  // namespace cairn

@@ -9,6 +9,7 @@
 #include "engine/route/open_devices.h"
 #include "engine/route/ordered_index_factory.h"
 #include "engine/rows/row_table_file.h"
+#include "engine/util/cursor_tag.h"
 #include "engine/util/rocksdb_file_system.h"
 #include "engine/version/base_columns.h"
 #include "index/machine/guard.h"
@@ -125,9 +126,10 @@ absl::StatusOr<std::shared_ptr<const Base>> OpenVersion(const std::shared_ptr<Fi
                      }));
   }
   ASSIGN_OR_RETURN(ResidentIndexes resident, MakeResidentIndexes(options, run->run, leaves));
-  const auto base = std::make_shared<Base>(
-      Base{files, directory, options, manifest, *std::move(spec), std::move(codec), *std::move(run),
-           *std::move(rows), *std::move(columns), std::move(resident), nullptr, nullptr, nullptr});
+  const auto base = std::make_shared<Base>(Base{
+      files, directory, options, manifest, *std::move(spec), std::move(codec), *std::move(run),
+      *std::move(rows), *std::move(columns), std::move(resident), nullptr, nullptr, 0, nullptr});
+  base->cursor_checksum = CursorTag::OfIndex(base->spec);
   if (leaves.has_value() && options.verify == VerifyLevel::kMetadata) {
     base->unproven = std::make_unique<Base::Unproven>();
     base->unproven->leaves = leaves;

@@ -74,6 +74,7 @@ struct Base {
   ResidentIndexes resident;
   std::unique_ptr<const IndexRouter> router;  // over these indexes
   std::unique_ptr<const BaseAggregates> aggregates;
+  uint64_t cursor_checksum = 0;  // CursorTag::OfIndex
 
   // The data that Open has not read, and that was not read since. Null: none.
   struct Unproven {

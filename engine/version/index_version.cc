@@ -1,5 +1,6 @@
 #include "engine/version/index_version.h"
 
+#include <numeric>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -51,10 +52,11 @@ absl::Status IndexVersion::Execute(const Batch& batch, int threads) const {
         absl::StrFormat("%s is for an ordered index: a secondary index has no positions",
                         OperationName(batch.operation)));
   }
-  if (batch.options.result_order == ResultOrder::kKey && !batch.takes_ranges()) {
-    if (absl::Status s = CheckOutput(batch.size(), batch.query_of.size(), "query_of"); !s.ok()) {
-      return s;
-    }
+  const bool in_key_order = batch.options.result_order == ResultOrder::kKey;
+  if (!batch.takes_ranges() && (in_key_order || !batch.query_of.empty())) {
+    RETURN_IF_ERROR(CheckOutput(batch.size(), batch.query_of.size(), "query_of"));
+    // Routes fill it only if it is another order.
+    if (!in_key_order) std::iota(batch.query_of.begin(), batch.query_of.end(), 0);
   }
   RETURN_IF_ERROR(BeginColumns(batch));
   const StopCondition stop = StopCondition::Of(batch.options);
@@ -81,7 +83,8 @@ absl::Status IndexVersion::AnswerEntries(const Batch& batch, int threads) const 
                       ? answer_base(batch)
                       : AnswerVersion(*delta, answer_base, batch,
                                       Parallelism{.threads = Topology::Get().Threads(threads),
-                                                  .stop = StopCondition::Of(batch.options)}));
+                                                  .stop = StopCondition::Of(batch.options)},
+                                      base->cursor_checksum));
   return base->is_proven() ? absl::OkStatus() : CheckRows(*base, batch);
 }
 

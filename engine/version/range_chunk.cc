@@ -6,25 +6,15 @@
 #include "index/machine/status_macros.h"
 
 namespace cairn {
-namespace {
 
-template <typename Key>
-Key KeyOf(const ScanCursor& cursor) {
-  if constexpr (std::is_same_v<Key, std::string_view>) {
-    return cursor.bytes;
-  } else {
-    return static_cast<Key>(cursor.number);
-  }
-}
-
-}  // namespace
-
-absl::StatusOr<RangeCursors> RangeCursors::Of(const Delta& delta, const RangeBatch& ranges) {
+absl::StatusOr<RangeCursors> RangeCursors::Of(const Delta& delta, const RangeBatch& ranges,
+                                              Order order, uint64_t index) {
   RangeCursors found;
   std::vector<std::string_view> primary_keys;
   for (size_t i = 0; i < ranges.after.size(); ++i) {
     if (ranges.after[i].empty()) continue;
-    ASSIGN_OR_RETURN(ScanCursor cursor, ScanCursor::Decode(ranges.after[i], ranges.kind()));
+    ASSIGN_OR_RETURN(const ScanCursor cursor,
+                     ScanCursor::DecodeFor(CursorTag::OfScan(index, ranges, i, order), ranges, i));
     found.ranges.push_back(i);
     found.cursors.push_back(cursor);
     primary_keys.push_back(cursor.primary_key);
@@ -136,7 +126,7 @@ void RangeChunk<Key>::GoOn(const RangeCursors& cursors, Order order) {
   const auto from = std::lower_bound(cursors.ranges.begin(), cursors.ranges.end(), first_);
   for (auto at = from; at != cursors.ranges.end() && *at < first_ + count_; ++at) {
     const auto c = static_cast<size_t>(at - cursors.ranges.begin());
-    const Key key = KeyOf<Key>(cursors.cursors[c]);
+    const Key key = cursors.cursors[c].key<Key>();
     for (size_t r = 0; r < runs_.size(); ++r) {
       const auto column = ColumnOf<Key>(*runs_[r].run);
       Position& from = begin(r)[*at - first_];

@@ -27,8 +27,10 @@ struct RangeCursors {
   std::vector<ScanCursor> cursors;
   std::vector<RowPlace> places;  // of the cursors' rows among the base's
 
-  // Errors: a cursor is invalid or of another kind of keys; DataLoss.
-  static absl::StatusOr<RangeCursors> Of(const Delta& delta, const RangeBatch& ranges);
+  // `index` is as for AnswerVersion. Errors: InvalidArgument if a cursor is invalid or belongs to
+  // another scan; DataLoss.
+  static absl::StatusOr<RangeCursors> Of(const Delta& delta, const RangeBatch& ranges, Order order,
+                                         uint64_t index);
 };
 
 // Some ranges of a batch, and their positions in every run of a version. The base has found them in

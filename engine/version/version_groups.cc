@@ -30,8 +30,8 @@ namespace {
 constexpr size_t kGroupsTogether = 64;
 
 template <typename Prefix>
-absl::StatusOr<Prefix> ReadCursor(std::string_view cursor, size_t parts, size_t range) {
-  ASSIGN_OR_RETURN(const std::string_view bytes, ReadGroupCursor(cursor, parts, range));
+absl::StatusOr<Prefix> ReadCursor(const CursorTag& tag, const RangeBatch& ranges, size_t range) {
+  ASSIGN_OR_RETURN(const std::string_view bytes, ReadGroupCursor(tag, ranges, range));
   absl::StatusOr<Prefix> prefix = PrefixOf<Prefix>(bytes);
   if (prefix.ok()) return prefix;
   return absl::InvalidArgumentError(
@@ -149,10 +149,14 @@ class GroupWalk {
     return version;
   }
 
+  // The tag of a range's cursors.
+  CursorTag TagOf(size_t range) const {
+    return CursorTag::OfGroups(versions_[0]->version.base->cursor_checksum, ranges_, range, parts_);
+  }
+
   absl::Status TakeRange(size_t range) {
     if (!ranges_.after.empty() && !ranges_.after[range].empty()) {
-      ASSIGN_OR_RETURN(const Prefix prefix,
-                       ReadCursor<Prefix>(ranges_.after[range], parts_, range));
+      ASSIGN_OR_RETURN(const Prefix prefix, ReadCursor<Prefix>(TagOf(range), ranges_, range));
       for (const auto& version : versions_) {
         for (RunRange& run : version->runs) {
           const auto column = ColumnOf<Key>(*run.run);
@@ -175,11 +179,12 @@ class GroupWalk {
     if (results_ != nullptr) {
       results_->offsets.push_back(size_);
       results_->more.push_back(heap_.empty() ? 0 : 1);
+      results_->tags.push_back(TagOf(range).checksum());
       return absl::OkStatus();
     }
     groups_->offsets.push_back(size_);
     groups_->cursors.push_back(heap_.empty() ? std::string()
-                                             : GroupCursor(parts_, PrefixBytes(last)));
+                                             : GroupCursor(TagOf(range), PrefixBytes(last)));
     return absl::OkStatus();
   }
 

@@ -44,7 +44,7 @@ Runs RunsOf(const Delta& delta);
 
 // The part of AnswerVersion for checked ranges.
 absl::Status AnswerRanges(const Delta& delta, absl::FunctionRef<absl::Status(const Batch&)> base,
-                          const Batch& batch, const Parallelism& parallelism);
+                          const Batch& batch, const Parallelism& parallelism, uint64_t index);
 
 // An entry of a version: its position in its run, and its row.
 struct EntryPlace {

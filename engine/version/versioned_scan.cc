@@ -71,8 +71,10 @@ absl::Status CountRanges(const Delta& delta, const BasePositions& base, const Ba
   });
 }
 
-absl::StatusOr<std::vector<std::string>> CursorsBehind(const Delta& delta,
-                                                       absl::Span<const EntryPlace> entries) {
+// Returns the cursors of the ranges that have more entries after these.
+absl::StatusOr<std::vector<std::string>> CursorsAfter(const Delta& delta,
+                                                      absl::Span<const EntryPlace> entries,
+                                                      const Batch& batch, uint64_t index) {
   std::vector<RowId> rows;
   for (const EntryPlace& entry : entries) {
     if (entry.run != nullptr) rows.push_back(entry.row);
@@ -94,7 +96,7 @@ absl::StatusOr<std::vector<std::string>> CursorsBehind(const Delta& delta,
         cursor.bytes = key;
       }
     });
-    cursors[i] = cursor.Encode();
+    cursors[i] = cursor.EncodeFor(CursorTag::OfScan(index, batch.ranges, i, batch.options.order));
   }
   return cursors;
 }
@@ -104,9 +106,11 @@ absl::StatusOr<std::vector<std::string>> CursorsBehind(const Delta& delta,
 template <typename Key>
 class Scan {
  public:
-  Scan(const Delta& delta, const BasePositions& base, const Batch& batch)
+  Scan(const Delta& delta, const BasePositions& base, const Batch& batch, uint64_t index)
       : delta_(delta),
         base_(base),
+        batch_(batch),
+        index_(index),
         ranges_(batch.ranges),
         options_(batch.options),
         stop_(StopCondition::Of(batch.options)),
@@ -114,7 +118,7 @@ class Scan {
         in_pages_(options_.limit != QueryOptions().limit || !ranges_.after.empty()) {}
 
   absl::Status Run(const Parallelism& parallelism) {
-    ASSIGN_OR_RETURN(cursors_, RangeCursors::Of(delta_, ranges_));
+    ASSIGN_OR_RETURN(cursors_, RangeCursors::Of(delta_, ranges_, options_.order, index_));
     RETURN_IF_ERROR(BeginMatches(ranges_.kind(), ranges_.size(), matches_));
     if (in_pages_) {
       matches_->cursors.resize(ranges_.size());
@@ -144,7 +148,7 @@ class Scan {
       }));
     }
     if (!in_pages_) return absl::OkStatus();
-    ASSIGN_OR_RETURN(std::vector<std::string> cursors, CursorsBehind(delta_, last_));
+    ASSIGN_OR_RETURN(std::vector<std::string> cursors, CursorsAfter(delta_, last_, batch_, index_));
     matches_->cursors = std::move(cursors);
     return absl::OkStatus();
   }
@@ -196,6 +200,8 @@ class Scan {
 
   const Delta& delta_;
   const BasePositions& base_;
+  const Batch& batch_;
+  const uint64_t index_;  // CursorTag::OfIndex
   const RangeBatch& ranges_;
   const QueryOptions& options_;
   const StopCondition stop_;
@@ -219,7 +225,7 @@ Runs RunsOf(const Delta& delta) {
 }
 
 absl::Status AnswerRanges(const Delta& delta, absl::FunctionRef<absl::Status(const Batch&)> base,
-                          const Batch& batch, const Parallelism& parallelism) {
+                          const Batch& batch, const Parallelism& parallelism, uint64_t index) {
   const size_t size = batch.size();
   if (!batch.ranges.after.empty() && batch.ranges.after.size() != size) {
     return absl::InvalidArgumentError(
@@ -231,7 +237,7 @@ absl::Status AnswerRanges(const Delta& delta, absl::FunctionRef<absl::Status(con
     return CountRanges(delta, positions, batch, parallelism);
   }
   return WithPhysicalKey(batch.ranges.kind(), [&](auto type) {
-    return Scan<typename decltype(type)::type>(delta, positions, batch).Run(parallelism);
+    return Scan<typename decltype(type)::type>(delta, positions, batch, index).Run(parallelism);
   });
 }
 

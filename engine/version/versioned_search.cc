@@ -366,10 +366,10 @@ uint64_t WorkOf(const Batch& batch) {
 }  // namespace
 
 absl::Status AnswerVersion(const Delta& delta, absl::FunctionRef<absl::Status(const Batch&)> base,
-                           const Batch& batch, const Parallelism& parallelism) try {
+                           const Batch& batch, const Parallelism& parallelism, uint64_t index) try {
   RETURN_IF_ERROR(CheckBatchWithRows(delta.base_run.kind(), batch));
   const Delta& asked = CompactOf(delta, WorkOf(batch));
-  absl::Status status = batch.takes_ranges() ? AnswerRanges(asked, base, batch, parallelism)
+  absl::Status status = batch.takes_ranges() ? AnswerRanges(asked, base, batch, parallelism, index)
                                              : AnswerPoints(asked, base, batch, parallelism);
   if (batch.explain != nullptr) batch.explain->operation = batch.operation;
   return status;

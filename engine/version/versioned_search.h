@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "cairn/query.h"
@@ -18,7 +20,10 @@ namespace cairn {
 // has found is located in the segments by its positions (DeltaSegment::places), without a search
 // for its keys; its removed entries are counted at their positions. A scan also merges by
 // positions, and reads keys only of the delta's entries, if several have the same place.
+//
+// `index` is CursorTag::OfIndex of the index, for cursors.
 absl::Status AnswerVersion(const Delta& delta, absl::FunctionRef<absl::Status(const Batch&)> base,
-                           const Batch& batch, const Parallelism& parallelism = {});
+                           const Batch& batch, const Parallelism& parallelism = {},
+                           uint64_t index = 0);
 
 }  // namespace cairn

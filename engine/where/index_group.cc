@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "engine/shards/open_index.h"
 #include "engine/shards/shard_rows.h"
 #include "engine/util/cursor_tag.h"
 #include "engine/where/group_columns.h"
@@ -27,6 +29,7 @@ class Group final : public WholeGroup {
  public:
   Group(std::vector<Member> members, GroupMembers group, std::shared_ptr<const RowSpace> space)
       : members_(std::move(members)),
+        members_checksum_(ChecksumOf(members_)),
         group_(std::move(group)),
         space_(std::move(space)),
         search_(&group_, space_),
@@ -211,7 +214,7 @@ class Group final : public WholeGroup {
   absl::Status DoFind(const Predicate& where, const WhereOptions& given,
                       WhereResult* matches) const {
     WhereOptions options = given;
-    ASSIGN_OR_RETURN(options.after, PlaceOfCursor(where, given));
+    ASSIGN_OR_RETURN(options.after, PlaceOfCursor(members_checksum_, where, given));
     matches->cursor.clear();
     matches->shards.clear();
     std::vector<RowId>& rows = matches->row_ids;
@@ -225,7 +228,7 @@ class Group final : public WholeGroup {
         ASSIGN_OR_RETURN(const std::string place, order.has_value()
                                                       ? order->CursorBehind(rows.back())
                                                       : CursorBehind(rows.back()));
-        matches->cursor = MakeCursor(where, options, place);
+        matches->cursor = MakeCursor(members_checksum_, where, options, place);
       }
     }
     return ReadColumns(rows, options.columns, StopCondition::Of(options), &matches->columns);
@@ -270,6 +273,7 @@ class Group final : public WholeGroup {
   }
 
   const std::vector<Member> members_;
+  const uint64_t members_checksum_;
   const GroupMembers group_;      // one element per shard of each member
   std::vector<size_t> first_of_;  // first element of each member in group_
   const std::shared_ptr<const RowSpace> space_;
@@ -277,23 +281,36 @@ class Group final : public WholeGroup {
   const GroupColumns columns_;
 };
 
-// Returns a description of the query that a cursor is bound to.
-std::string QuestionOf(const Predicate& where, const WhereOptions& options) {
-  return absl::StrCat("rows\n", options.order == Order::kDescending ? "desc\n" : "asc\n",
-                      options.order_by, "\n", where.ToString());
+// Returns the tag of a query's cursors.
+CursorTag TagOf(uint64_t members, const Predicate& where, const WhereOptions& options) {
+  return CursorTag::OfText(absl::StrCat("rows\n", members, "\n",
+                                        options.order == Order::kDescending ? "desc\n" : "asc\n",
+                                        options.order_by, "\n", where.ToString()));
 }
 
 }  // namespace
 
-std::string MakeCursor(const Predicate& where, const WhereOptions& options,
-                       std::string_view place) {
-  return TagCursor(QuestionOf(where, options), place);
+uint64_t ChecksumOf(const std::vector<IndexGroup::Member>& members) {
+  uint64_t sum = 0;
+  for (const IndexGroup::Member& member : members) {
+    const std::optional<IndexVersions> open = VersionsOf(*member.index);
+    const uint64_t spec = open.has_value() ? open->versions[0]->base->cursor_checksum
+                                           : CursorTag::OfIndex(member.index->spec());
+    sum += CursorTag::OfText(absl::StrCat(spec, "\n", member.name)).checksum();
+  }
+  return sum;
 }
 
-absl::StatusOr<std::string> PlaceOfCursor(const Predicate& where, const WhereOptions& options) {
+std::string MakeCursor(uint64_t members, const Predicate& where, const WhereOptions& options,
+                       std::string_view place) {
+  return TagOf(members, where, options).Add(place);
+}
+
+absl::StatusOr<std::string> PlaceOfCursor(uint64_t members, const Predicate& where,
+                                          const WhereOptions& options) {
   if (options.after.empty()) return std::string();
   ASSIGN_OR_RETURN(const std::string_view place,
-                   UntagCursor(QuestionOf(where, options), options.after, "WhereOptions::after"));
+                   TagOf(members, where, options).Remove(options.after, "WhereOptions::after"));
   return std::string(place);
 }
 

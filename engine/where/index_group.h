@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -33,11 +34,17 @@ class WholeGroup : public IndexGroup {
                                    uint64_t most, OrderedRows* found) const = 0;
 };
 
+// Returns a checksum of the names and specs of a group's members, in any order, for cursors. Throws
+// std::bad_alloc.
+uint64_t ChecksumOf(const std::vector<IndexGroup::Member>& members);
+
 // MakeCursor returns the cursor after a row's place; `place` is the own cursor of a WholeGroup or a
-// shard. PlaceOfCursor returns the place of WhereOptions::after, or "". InvalidArgument: the cursor
-// belongs to another predicate or order. Throw std::bad_alloc.
-std::string MakeCursor(const Predicate& where, const WhereOptions& options, std::string_view place);
-absl::StatusOr<std::string> PlaceOfCursor(const Predicate& where, const WhereOptions& options);
+// shard. PlaceOfCursor returns the place of WhereOptions::after, or "". `members` is ChecksumOf.
+// InvalidArgument: the cursor belongs to another predicate, order or group. Throw std::bad_alloc.
+std::string MakeCursor(uint64_t members, const Predicate& where, const WhereOptions& options,
+                       std::string_view place);
+absl::StatusOr<std::string> PlaceOfCursor(uint64_t members, const Predicate& where,
+                                          const WhereOptions& options);
 
 // `group` has the members' versions; those of a sharded member are adjacent. `space` has all rows.
 std::shared_ptr<const WholeGroup> MakeWholeGroup(std::vector<IndexGroup::Member> members,

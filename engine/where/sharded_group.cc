@@ -1,5 +1,6 @@
 // Groups of indexes with several sources. Each source is queried as a group of its own.
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <queue>
 #include <string>
@@ -103,7 +104,9 @@ WherePlan PlanOf(std::vector<WherePlan> plans) {
 class ShardedGroup final : public IndexGroup {
  public:
   ShardedGroup(std::vector<Member> members, std::vector<std::shared_ptr<const WholeGroup>> shards)
-      : members_(std::move(members)), shards_(std::move(shards)) {}
+      : members_(std::move(members)),
+        members_checksum_(ChecksumOf(members_)),
+        shards_(std::move(shards)) {}
 
   const std::vector<Member>& members() const override { return members_; }
   bool in_shards() const override { return true; }
@@ -199,7 +202,7 @@ class ShardedGroup final : public IndexGroup {
   absl::Status DoFind(const Predicate& where, const WhereOptions& given,
                       WhereResult* matches) const {
     WhereOptions options = given;
-    ASSIGN_OR_RETURN(options.after, PlaceOfCursor(where, given));
+    ASSIGN_OR_RETURN(options.after, PlaceOfCursor(members_checksum_, where, given));
     const uint64_t most = options.limit == UINT64_MAX ? UINT64_MAX : options.limit + 1;
     ShardCursor cursor;
     if (!options.after.empty()) {
@@ -235,7 +238,8 @@ class ShardedGroup final : public IndexGroup {
       const size_t at = static_cast<size_t>(
           std::count(matches->shards.begin(), matches->shards.end(), shard) - 1);
       const std::string behind = CursorBehind(found[shard], at, options);
-      matches->cursor = MakeCursor(where, options, ShardCursor{shard, behind}.Encode());
+      matches->cursor =
+          MakeCursor(members_checksum_, where, options, ShardCursor{shard, behind}.Encode());
     }
     return Columns(*matches, options.columns, &matches->columns);
   }
@@ -295,6 +299,7 @@ class ShardedGroup final : public IndexGroup {
   }
 
   const std::vector<Member> members_;
+  const uint64_t members_checksum_;
   const std::vector<std::shared_ptr<const WholeGroup>> shards_;
 };
 

@@ -244,21 +244,9 @@ absl::StatusOr<std::string> WhereOrder::CursorBehind(RowId row) const {
 
 std::string WhereCursor(const EncodedKeys& keys, size_t i, std::string_view primary_key) {
   if (i >= keys.size()) return std::string(1, kOfAbsent).append(primary_key);
-  ScanCursor cursor;
-  cursor.kind = keys.kind();
-  cursor.primary_key = primary_key;
-  switch (cursor.kind) {
-    case PhysicalType::kU32:
-      cursor.number = keys.u32(i);
-      break;
-    case PhysicalType::kU64:
-      cursor.number = keys.u64(i);
-      break;
-    case PhysicalType::kBytes:
-      cursor.bytes = keys.bytes(i);
-      break;
-  }
-  return std::string(1, kOfEntry).append(cursor.Encode());
+  std::string cursor(1, kOfEntry);
+  ScanCursor::After(keys, i, primary_key).AppendTo(&cursor);
+  return cursor;
 }
 
 }  // namespace cairn

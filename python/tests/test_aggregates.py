@@ -202,6 +202,6 @@ def test_what_cannot_be_asked_says_why(index: cairn.Index) -> None:
             index.aggregate(aggregates)
     with pytest.raises(cairn.InvalidArgument, match="1 to 1 leading parts"):
         index.group_by(2, {"n": "count"})
-    with pytest.raises(cairn.InvalidArgument, match="cursor of a group"):
+    with pytest.raises(cairn.InvalidArgument, match="after: expected a cursor of the same query"):
         index.group_by(1, {"n": "count"}, after=[b"?"])
     assert cairn.open(index.directory, aggregates=["n"]).stats()["aggregates"][0]["column"] == "n"

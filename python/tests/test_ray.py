@@ -85,6 +85,12 @@ def test_scans_over_hosts(database: Database, opened: Open) -> None:
             live, after = live[[bool(c) for c in page.cursors]], [c for c in page.cursors if c]
         expected = whole.scan(lower, upper, bounds="[]", order=order)
         assert rows == [expected[i].tolist() for i in range(len(lower))]
+    for limit in (400, 401):  # the next page begins with a shard, or inside of one
+        after = cluster.scan(limit=limit).cursors
+        assert len(cluster.scan(limit=limit, after=after).row_ids) == limit
+        for other in ({"order": "desc"}, {"lower": 0}, {"lower": 0, "upper": 2**63}):
+            with pytest.raises(cairn.InvalidArgument, match="expected a cursor of the same query"):
+                cluster.scan(limit=limit, after=after, **other)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["text", "u8_text", "f64"])

@@ -120,7 +120,7 @@ def test_by_key_range(local_cluster: object, opened: Open, tmp_path: pathlib.Pat
         (lambda i: i.aggregate({"n": ("sum", "price")}), "no column 'price'; included columns: n, x, s, t, wide"),
         (lambda i: i.aggregate({"n": ("sum", "t")}), "found one of text"),
         (lambda i: i.group_by(3, {}), "1 to 2 leading parts"),
-        (lambda i: i.group_by(1, {}, after=[b"?"]), "cursor of a group"),
+        (lambda i: i.group_by(1, {}, after=[b"?"]), "expected a cursor of the same query"),
         (lambda i: i.group_by(1, {}, after=[b"", b""]), "expected 1 cursors, one per range, found 2"),
         (lambda i: i.find([(7, "a")], columns=["price"]), "no column 'price'"),
     ]

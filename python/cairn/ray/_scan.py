@@ -1,5 +1,6 @@
 """Scans over shards: one after the other if there is a limit, merged by key if the index is sharded by source."""
 
+import hashlib
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,8 +16,10 @@ from cairn.ray._scatter import Routed, View
 
 Ask = Callable[[View, str, Routed, dict[str, Any], dict[int, Error] | None], list[Piece]]
 
-# A cursor: the generation, the shard, and the shard's own cursor, which is empty at the shard's beginning.
+# A cursor: the generation, the shard, and either the shard's own cursor, or, at the shard's beginning, a checksum of
+# the range, the order and the spec (Scan.tag). The shard's own cursor is longer, and the shard checks it.
 _CURSOR = struct.Struct("<QI")
+_TAG_BYTES = 8
 
 
 def generation_of(after: Sequence[bytes]) -> int | None:
@@ -48,6 +51,12 @@ class Scan:
     ) -> None:
         self._ranges, self._bounds, self._limit, self._descending = ranges, bounds, limit, descending
         self._with_keys, self._primary_keys, self._columns, self._after = with_keys, primary_keys, columns, after
+
+    def tag(self, view: View, query: int) -> bytes:
+        """A checksum of all that a cursor of this range depends on."""
+        ranges = sorted((name, _value(column, query)) for name, column in self._ranges.items())
+        text = repr((view.shard_map.spec, self._bounds, self._descending, ranges))
+        return hashlib.blake2b(text.encode(), digest_size=_TAG_BYTES).digest()
 
     def _options(self, limit: int | None) -> dict[str, Any]:
         return {
@@ -114,8 +123,13 @@ class _Pages:
             low, high = sorted((int(self._at[query]), int(self._last[query])))
             if not low <= shard <= high:
                 raise InvalidArgument(f"after: cursor {query} is of another range")
+            own = cursor[_CURSOR.size :]
+            if len(own) <= _TAG_BYTES:
+                if own != self._scan.tag(self._view, query):
+                    raise InvalidArgument(f"after[{query}]: expected a cursor of the same query, got something else; start from the first page")
+                own = b""
             self._at[query] = shard
-            self._after[query] = cursor[_CURSOR.size :]
+            self._after[query] = own
 
     def run(self) -> FindResult:
         while self._active.any():
@@ -157,7 +171,7 @@ class _Pages:
             self._after[query] = b""
             if full[i] and lengths[i] > 0:
                 # The next page begins here.
-                self._end(query, _CURSOR.pack(self._view.generation, piece.shard))
+                self._end(query, _CURSOR.pack(self._view.generation, piece.shard) + self._scan.tag(self._view, query))
             elif own and own[i] and not full[i]:
                 self._end(query, _CURSOR.pack(self._view.generation, piece.shard) + own[i])
             elif self._at[query] == self._last[query]:
@@ -171,6 +185,14 @@ class _Pages:
     def _end(self, query: int, cursor: bytes) -> None:
         self._active[query] = False
         self._cursors[query] = cursor
+
+
+def _value(column: Any, position: int) -> Any:
+    """One value of a column, as a Python object."""
+    if isinstance(column, tuple):
+        return tuple(_value(part, position) for part in column)
+    value = _columns.take(column, np.array([position]))
+    return value[0] if isinstance(value, list) else value.tolist()[0]
 
 
 def _part(piece: Piece, chosen: npt.NDArray[np.bool_]) -> Piece:

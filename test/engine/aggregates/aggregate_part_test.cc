@@ -353,7 +353,7 @@ BOOST_AUTO_TEST_CASE(what_is_no_part_is_refused) {
     behind.after = odd;
     refused(map.AggregateRangesPart(apart.shard(0), behind, aggregates).status(), "no cursors");
     refused(map.AggregateGroupsPart(apart.shard(0), behind, 1, {}, {}).status(),
-            "cursor of a group");
+            "after: expected a cursor of the same query");
 
     // Without ranges or shards: the columns have types, and each range has values.
     RequireOk(map.CombineRanges(0, {Aggregate::Sum("signed")}, {}, &values));

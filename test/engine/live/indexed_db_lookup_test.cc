@@ -217,7 +217,7 @@ BOOST_AUTO_TEST_CASE(keys_of_the_wrong_kind_are_refused_by_name) {
   CheckRefused(db->Contains("age", KeyQuery::AtMost("x")).status(), {"'age'", "upper end"});
   CheckRefused(db->Lookup("age", {1, 2}, {1, Order::kAscending, "x"}).status(), {"batch of 2"});
   CheckRefused(db->Lookup("age", 1, {1, Order::kAscending, "x"}).status(),
-               {"'age'", "LookupOptions::after", "not a cursor over keys of kind u32"});
+               {"'age'", "LookupOptions::after", "expected a cursor of the same query"});
   LookupOptions nothing;
   nothing.limit = 0;
   BOOST_TEST(RequireOk(db->Lookup("age", 1, nothing)).empty());

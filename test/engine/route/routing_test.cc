@@ -76,8 +76,11 @@ Answers Ask(const SecondaryIndex& index, KeyBatch keys, const QueryOptions& opti
   answers.found.resize(keys.size());
   static_assert(sizeof(char) == sizeof(bool));
   auto ok = [&](Batch batch) {
+    std::fill(query_of.begin(), query_of.end(), 0xDEAD);
     batch.query_of = query_of;
     RequireOk(index.Execute(batch));
+    if (batch.takes_ranges() || options.result_order == ResultOrder::kKey) return;
+    for (size_t i = 0; i < query_of.size(); ++i) BOOST_REQUIRE_EQUAL(query_of[i], i);
   };
   ok(Batch::FindFirst(keys, absl::MakeSpan(answers.first), options));
   ok(Batch::Contains(
@@ -150,10 +153,11 @@ BOOST_AUTO_TEST_CASE(every_route_gives_the_answers_of_every_other) {
             query.route = route;
             const bool ranges = !absl::StrContains(route, "+");
             CheckEqual(Ask(*index, keys, query, ranges), expected);
+            std::vector<uint32_t> query_of(size);
+            CheckEqual(Ask(*index, keys, query, ranges, absl::MakeSpan(query_of)), expected);
             query.sorted_input = true;  // which is wrong
             CheckEqual(Ask(*index, keys, query, ranges), expected);
             if (!route.empty() && !absl::StrContains(route, "sort_based")) continue;
-            std::vector<uint32_t> query_of(size);
             query = {};
             query.route = route;
             query.result_order = ResultOrder::kKey;

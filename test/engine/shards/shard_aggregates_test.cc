@@ -310,7 +310,8 @@ BOOST_AUTO_TEST_CASE(bad_questions_are_refused_and_empty_ones_answered) {
   behind.after = two;
   refused(index->AggregateGroups(behind, 1, {}, {}, &groups), "2 cursors for 1 ranges");
   behind.after = odd;
-  refused(index->AggregateGroups(behind, 1, {}, {}, &groups), "expected a cursor of a group");
+  refused(index->AggregateGroups(behind, 1, {}, {}, &groups),
+          "after: expected a cursor of the same query");
 
   const std::vector<uint32_t> no_keys;
   RequireOk(index->AggregateRanges(RangeBatch::Equal(no_keys),
