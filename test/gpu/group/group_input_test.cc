@@ -61,7 +61,7 @@ BOOST_AUTO_TEST_CASE(bad_input_is_refused) {
   // Empty batches, of any kind.
   RequireOk(group->Execute(WideDeviceBatch::LowerBound({}, nullptr), nullptr));
   RequireOk(group->Execute(WideDeviceBatch::Count({}, nullptr), nullptr));
-  RequireOk(group->Execute(Batch::FindFirst({}, {})));
+  RequireOk(group->Execute(Batch::FindFirst({}, absl::Span<RowId>())));
   FindResult matches;
   RequireOk(group->Execute(Batch::Find({}, &matches)));
   BOOST_TEST(matches.size() == 0u);
