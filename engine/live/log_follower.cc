@@ -10,14 +10,12 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "engine/log/update_log.h"
 #include "engine/serve/existing_rows.h"
 #include "engine/source/db_source.h"
 #include "index/keys/escaped_text.h"
-#include "index/machine/batch_threads.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 
@@ -39,9 +37,6 @@ constexpr absl::Duration kPatience = absl::Milliseconds(20);
 // tries to get a lock.
 constexpr absl::Duration kCheckInterval = absl::Milliseconds(2);
 constexpr absl::Duration kLockInterval = absl::Microseconds(200);
-
-// The number of changes in a slice from which several indexes apply them on several threads.
-constexpr size_t kWorthThreads = 64;
 
 // The value of followed_ if there is nothing to follow.
 constexpr SequenceNumber kNothingFollows = std::numeric_limits<SequenceNumber>::max();
@@ -404,15 +399,9 @@ absl::Status LogFollower::ApplySlice(SequenceNumber start,
     if (members_[m].joining == nullptr || !members_[m].index->cancelled()) continue;
     fail(m, absl::CancelledError("catching up was cancelled"));
   }
-  struct Part {
-    size_t member, family;
-  };
-  absl::InlinedVector<Part, 8> parts;
-  size_t rows = 0;
   for (size_t i = 0; i < families_.size(); ++i) {
     Family& family = families_[i];
     if (changes_[i].empty()) continue;
-    rows += changes_[i].size();
     if (family.source == nullptr && HasLookUp(family.settled)) {
       ASSIGN_OR_RETURN(std::unique_ptr<SnapshotSource> source,
                        SourceAt(db_, family.handle, snapshot, Trial::kNone));
@@ -421,22 +410,9 @@ absl::Status LogFollower::ApplySlice(SequenceNumber start,
     for (size_t m = 0; m < members_.size(); ++m) {
       if (members_[m].index->column_family_id() != family.handle->GetID()) continue;
       if (updates->of_member[m] == nullptr || members_[m].from > start) continue;
-      parts.push_back({m, i});
+      absl::Status s = ApplyTo(members_[m], family, updates->of_member[m].get());
+      if (!s.ok()) fail(m, std::move(s));
     }
-  }
-  const absl::Span<const Member> members(members_);
-  const absl::Span<const Family> families(families_);
-  const auto apply = [&](size_t i) {
-    const auto [member, family] = parts[i];
-    absl::Status s = ApplyTo(members[member], families[family], updates->of_member[member].get());
-    if (!s.ok()) fail(member, std::move(s));
-  };
-  if (rows < kWorthThreads || parts.size() < 2) {
-    for (size_t i = 0; i < parts.size(); ++i) apply(i);
-  } else {
-    RunOnBatchThreads(parts.size(), apply);
-  }
-  for (size_t i = 0; i < families_.size(); ++i) {
     if (changes_[i].memory_bytes() > kMaxKept) GiveBackMemory(i);
   }
   return absl::OkStatus();
