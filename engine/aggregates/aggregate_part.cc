@@ -20,11 +20,11 @@ namespace {
 
 enum class PartOf : uint8_t { kRanges = 'r', kGroups = 'g' };
 
-// Describes the request, for example "cairn-aggregates 1 r 2 keys …". The descriptions of the
+// Describes the request, for example "cairn-aggregates 2 r 2 keys …". The descriptions of the
 // writer and the reader must be equal.
 std::string QuestionText(const AggregatePlan& plan, PhysicalType kind, PartOf of, size_t ranges) {
   std::string text =
-      absl::StrFormat("cairn-aggregates 1 %c %d keys %d,%d,%d,%d", static_cast<char>(of), ranges,
+      absl::StrFormat("cairn-aggregates 2 %c %d keys %d,%d,%d,%d", static_cast<char>(of), ranges,
                       static_cast<int>(kind), plan.counts_entries, plan.counts_keys,
                       static_cast<int>(plan.lists_keys));
   for (const AggregatePlan::Input& input : plan.inputs) {

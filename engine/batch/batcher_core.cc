@@ -57,7 +57,7 @@ size_t TimeBucket(BatcherNanos waited) {
   return std::min<size_t>(static_cast<size_t>(std::bit_width(us)), BatcherStats::kBuckets - 1);
 }
 
-// Returns CursorTag::OfIndex; 0 if the index has no spec, and no cursors.
+// Returns CursorTag::OfIndex; 0 if the spec of the index is not known.
 uint64_t IndexChecksum(const BatchIndex& index) {
   const auto* const secondary = dynamic_cast<const SecondaryIndex*>(&index);
   return secondary == nullptr ? 0 : CursorTag::OfIndex(secondary->spec());
@@ -165,7 +165,7 @@ absl::Status BatcherCore::Check(const BatcherRequest& request) const {
   // An invalid cursor must not fail the other requests of the batch.
   const Order order = request.options == nullptr ? Order::kAscending : request.options->order;
   for (size_t i = 0; i < ranges.after.size(); ++i) {
-    if (ranges.after[i].empty()) continue;
+    if (ranges.after[i].empty() || index_checksum_ == 0) continue;
     const CursorTag tag = CursorTag::OfScan(index_checksum_, ranges, i, order);
     RETURN_IF_ERROR(ScanCursor::DecodeFor(tag, ranges, i).status());
   }

@@ -226,10 +226,12 @@ class RowAggregation {
 
   // Returns the tag of the query's cursors.
   CursorTag Tag(const Predicate& where) const {
-    std::string text = "groups\n";
+    std::vector<std::string> members;
     for (const IndexGroup::Member& member : group_.members()) {
-      absl::StrAppend(&text, member.name, "\t", member.index->spec().ToString(), "\n");
+      members.push_back(absl::StrCat(member.name, "\t", member.index->spec().ToString(), "\n"));
     }
+    std::sort(members.begin(), members.end());
+    std::string text = absl::StrCat("groups\n", absl::StrJoin(members, ""));
     for (const std::string& column : options_.group_by) absl::StrAppend(&text, column, "\n");
     for (const Aggregate& aggregate : aggregates_) {
       absl::StrAppend(&text, "\t", AggregateText(aggregate), "\n");

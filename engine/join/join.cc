@@ -21,6 +21,7 @@
 #include "cairn/query.h"
 #include "cairn/secondary_index.h"
 #include "cairn/types.h"
+#include "engine/shards/open_index.h"
 #include "engine/util/cursor_tag.h"
 #include "engine/util/scan_cursor.h"
 #include "index/keys/key_nulls.h"
@@ -303,6 +304,12 @@ class Recoder {
   EncodedKeys keys_;
 };
 
+// Returns SourcesChecksum of an index sharded by source; otherwise 0.
+uint64_t SourcesOf(const SecondaryIndex& index) {
+  const std::optional<IndexVersions> open = VersionsOf(index);
+  return open.has_value() && open->by_source ? SourcesChecksum(open->versions) : 0;
+}
+
 // Queries the other index for ascending keys.
 absl::Status LookUp(const SecondaryIndex& index, EncodedKeys* keys, const StopCondition& stop,
                     FindResult* found) {
@@ -353,8 +360,9 @@ class Joiner {
  private:
   // The tag of the join's cursors.
   CursorTag Tag() const {
-    return CursorTag::OfText(absl::StrCat("join\n", sides_.left().spec().ToString(), "\n",
-                                          sides_.right().spec().ToString()));
+    return CursorTag::OfText(
+        absl::StrCat("join\n", SourcesOf(sides_.left()), "\n", sides_.left().spec().ToString(),
+                     "\n", SourcesOf(sides_.right()), "\n", sides_.right().spec().ToString()));
   }
 
   // Reads the cursor. Returns the key at which the scan begins, or no key.
@@ -388,16 +396,22 @@ class Joiner {
     });
   }
 
+  // Returns the place of a row among those of one key. In an index sharded by key range, rows of
+  // one key ascend by primary key over all shards, and a later generation may have other shards.
+  static JoinRow PlaceOf(bool by_source, GlobalRowId row, std::string_view primary_key) {
+    return {by_source ? ShardOf(row) : 0, primary_key};
+  }
   // Returns the position of the first row that is not before `place`, or, if `is_behind`, that is
   // after it.
   static absl::StatusOr<size_t> FindPlace(const SecondaryIndex& index,
                                           absl::Span<const GlobalRowId> rows, const JoinRow& place,
                                           bool is_behind) {
+    const bool by_source = SourcesOf(index) != 0;
     StringList primary_keys;
     RETURN_IF_ERROR(index.PrimaryKeys(rows, &primary_keys));
     size_t i = 0;
     for (; i < rows.size(); ++i) {
-      const JoinRow row{ShardOf(rows[i]), primary_keys[i]};
+      const JoinRow row = PlaceOf(by_source, rows[i], primary_keys[i]);
       if (row > place || (row == place && !is_behind)) break;
     }
     return i;
@@ -442,8 +456,8 @@ class Joiner {
     RETURN_IF_ERROR(sides_.right().PrimaryKeys({rows_.right.back()}, &right));
     JoinCursor cursor;
     cursor.key = ScanCursor::After(keys, i, {});
-    cursor.left = {ShardOf(rows_.left.back()), left[0]};
-    cursor.right = {ShardOf(rows_.right.back()), right[0]};
+    cursor.left = PlaceOf(SourcesOf(sides_.left()) != 0, rows_.left.back(), left[0]);
+    cursor.right = PlaceOf(SourcesOf(sides_.right()) != 0, rows_.right.back(), right[0]);
     rows_.cursor = Tag().Add(cursor.Encode());
     return absl::OkStatus();
   }

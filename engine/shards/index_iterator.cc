@@ -29,9 +29,9 @@ constexpr uint64_t kFirstBlock = 16, kMaxBlock = 4096;
 
 class IndexIterator::Walk {
  public:
-  // `index_checksum` is CursorTag::OfIndex. `sources` is the number of shards of an index sharded
-  // by source; otherwise 0.
-  Walk(std::shared_ptr<const SecondaryIndex> index, uint64_t index_checksum, size_t sources,
+  // `index_checksum` is CursorTag::OfIndex. `sources` is SourcesChecksum of an index sharded by
+  // source; otherwise 0.
+  Walk(std::shared_ptr<const SecondaryIndex> index, uint64_t index_checksum, uint64_t sources,
        RangeColumn range, const IteratorOptions& options)
       : index_(std::move(index)),
         index_checksum_(index_checksum),
@@ -149,7 +149,7 @@ class IndexIterator::Walk {
 
   const std::shared_ptr<const SecondaryIndex> index_;
   const uint64_t index_checksum_;
-  const size_t sources_;
+  const uint64_t sources_;
   RangeColumn range_;   // a single range
   RangeColumn target_;  // of the last Seek
   QueryOptions options_;
@@ -250,8 +250,8 @@ IndexIterator IterateVersion(std::shared_ptr<const SecondaryIndex> version,
                                                    : CursorTag::OfIndex(version->spec());
     const bool by_source = versions.has_value() && versions->by_source;
     iterator.walk_ = std::make_unique<IndexIterator::Walk>(
-        std::move(version), checksum, by_source ? versions->versions.size() : 0, std::move(range),
-        options);
+        std::move(version), checksum, by_source ? SourcesChecksum(versions->versions) : 0,
+        std::move(range), options);
     return absl::OkStatus();
   });
   return iterator;

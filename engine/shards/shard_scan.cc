@@ -97,7 +97,7 @@ absl::Status ShardScan::Route() {
 
 CursorTag ShardScan::TagOf(size_t i) const {
   return CursorTag::OfScan(index_checksum(), batch_.ranges, i, batch_.options.order,
-                           by_source() ? state_.routing.shards() : 0);
+                           by_source() ? SourcesChecksum(state_.versions) : 0);
 }
 
 absl::StatusOr<SourceCursor> ShardScan::ReadSourceCursor(size_t i) const {

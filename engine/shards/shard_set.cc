@@ -1,8 +1,10 @@
 #include "engine/shards/shard_set.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "engine/build/run_keys.h"
 #include "engine/route/open_devices.h"
@@ -10,6 +12,7 @@
 #include "engine/shards/shard_directory.h"
 #include "engine/util/rocksdb_file_system.h"
 #include "engine/version/base_columns.h"
+#include "index/files/checksum.h"
 #include "index/files/index_directory.h"
 #include "index/files/run_file.h"
 #include "index/machine/status_macros.h"
@@ -131,6 +134,14 @@ absl::StatusOr<std::unique_ptr<IndexWriter>> OpenPublishedShard(const std::strin
   if (checked.ok()) checked = CheckShardEntries({base.run(), base.rows(), base.codec}, record);
   if (!checked.ok()) return refuse(checked);
   return writer;
+}
+
+uint64_t SourcesChecksum(const ShardVersions& versions) {
+  std::string sources;
+  for (const auto& version : versions) {
+    absl::StrAppend(&sources, version->base->manifest.database_id, "\n");
+  }
+  return std::max<uint64_t>(1, Checksum(sources.data(), sources.size()));
 }
 
 absl::StatusOr<std::unique_ptr<ShardSet>> ShardSet::Open(const std::string& directory,

@@ -64,6 +64,10 @@ class ShardAggregates {
   std::shared_ptr<const SharedKeys> shared_ ABSL_GUARDED_BY(mutex_);
 };
 
+// Returns a checksum of the databases of an index sharded by source, in the order of its shards,
+// for cursors, which contain the number of a shard. Not 0.
+uint64_t SourcesChecksum(const ShardVersions& versions);
+
 // The open shards of one generation, or an unsharded index as one shard. Thread-safe.
 class ShardSet {
  public:

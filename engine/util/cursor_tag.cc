@@ -47,7 +47,7 @@ CursorTag CursorTag::OfText(std::string_view question) {
 }
 
 CursorTag CursorTag::OfScan(uint64_t index, const RangeBatch& ranges, size_t i, Order order,
-                            size_t sources) {
+                            uint64_t sources) {
   return CursorTag(RangeChecksum(
       index, ranges, i, order == Order::kAscending ? kAscendingScan : kDescendingScan, sources));
 }

@@ -22,9 +22,9 @@ class CursorTag {
   // The tag of a query that this text identifies.
   static CursorTag OfText(std::string_view question);
   // The tags of a scan and of the groups of range i of a checked batch. `index` is OfIndex of the
-  // index's spec. `sources` is the number of shards of an index sharded by source; otherwise 0.
+  // index's spec. `sources` is SourcesChecksum of an index sharded by source; otherwise 0.
   static CursorTag OfScan(uint64_t index, const RangeBatch& ranges, size_t i, Order order,
-                          size_t sources = 0);
+                          uint64_t sources = 0);
   static CursorTag OfGroups(uint64_t index, const RangeBatch& ranges, size_t i,
                             size_t leading_parts);
   // A checksum of all settings of an index.

@@ -296,7 +296,9 @@ uint64_t ChecksumOf(const std::vector<IndexGroup::Member>& members) {
     const std::optional<IndexVersions> open = VersionsOf(*member.index);
     const uint64_t spec = open.has_value() ? open->versions[0]->base->cursor_checksum
                                            : CursorTag::OfIndex(member.index->spec());
-    sum += CursorTag::OfText(absl::StrCat(spec, "\n", member.name)).checksum();
+    const uint64_t sources =
+        open.has_value() && open->by_source ? SourcesChecksum(open->versions) : 0;
+    sum += CursorTag::OfText(absl::StrCat(spec, "\n", sources, "\n", member.name)).checksum();
   }
   return sum;
 }

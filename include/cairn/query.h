@@ -153,7 +153,7 @@ struct RangeBatch {
   Bound upper_bound = Bound::kExclusive;
   // For SecondaryIndex::Scan, Fetch and AggregateGroups: after[i] is the cursor to resume range i
   // after (FindResult::cursors), or empty to start at the beginning. Empty span: all start there.
-  // InvalidArgument for a cursor of another range, order or index.
+  // InvalidArgument for a cursor of another range, order or spec.
   absl::Span<const std::string> after;
 
   // Returns the ranges [lower[i], upper[i]).

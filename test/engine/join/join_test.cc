@@ -213,6 +213,44 @@ BOOST_AUTO_TEST_CASE(shards_on_either_side) {
   CheckBothWays(*left, *BuildInShards(b, "value:text", 3));
 }
 
+BOOST_AUTO_TEST_CASE(a_join_continues_over_other_shards) {
+  TestDatabase a, b;
+  for (int i = 100; i < 160; ++i) {
+    a.Put("a" + std::to_string(i), i % 2 == 0 ? "heavy" : std::to_string(i % 7));
+    if (i % 10 == 0) b.Put("b" + std::to_string(i), i % 20 == 0 ? "heavy" : std::to_string(i % 7));
+  }
+  const auto right = Build(b, "value:text");
+  std::vector<std::unique_ptr<SecondaryIndex>> lefts;
+  lefts.push_back(Build(a, "value:text"));
+  lefts.push_back(BuildInShards(a, "value:text", 5, 1, "five"));
+  lefts.push_back(BuildInShards(a, "value:text", 2, 1, "two"));
+  const auto append = [&](const SecondaryIndex& left, const JoinResult& found,
+                          std::vector<std::pair<std::string, std::string>>* pairs) {
+    StringList of_left, of_right;
+    RequireOk(left.PrimaryKeys(found.left, &of_left));
+    RequireOk(right->PrimaryKeys(found.right, &of_right));
+    for (size_t i = 0; i < of_left.size(); ++i) pairs->emplace_back(of_left[i], of_right[i]);
+  };
+  JoinResult found;
+  std::vector<std::pair<std::string, std::string>> expected, pairs;
+  RequireOk(Join(*lefts[0], *right, {}, &found));
+  append(*lefts[0], found, &expected);
+  BOOST_TEST(expected.size() > 90u);
+  for (const uint64_t limit : {1, 4, 7}) {
+    JoinOptions page;
+    page.limit = limit;
+    pairs.clear();
+    size_t next = 0;
+    do {
+      const SecondaryIndex& left = *lefts[next++ % lefts.size()];
+      RequireOk(Join(left, *right, page, &found));
+      append(left, found, &pairs);
+      page.after = found.cursor;
+    } while (!page.after.empty());
+    BOOST_TEST((pairs == expected));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(what_came_since_the_build_and_pinned_states) {
   std::mt19937_64 random = TestRandom();
   TestDatabase a, b;

@@ -371,6 +371,15 @@ BOOST_AUTO_TEST_CASE(predicates_and_joins_continue_only_over_indexes_of_the_same
          {std::pair(other, index), std::pair(index, index), std::pair(other, other)}) {
       CheckRefused(Join(*left, *right, join_page, &pairs), "JoinOptions::after");
     }
+    // A cursor over sources contains the number of a source.
+    for (size_t j = 0; j < f.kinds.size(); ++j) {
+      const absl::Status s = Join(*f.kinds[j].index, *others.kinds[j].index, join_page, &pairs);
+      if ((j == 2) == (k == 2)) {
+        RequireOk(s);
+      } else {
+        CheckRefused(s, "JoinOptions::after");
+      }
+    }
   }
 }
 
