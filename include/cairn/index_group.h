@@ -40,17 +40,17 @@ struct WhereOptions {
   // several keys is listed at the first of them. Rows without a key are last in either order, in
   // primary-key order. Rows with equal keys are in primary-key order, or in its reverse if `order`
   // is descending.
-  std::string order_by;
+  std::string order_by = {};
   Order order = Order::kAscending;
   uint64_t limit = std::numeric_limits<uint64_t>::max();  // rows; 0: no rows and no cursor
   // The WhereResult::cursor of an earlier call with the same predicate and order that reached its
   // limit; the result continues after it. InvalidArgument for any other cursor. A cursor stays
   // valid while the database changes. Empty: start at the first row.
-  std::string after;
+  std::string after = {};
   // Columns to return for each row, by name. An included column of an index is "price", or
   // "age.price" if several indexes include that name. A key is "age", or "place.part2" for an index
   // with several parts. InvalidArgument: there is no such column, or a row has several keys in it.
-  std::vector<std::string> columns;
+  std::vector<std::string> columns = {};
   // InvalidArgument if the strategy does not support the predicate, for example kWalk without
   // order_by.
   WhereStrategy strategy = WhereStrategy::kAuto;

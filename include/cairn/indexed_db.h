@@ -87,7 +87,7 @@ class IndexListener {
 struct IndexedDBOptions {
   // The directory that contains one directory per index, named after it. Empty: the path of the
   // database followed by ".indexes". Created if missing; its parent must exist.
-  std::string index_directory;
+  std::string index_directory = {};
   // Options for opening every index. If open.file_system is null, indexes use the file system of
   // the database. The memory budgets are per index. Calibration::kStored has the effect of kStore:
   // the results of measurements are stored in the index directories.
@@ -137,7 +137,7 @@ struct IndexedDBOptions {
   uint64_t build_log_megabytes = 0;
 
   // Receive changes of index states and the results of background work. Must not be null.
-  std::vector<std::shared_ptr<IndexListener>> listeners;
+  std::vector<std::shared_ptr<IndexListener>> listeners = {};
 };
 
 // Options for CreateIndex and CreateIndexes.

@@ -198,7 +198,7 @@ struct LookupOptions {
   //     ...
   //     page.after = rows->cursor();
   //   } while (!page.after.empty());
-  std::string after;
+  std::string after = {};
   // Included columns (IndexSpec::include) that Lookup returns for each row, by name, without
   // reading the database: LookupResult::columns. InvalidArgument, listing the included columns, for
   // an unknown name, and for any name in LookupRows.

@@ -57,7 +57,7 @@ struct OpenOptions {
   // cpu:sorted_array, which needs no memory, in case the GPU fails. With SearchDevice::kAuto, Open
   // skips a gpu: structure if there is no device or driver, if memory is short, or if the structure
   // does not support the type of the keys. If nothing else is left, Open uses cpu:auto.
-  std::vector<std::string> ordered_indexes;
+  std::vector<std::string> ordered_indexes = {};
   SearchDevice device = SearchDevice::kCpu;
   // The GPUs to use, as CUDA ordinals; an ordinal may be repeated. Empty: the first GPU. For a
   // sharded index, shard i is on devices[i % n], and all devices are searched in parallel. For an
@@ -67,7 +67,7 @@ struct OpenOptions {
   // InvalidArgument: no ordered index is on a GPU, an ordinal is negative, there are more than
   // kMaxGroupMembers ordinals (device/group.h), or a factory string contains device=. A missing
   // device is treated like no device: Unavailable, or the fallback to the CPU.
-  std::vector<int> devices;
+  std::vector<int> devices = {};
   // Bytes that `auto` structures of this index may use: `host_memory_budget` in host memory,
   // `device_memory_budget` on each GPU. The shards of a sharded index share them. If a structure
   // does not fit, cpu:auto uses a smaller one, down to the mapped files only
@@ -88,7 +88,7 @@ struct OpenOptions {
   // prepared at their first use. Names that the index does not include are ignored.
   // ResourceExhausted: memory runs out. A column takes 1 to 20 bytes per entry
   // (docs/queries.md).
-  std::vector<std::string> aggregates;
+  std::vector<std::string> aggregates = {};
   int threads = 0;  // for opening and for large batches; 0: one per core available to this process
   // The file system of the index files. Null: the local one, whose files are mapped. Files of any
   // other file system are read completely into memory. It must support writes at any offset
