@@ -76,9 +76,12 @@ class Query {
   absl::Status PrintRest(const KeyRange& range, std::string cursor);
   // Reads one page of each range, from the cursors on if there are any.
   absl::Status Scan(absl::Span<const KeyRange> ranges, absl::Span<const std::string> after);
-  // Prints the entries that Scan found for range i; `after` is where it began.
-  absl::Status PrintEntries(size_t i, const std::string& after);
-  absl::Status PrintWithValues(size_t begin, size_t end, const std::string& after);
+  // Prints the entries that Scan found for range i.
+  absl::Status PrintEntries(size_t i);
+  absl::Status PrintWithValues(size_t begin, size_t end);
+  // The same for the entries from `begin` on; those of key k end at key_ends[k]. The first key
+  // continues after key_cursor_, which is then set to continue after the last key.
+  absl::Status PrintKeysWithValues(size_t begin, absl::Span<const size_t> key_ends);
   absl::Status PrintEntry(size_t entry, std::string_view primary_key,
                           std::optional<std::string_view> value);
 
@@ -93,6 +96,8 @@ class Query {
   FindResult matches_;
   StringList primary_keys_;
   FetchResult rows_;
+  std::string
+      key_cursor_;  // of the range's last key with values; empty if all its rows are printed
   Output output_;
   const std::vector<std::string> select_;  // included columns
   std::vector<DataValue> selected_;        // of an entry's row
@@ -162,7 +167,8 @@ absl::Status Query::Scan(absl::Span<const KeyRange> ranges, absl::Span<const std
 absl::Status Query::PrintPage(absl::Span<const KeyRange> ranges) {
   RETURN_IF_ERROR(Scan(ranges, {}));
   for (size_t i = 0; i < ranges.size() && !done(); ++i) {
-    RETURN_IF_ERROR(PrintEntries(i, ""));
+    key_cursor_.clear();
+    RETURN_IF_ERROR(PrintEntries(i));
     // The rest of a single range, if there is any.
     RETURN_IF_ERROR(PrintRest(ranges[i], matches_.cursors[i]));
   }
@@ -172,17 +178,17 @@ absl::Status Query::PrintPage(absl::Span<const KeyRange> ranges) {
 absl::Status Query::PrintRest(const KeyRange& range, std::string cursor) {
   while (!cursor.empty() && !done()) {
     RETURN_IF_ERROR(Scan({&range, 1}, {&cursor, 1}));
-    const std::string after = std::exchange(cursor, matches_.cursors[0]);
-    RETURN_IF_ERROR(PrintEntries(0, after));
+    cursor = matches_.cursors[0];
+    RETURN_IF_ERROR(PrintEntries(0));
   }
   return absl::OkStatus();
 }
 
-absl::Status Query::PrintEntries(size_t i, const std::string& after) {
+absl::Status Query::PrintEntries(size_t i) {
   const size_t begin = matches_.offsets[i];
   const size_t end = matches_.offsets[i + 1];
   if (begin == end) return absl::OkStatus();
-  if (source_ != nullptr) return PrintWithValues(begin, end, after);
+  if (source_ != nullptr) return PrintWithValues(begin, end);
   primary_keys_.Clear();
   RETURN_IF_ERROR(index_.PrimaryKeys(matches_.rows(i), &primary_keys_));
   for (size_t entry = begin; entry < end; ++entry) {
@@ -200,29 +206,41 @@ absl::Status Query::PrintEntry(size_t entry, std::string_view primary_key,
   return printer_->Print({matches_.keys, entry, primary_key, selected_, value});
 }
 
-absl::Status Query::PrintWithValues(size_t begin, size_t end, const std::string& after) {
+absl::Status Query::PrintWithValues(size_t begin, size_t end) {
   // Fetch reports whether a row still has some key in a range. But an entry is stale as soon as its
   // row no longer has the entry's own key, so each key of the page is queried as a separate range.
-  // The first one continues at the beginning of the page, and the limit is the highest number of
-  // rows that one of them needs.
-  columns_.Clear();
+  // The last one is queried apart, up to the end of the page, as the next page may continue it.
   std::vector<size_t> key_ends;
-  uint64_t longest = 0;
+  size_t last = begin;  // the first entry of the last key
   for (size_t entry = begin; entry < end;) {
-    size_t next = entry + 1;
-    while (next < end && SameKey(matches_.keys, entry, next)) ++next;
-    columns_.AddEqual(matches_.keys, entry);
-    longest = std::max<uint64_t>(longest, next - entry);
-    key_ends.push_back(entry = next);
+    last = entry;
+    while (++entry < end && SameKey(matches_.keys, last, entry)) {
+    }
+    key_ends.push_back(entry);
   }
-  std::vector<std::string> cursors(key_ends.size());
-  cursors[0] = after;
-  RangeBatch batch = columns_.Batch();
-  batch.after = cursors;
+  const absl::Span<const size_t> ends(key_ends);
+  if (ends.size() > 1) {
+    RETURN_IF_ERROR(PrintKeysWithValues(begin, ends.first(ends.size() - 1)));
+    key_cursor_.clear();
+  }
+  return PrintKeysWithValues(last, ends.last(1));
+}
+
+absl::Status Query::PrintKeysWithValues(size_t begin, absl::Span<const size_t> key_ends) {
+  columns_.Clear();
   QueryOptions options;
   options.order = order_;
-  options.limit = longest;
+  options.limit = 0;  // the highest number of rows that one of the keys needs
+  for (size_t key = 0, entry = begin; key < key_ends.size(); entry = key_ends[key++]) {
+    columns_.AddEqual(matches_.keys, entry);
+    options.limit = std::max<uint64_t>(options.limit, key_ends[key] - entry);
+  }
+  std::vector<std::string> cursors(key_ends.size());
+  cursors[0] = key_cursor_;
+  RangeBatch batch = columns_.Batch();
+  batch.after = cursors;
   RETURN_IF_ERROR(index_.Fetch(*source_, batch, options, &rows_));
+  key_cursor_ = rows_.cursors.back();
 
   // Both have the same order: an entry without its row is stale.
   size_t entry = begin;
