@@ -1,5 +1,8 @@
 #include "engine/util/cursor_tag.h"
 
+#include <bit>
+#include <cstring>
+
 #include "absl/strings/str_format.h"
 #include "index/files/checksum.h"
 #include "index/query/physical_key.h"
@@ -62,9 +65,8 @@ uint64_t CursorTag::OfIndex(const IndexSpec& spec) {
 }
 
 void CursorTag::AppendTo(std::string* text) const {
-  for (int shift = 0; shift < 64; shift += 8) {
-    text->push_back(static_cast<char>(checksum_ >> shift));
-  }
+  static_assert(std::endian::native == std::endian::little);
+  text->append(reinterpret_cast<const char*>(&checksum_), kBytes);
 }
 
 std::string CursorTag::Add(std::string_view cursor) const {
@@ -76,11 +78,7 @@ std::string CursorTag::Add(std::string_view cursor) const {
 
 bool CursorTag::Matches(std::string_view tagged) const {
   if (tagged.size() <= kBytes) return false;
-  uint64_t checksum = 0;
-  for (size_t i = 0; i < kBytes; ++i) {
-    checksum |= uint64_t{static_cast<unsigned char>(tagged[i])} << (8 * i);
-  }
-  return checksum == checksum_;
+  return std::memcmp(tagged.data(), &checksum_, kBytes) == 0;
 }
 
 absl::StatusOr<std::string_view> CursorTag::Remove(std::string_view tagged,

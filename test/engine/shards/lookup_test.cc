@@ -36,8 +36,8 @@ EntryList In(const Range& range, EntryList all, Order order, bool distinct) {
   return entries;
 }
 
-// Looks up keys in either form. The second one reuses the memory of the result before, a copy of
-// which may still exist.
+// Looks up keys in either form. The second form reuses the memory of an earlier result. A copy of
+// that result may still exist.
 FoundKeys LookUp(const SecondaryIndex& index, const KeyQuery& query, const LookupOptions& options,
                  std::mt19937_64& random) {
   static FoundKeys reused;

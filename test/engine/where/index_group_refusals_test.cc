@@ -202,7 +202,8 @@ BOOST_FIXTURE_TEST_CASE(columns_and_rows_of_members, TwoIndexes) {
   BOOST_TEST(std::equal(rows.begin(), rows.end(), matches.row_ids.begin(), matches.row_ids.end()));
   const RowId beyond = group->end_row();
   StringList keys;
-  Refused(group->PrimaryKeys({GlobalRowId{beyond}}, &keys), absl::StatusCode::kOutOfRange, "there is no row");
+  Refused(group->PrimaryKeys({GlobalRowId{beyond}}, &keys), absl::StatusCode::kOutOfRange,
+          "there is no row");
   Refused(group->RowsOf(3, matches, absl::MakeSpan(rows)), absl::StatusCode::kInvalidArgument,
           "member 3 of 3");
 }
