@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,7 +34,8 @@ class OpenIndex final : public SecondaryIndex {
   explicit OpenIndex(std::shared_ptr<const ShardSet> shards) : shards_(std::move(shards)) {}
   // Stays at one version of an unsharded index, and allocates no memory.
   explicit OpenIndex(std::shared_ptr<const IndexVersion> pinned)
-      : OpenIndex(nullptr, ShardVersions(1, std::move(pinned))) {}
+      : OpenIndex(nullptr, ShardVersions(std::make_move_iterator(&pinned),
+                                         std::make_move_iterator(&pinned + 1))) {}
   // Stays at `pinned`. `shards` is null for an unsharded index.
   OpenIndex(std::shared_ptr<const ShardSet> shards, ShardVersions pinned)
       : shards_(std::move(shards)), pinned_(std::move(pinned)) {}
