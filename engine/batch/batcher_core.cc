@@ -8,6 +8,7 @@
 #include <bit>
 #include <chrono>
 #include <new>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -165,7 +166,13 @@ absl::Status BatcherCore::Check(const BatcherRequest& request) const {
   // An invalid cursor must not fail the other requests of the batch.
   const Order order = request.options == nullptr ? Order::kAscending : request.options->order;
   for (size_t i = 0; i < ranges.after.size(); ++i) {
-    if (ranges.after[i].empty() || index_checksum_ == 0) continue;
+    const std::string_view after = ranges.after[i];
+    if (after.empty()) continue;
+    if (index_checksum_ == 0) {  // only the index knows the tag
+      const size_t tag_bytes = std::min(after.size(), CursorTag::kBytes);
+      RETURN_IF_ERROR(ScanCursor::Decode(after.substr(tag_bytes), ranges.kind()).status());
+      continue;
+    }
     const CursorTag tag = CursorTag::OfScan(index_checksum_, ranges, i, order);
     RETURN_IF_ERROR(ScanCursor::DecodeFor(tag, ranges, i).status());
   }
