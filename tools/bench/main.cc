@@ -4,10 +4,14 @@
 // Benchmarks are registered by each subject's file.
 #include <benchmark/benchmark.h>
 
+#include "tools/bench/child_process.h"
 #include "tools/bench/database.h"
 #include "tools/bench/registration.h"
 
 int main(int argc, char** argv) {
+  if (cairn::bench::ChildMeasurement::InChild(argc, argv)) {
+    return cairn::bench::ChildMeasurement::RunInChild(argc, argv);
+  }
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
   cairn::bench::RegisterInMain::RunAll();
