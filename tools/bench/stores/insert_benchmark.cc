@@ -37,7 +37,6 @@
 #include <chrono>
 #include <exception>
 #include <memory>
-#include <optional>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -153,7 +152,7 @@ class Client {
   void Report(double seconds, Counters* counters) {
     (*counters)["rows_per_s"] = static_cast<double>(inserted_) / seconds;
     (*counters)["over_20ms"] = static_cast<double>(scheduled_.Above(0.020));
-    (*counters)["write_max_scheduled_ms"] = 1e3 * scheduled_.Max();
+    (*counters)["write_max_scheduled_ms"] = 1e3 * scheduled_.max();
     writes_.Report("write", counters);
     writes_ = scheduled_ = Latencies();
     inserted_ = 0;
@@ -254,8 +253,8 @@ void QueryBesideWriter(const Schema& schema, double seconds, Store* store, Clien
   writer.join();
   if (error != nullptr) std::rethrow_exception(error);
   client->Report(phase.seconds(), counters);
-  (*counters)["queries_per_s"] = static_cast<double>(queries.size()) / phase.seconds();
-  phase.Report("query", static_cast<double>(queries.size()), counters);
+  (*counters)["queries_per_s"] = static_cast<double>(queries.count()) / phase.seconds();
+  phase.Report("query", static_cast<double>(queries.count()), counters);
   queries.Report("query", counters);
 }
 

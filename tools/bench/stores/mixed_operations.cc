@@ -199,10 +199,10 @@ class Client {
 
   void Report(Counters* counters) {
     double seconds = 0;
-    size_t count = 0;
+    uint64_t count = 0;
     for (size_t kind = 0; kind < kKinds; ++kind) {
-      seconds += times_[kind].Sum();
-      count += times_[kind].size();
+      seconds += times_[kind].sum();
+      count += times_[kind].count();
       times_[kind].Report(kKindNames[kind], counters);
     }
     (*counters)["operations"] = static_cast<double>(count);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -24,6 +25,20 @@ double CpuSeconds() {
   rusage usage;
   getrusage(RUSAGE_SELF, &usage);
   return Seconds(usage.ru_utime) + Seconds(usage.ru_stime);
+}
+
+// The time that all cores of the machine were busy or stolen from it.
+double MachineCpuSeconds() {
+  std::ifstream stat("/proc/stat");
+  std::string word;
+  stat >> word;
+  double ticks = 0;
+  for (int column = 0; column < 8; ++column) {
+    double count = 0;
+    stat >> count;
+    if (column != 3 && column != 4) ticks += count;  // idle, and waiting for a disk
+  }
+  return ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
 // A line of /proc/self/status.
@@ -55,27 +70,37 @@ double QueuedSeconds() {
   return 1e-9 * static_cast<double>(std::strtoull(second, nullptr, 10));
 }
 
-double Latencies::Sum() const {
-  double sum = 0;
-  for (const float seconds : seconds_) sum += seconds;
-  return sum;
+size_t Latencies::Bucket(double seconds) {
+  const double octaves = std::log2(std::max(1.0, 1e9 * seconds));
+  return std::min(static_cast<size_t>(octaves * kPerOctave), kPerOctave * 40 - 1);
 }
 
-double Latencies::Max() const {
-  return seconds_.empty() ? 0 : *std::max_element(seconds_.begin(), seconds_.end());
+void Latencies::Add(double seconds) {
+  ++buckets_[Bucket(seconds)];
+  ++count_;
+  sum_ += seconds;
+  max_ = std::max(max_, seconds);
 }
 
-void Latencies::Report(const std::string& name, Counters* counters) {
-  if (seconds_.empty()) return;
-  std::sort(seconds_.begin(), seconds_.end());
-  (*counters)[name + "_p50_us"] = 1e6 * seconds_[seconds_.size() / 2];
-  (*counters)[name + "_p99_us"] = 1e6 * seconds_[seconds_.size() * 99 / 100];
-  (*counters)[name + "_max_ms"] = 1e3 * seconds_.back();
+uint64_t Latencies::Above(double seconds) const {
+  uint64_t above = 0;
+  for (size_t i = Bucket(seconds) + 1; i < buckets_.size(); ++i) above += buckets_[i];
+  return above;
 }
 
-size_t Latencies::Above(double seconds) const {
-  return static_cast<size_t>(
-      std::count_if(seconds_.begin(), seconds_.end(), [&](float time) { return time > seconds; }));
+double Latencies::Percentile(double share) const {
+  uint64_t below = 0;
+  const auto rank = static_cast<uint64_t>(share * static_cast<double>(count_));
+  size_t bucket = 0;
+  while ((below += buckets_[bucket]) <= rank) ++bucket;
+  return 1e-9 * std::exp2((static_cast<double>(bucket) + 0.5) / kPerOctave);
+}
+
+void Latencies::Report(const std::string& name, Counters* counters) const {
+  if (count_ == 0) return;
+  (*counters)[name + "_p50_us"] = 1e6 * Percentile(0.5);
+  (*counters)[name + "_p99_us"] = 1e6 * Percentile(0.99);
+  (*counters)[name + "_max_ms"] = 1e3 * max_;
 }
 
 void Phase::SetBaseline() {
@@ -99,11 +124,14 @@ Phase::Phase(const Store* store)
       sums_(store->Sums()),
       peak_before_(ResetPeak()),
       threads_(ReadThreadTimes()),
+      machine_cpu_(MachineCpuSeconds()),
       cpu_(CpuSeconds()) {}
 
 void Phase::Report(const std::string& unit, double units, Counters* counters) const {
   const double elapsed = seconds();
-  (*counters)["cpu_us_per_" + unit] = 1e6 * (CpuSeconds() - cpu_) / std::max(1.0, units);
+  const double cpu = CpuSeconds() - cpu_;
+  (*counters)["cpu_us_per_" + unit] = 1e6 * cpu / std::max(1.0, units);
+  (*counters)["other_cores"] = std::max(0.0, MachineCpuSeconds() - machine_cpu_ - cpu) / elapsed;
   double awake = 0;
   for (const auto& [thread, time] : ReadThreadTimes()) {
     const auto before = threads_.find(thread);
