@@ -428,6 +428,8 @@ std::vector<IndexUpkeep::Outcome> IndexUpkeep::TryBuild(const Indexes& indexes) 
     indexes[i]->Set(IndexState::kCatchingUp, indexes[i]->why());
     outcomes[i] = {indexes[i]->OpenWriter(db_, open), Then::kAgain};
     if (!outcomes[i].status.ok()) continue;
+    // Otherwise the first change waits for it.
+    if (!indexes[i]->cancelled()) indexes[i]->writer()->PrepareUpdates().IgnoreError();
     opened.push_back(indexes[i]);
     places.push_back(i);
   }

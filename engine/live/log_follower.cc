@@ -29,8 +29,8 @@ bool HasLookUp(const SettledChanges& changes) {
 
 // The lag of the indexes, in sequence numbers, that is always allowed: a few milliseconds of work.
 constexpr SequenceNumber kMinBacklog = 10000;
-// The weight of the newest measurement in the average speed.
-constexpr double kNewestShare = 0.25;
+// The longest delay of a writer before it has to stop.
+constexpr absl::Duration kLongestDelay = absl::Milliseconds(10);
 // How long a writer waits for another thread to follow before it follows itself.
 constexpr absl::Duration kPatience = absl::Milliseconds(20);
 // How often a query that waits checks whether it has been cancelled or is late, and how often it
@@ -233,19 +233,33 @@ bool LogFollower::LimitBacklog(absl::Duration longest, bool may_wait, absl::Dura
   const SequenceNumber followed = followed_.load(std::memory_order_relaxed);
   if (followed == kNothingFollows) return true;
   const SequenceNumber latest = db_->GetLatestSequenceNumber();
-  if (latest <= followed + kMinBacklog) return true;
-  const double per_second = per_second_.load(std::memory_order_relaxed);
-  const auto most = std::max<SequenceNumber>(
-      kMinBacklog, static_cast<SequenceNumber>(per_second * absl::ToDoubleSeconds(longest)));
-  if (latest <= followed + most) return true;
-  if (!may_wait) return false;
-  const SequenceNumber wanted = latest - most;
+  if (latest <= followed + kMinBacklog / 2) return true;
+  const SequenceNumber behind = latest - followed;
+  const double numbers = speed_.per_second() * absl::ToDoubleSeconds(longest);
+  if (numbers >= static_cast<double>(behind) * 2) return true;
+  const auto most = std::max(kMinBacklog, static_cast<SequenceNumber>(numbers));
+  if (behind <= most / 2) return true;
+  if (!may_wait) return behind <= most;
   const absl::Time begin = absl::Now();
+  const auto deadline = [](absl::Duration wait) {
+    return std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(wait);
+  };
+  if (behind <= most) {
+    const double share = static_cast<double>(2 * behind - most) / static_cast<double>(most);
+    const auto end = deadline(share * kLongestDelay);
+    MutexLock lock(&progress_mutex_);
+    if (!following_) return true;
+    while (following_ && followed_ < latest - most / 2 && progressed_.WaitUntil(&lock, end)) {
+    }
+    *waited = absl::Now() - begin;
+    return true;
+  }
+  const SequenceNumber wanted = latest - most;
   while (true) {
     {
       // Other threads follow concurrently, and take more at a time, so waiting is faster.
       MutexLock lock(&progress_mutex_);
-      const auto end = std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(kPatience);
+      const auto end = deadline(kPatience);
       while (followed_ < wanted && progressed_.WaitUntil(&lock, end)) {
       }
       if (followed_ >= wanted) break;
@@ -275,11 +289,9 @@ absl::Status LogFollower::FollowTo(SequenceNumber until,
       doubted_.exchange(false) ? FailAll(status) : FailReaders(status);
       continue;
     }
-    // Short steps do not count, because most of their time is not spent on rows.
-    if (tail_ == nullptr || tail_->sequence() < before + kMinBacklog / 2) continue;
-    const double per_second = static_cast<double>(tail_->sequence() - before) /
-                              std::max(1e-6, absl::ToDoubleSeconds(absl::Now() - begin));
-    per_second_ = (1 - kNewestShare) * per_second_ + kNewestShare * per_second;
+    const SequenceNumber reached = tail_ == nullptr ? 0 : tail_->sequence();
+    if (reached <= before) continue;
+    speed_.Note(reached - before, absl::Now() - begin, slice_is_full_);
   }
   return absl::OkStatus();
 }
@@ -353,7 +365,7 @@ absl::Status LogFollower::Advance(SequenceNumber until,
                                   std::shared_ptr<rocksdb::ManagedSnapshot>* snapshot,
                                   Updates* updates) {
   const bool once = publishing_ == Publishing::kOnce;
-  const size_t slice = once ? kLargeSliceBytes : UpdateLog::kSliceBytes;
+  const size_t slice = once ? kLargeSliceBytes : speed_.slice_bytes();
   bool has_looked_up = false;
   do {
     PassIngested(until);
@@ -364,6 +376,7 @@ absl::Status LogFollower::Advance(SequenceNumber until,
     }
     const SequenceNumber start = tail_->sequence();
     RETURN_IF_ERROR(tail_->Read(stop, slice, absl::MakeSpan(changes_)));
+    slice_is_full_ = tail_->sequence() < stop;
     for (size_t i = 0; i < families_.size(); ++i) {
       families_[i].settled.Settle(changes_[i]);
       has_looked_up |= HasLookUp(families_[i].settled);

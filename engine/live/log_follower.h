@@ -17,6 +17,7 @@
 #include "cairn/snapshot_source.h"
 #include "cairn/types.h"
 #include "engine/delta/row_updates.h"
+#include "engine/live/follow_speed.h"
 #include "engine/live/followed_index.h"
 #include "engine/log/log_tail.h"
 #include "engine/log/row_changes.h"
@@ -91,9 +92,11 @@ class LogFollower {
     std::shared_ptr<rocksdb::ManagedSnapshot> snapshot;
   };
   absl::StatusOr<State> CurrentState(const FollowedIndex& index, const StopCondition& stop = {});
-  // Waits while catching up would take the indexes longer than `longest`, and sets `waited`. If not
-  // `may_wait`, returns false instead of waiting. If no wait is needed, this costs a few
-  // nanoseconds.
+  // Waits while catching up would take the indexes longer than `longest`. From half of that on,
+  // while another thread follows, delays the caller by some milliseconds at most, in proportion to
+  // the rest of the backlog. So writers slow down to the speed of the indexes, and rarely stop.
+  // Sets `waited` to the time of both. If not `may_wait`, returns at once, and returns false
+  // instead of waiting. If no wait is needed, this costs a few nanoseconds.
   bool LimitBacklog(absl::Duration longest, bool may_wait, absl::Duration* waited);
 
   // Adds indexes with writers, which must be distinct and no members, and returns the result for
@@ -267,14 +270,14 @@ class LogFollower {
 
   // The sequence number that the indexes have reached; the largest number if there are none.
   std::atomic<SequenceNumber> followed_;
-  // The number of sequence numbers followed per second; initially a guess.
-  std::atomic<double> per_second_{500000};
+  FollowSpeed speed_;  // changed under mutex_
 
   mutable Mutex mutex_;  // locked before the two others
   std::vector<Member> members_ ABSL_GUARDED_BY(mutex_);
   std::vector<Family> families_ ABSL_GUARDED_BY(mutex_);     // of the members
   std::vector<RowChanges> changes_ ABSL_GUARDED_BY(mutex_);  // of families_, for the current slice
   std::unique_ptr<LogTail> tail_ ABSL_GUARDED_BY(mutex_);    // null without members
+  bool slice_is_full_ ABSL_GUARDED_BY(mutex_) = false;       // the last slice ended at its size
   // The largest id in the log at the last check of the column families.
   uint32_t newest_family_ ABSL_GUARDED_BY(mutex_) = 0;
   Mutex manifest_mutex_ ABSL_ACQUIRED_AFTER(mutex_);

@@ -185,6 +185,12 @@ absl::Status IndexWriter::Update::Publish(SequenceNumber sequence, Anchor anchor
   return absl::OkStatus();
 }
 
+absl::Status IndexWriter::PrepareUpdates() {
+  Update update(this);
+  RETURN_IF_ERROR(update.Apply(RowUpdates(update.version().base->run().kind())));
+  return update.Publish(update.version().sequence, update.anchor());
+}
+
 absl::StatusOr<std::shared_ptr<IndexDirectory>> IndexWriter::Directory() {
   const std::string path = version()->base->directory;
   std::shared_ptr<IndexDirectory> directory = directory_.lock();

@@ -110,8 +110,10 @@ struct IndexedDBOptions {
   // rest of the log itself, so this limits how much it has to read, not how old its result may be.
   absl::Duration follow_interval = absl::Milliseconds(10);
   // Writes through this object wait while the indexes need longer than this, at their recent speed,
-  // to catch up with the database. This limits how long a query waits, and how much memory a burst
-  // of writes takes. A write with WriteOptions::no_slowdown does not wait; it writes nothing and
+  // to catch up with the database. While they need more than half of this, each write takes up to
+  // 10 ms longer, so that writers slow down to the speed of the indexes, and rarely stop. This
+  // limits how long a query waits, and how much memory a burst of writes takes. A write with
+  // WriteOptions::no_slowdown is not slowed down; if it would have to wait, it writes nothing and
   // returns Status::Incomplete. Zero: writes never wait.
   absl::Duration max_backlog = absl::Milliseconds(200);
   // The interval at which changes are written to the index directories. The next Open reads later
@@ -175,7 +177,7 @@ struct IndexInfo {
 
 // Writes that IndexedDBOptions::max_backlog held up, since the database was opened.
 struct BacklogStats {
-  uint64_t waits = 0;     // writes that waited
+  uint64_t waits = 0;     // writes that waited or were slowed down
   uint64_t refusals = 0;  // writes with no_slowdown that were Incomplete
   absl::Duration wait_time;
 };

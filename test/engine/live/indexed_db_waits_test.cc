@@ -8,11 +8,15 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "cairn/extractor.h"
 #include "rocksdb/env.h"
 #include "rocksdb/file_system.h"
 #include "rocksdb/utilities/stackable_db.h"
+#include "rocksdb/write_batch.h"
 #include "test/engine/indexed_database.h"
 #include "test/engine/live/indexed_db_checks.h"
 #include "test/engine/test_database.h"
@@ -146,6 +150,71 @@ BOOST_AUTO_TEST_CASE(rows_are_looked_up_in_an_index_that_was_rebuilt_as_the_call
   BOOST_TEST(rows[0].primary_key == "a");
   BOOST_TEST(db->ListIndexes()[0].builds == 2u);
   RequireOk(db->Close());
+}
+
+// Waits at a row "wait" until it is released.
+class WaitingExtractor final : public KeyExtractor {
+ public:
+  absl::Status Extract(const RowView& row, KeySink* keys) const override {
+    if (row.value == "wait" && !released.HasBeenNotified()) {
+      if (!waits.HasBeenNotified()) waits.Notify();
+      released.WaitForNotification();
+    }
+    keys->Add(row.value);
+    return absl::OkStatus();
+  }
+  mutable absl::Notification waits;
+  absl::Notification released;
+};
+
+BOOST_AUTO_TEST_CASE(a_writer_is_delayed_while_another_thread_follows_and_waits_if_too_far_behind) {
+  const auto extractor = std::make_shared<WaitingExtractor>();
+  RequireOk(RegisterExtractor("waiting_key", extractor));
+  IndexedDBOptions options;
+  options.follow_interval = absl::ZeroDuration();
+  options.max_backlog = absl::Nanoseconds(1);  // 10,000 sequence numbers, which are always allowed
+  IndexedDatabase db(options);
+  db.Create("x = custom('waiting_key'):text");
+  const auto write = [&](int rows) {
+    rocksdb::WriteBatch batch;
+    for (int i = 0; i < rows; ++i) RequireOk(batch.Put(absl::StrCat("r", i), "x"));
+    RequireOk(db->GetBaseDB()->Write({}, &batch));
+  };
+  rocksdb::WriteOptions at_once;
+  at_once.no_slowdown = true;
+
+  RequireOk(db->Put({}, "a", "wait"));
+  write(7500);
+  RequireOk(db->Put({}, "b", "x"));  // no thread follows
+  BOOST_TEST(db->Backlog().waits == 0u);
+
+  absl::StatusOr<FoundKeys> found = absl::UnknownError("no result yet");
+  std::thread follower([&] { found = db->Lookup("x", "wait"); });
+  extractor->waits.WaitForNotification();
+  RequireOk(db->Put({}, "c", "x"));  // delayed, but not until the follower continues
+  BOOST_TEST(db->Backlog().waits == 1u);
+  RequireOk(db->Put(at_once, "d", "x"));
+  BOOST_TEST(db->Backlog().waits == 1u);
+
+  write(5000);
+  BOOST_TEST(db->Put(at_once, "e", "x").IsIncomplete());
+  std::atomic<bool> written{false};
+  rocksdb::Status put;
+  std::thread writer([&] {
+    put = db->Put({}, "f", "x");
+    written = true;
+  });
+  absl::SleepFor(absl::Milliseconds(50));
+  BOOST_TEST(!written);
+  extractor->released.Notify();
+  writer.join();
+  follower.join();
+  RequireOk(put);
+  RequireOk(found.status());
+  BOOST_TEST(found->size() == 1u);
+  BOOST_TEST(db->Backlog().waits == 2u);
+  BOOST_TEST(db->Backlog().refusals == 1u);
+  CheckAgainstDatabase(db.get(), "x", db.family(0));
 }
 
 }  // namespace
