@@ -4,14 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
-#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
 #include "absl/types/span.h"
@@ -22,10 +19,11 @@
 #include "engine/delta/delta.h"
 #include "engine/delta/delta_rows.h"
 #include "engine/delta/delta_segment.h"
+#include "engine/delta/new_row_ids.h"
 #include "engine/delta/new_row_order.h"
 #include "engine/delta/renumbered_delta.h"
+#include "engine/delta/row_keys.h"
 #include "engine/delta/update_rows.h"
-#include "engine/util/make_room.h"
 #include "engine/util/sorted_order.h"
 #include "index/machine/guard.h"
 #include "index/machine/mutex.h"
@@ -81,40 +79,6 @@ absl::Status TakeEntries(std::vector<DeltaEntry<Key>> taken, const DeltaRows& ro
       absl::StrFormat("%d removed entries are in no segment of the delta", taken.size()));
 }
 
-// Row id -> the keys of the row's entries in a delta; rows without entries take no memory. Key is
-// uint32_t, uint64_t or std::string_view. Not thread-safe. Methods that allocate throw
-// std::bad_alloc.
-template <typename Key>
-class RowKeys {
- public:
-  // A key that owns its bytes.
-  using Owned = std::conditional_t<std::is_same_v<Key, std::string_view>, std::string, Key>;
-
-  // The row's keys, valid until the next change.
-  absl::Span<const Owned> Find(RowId row) const {
-    const auto found = keys_.find(row);
-    return found == keys_.end() ? absl::Span<const Owned>() : absl::MakeConstSpan(found->second);
-  }
-  void Prefetch(RowId row) const { keys_.prefetch(row); }
-
-  void Set(RowId row, absl::Span<const Key> keys) {
-    if (keys.empty()) {
-      keys_.erase(row);
-    } else {
-      MakeRoomForOne(&keys_);
-      keys_[row].assign(keys.begin(), keys.end());
-    }
-  }
-  void Add(RowId row, Key key) {
-    MakeRoomForOne(&keys_);
-    keys_[row].emplace_back(key);
-  }
-  void Clear() { keys_.clear(); }
-
- private:
-  absl::flat_hash_map<RowId, absl::InlinedVector<Owned, 1>> keys_;
-};
-
 // A segment is merged with the entries after it unless it is at least this many times larger.
 constexpr uint64_t kSegmentRatio = 4;
 // Rows whose reads are in flight at the same time.
@@ -132,7 +96,9 @@ class TypedDeltaWriter final : public DeltaWriter {
         rows_(std::move(rows)),
         tuples_(std::move(tuples)),
         threads_(threads),
-        new_row_order_(rows_.get()) {}
+        new_rows_(rows_.get()),
+        new_row_order_(rows_.get()),
+        row_keys_(rows_->base_rows()) {}
 
   absl::StatusOr<std::shared_ptr<const Delta>> Apply(const RowUpdates& updates) override {
     const MutexLock lock(&mutex_);
@@ -161,7 +127,6 @@ class TypedDeltaWriter final : public DeltaWriter {
   }
 
  private:
-  using Owned = typename RowKeys<Key>::Owned;
   using Entries = std::vector<DeltaEntry<Key>>;
 
   // The effects of a batch on a version, computed before anything is applied. Byte-string keys are
@@ -291,8 +256,7 @@ absl::Status TypedDeltaWriter<Key>::FindChanges(const RowUpdates& updates, const
             kMaxEntries));
       }
       row.row = rows_->Append(row.primary_key, row.rank);
-      MakeRoomForOne(&new_rows_);
-      new_rows_.emplace(rows_->primary_key(row.row), row.row);
+      new_rows_.Add(row.row);
     }
     bool anew = false;
     if (tuples_ != nullptr && !wanted_.empty()) {
@@ -312,7 +276,7 @@ void TypedDeltaWriter<Key>::Change(const Delta& version, RowId row, absl::Span<c
   const bool of_base = row < rows_->base_rows();
   // Entries of the base are valid only for rows with the base's values.
   const bool leaves_base = tuples_ != nullptr && tuples_->Find(row).has_value();
-  const absl::Span<const Owned> in_delta = row_keys_.Find(row);
+  const absl::Span<const Key> in_delta = row_keys_.Find(row);
   bool had_entries = !in_delta.empty();
   const bool has_entries = !wanted.empty();
 
@@ -469,19 +433,25 @@ template <typename Key>
 void TypedDeltaWriter<Key>::Restore() {
   TakeBack();
   const std::shared_ptr<const Delta> version = delta();
-  new_rows_.clear();
+  new_rows_.Clear();
   new_row_order_.Clear();
   row_keys_.Clear();
-  for (RowId row = rows_->base_rows(); row < version->end_row; ++row) {
-    MakeRoomForOne(&new_rows_);
-    new_rows_.emplace(rows_->primary_key(row), row);
-  }
+  for (RowId row = rows_->base_rows(); row < version->end_row; ++row) new_rows_.Add(row);
   const absl::StatusOr<std::shared_ptr<const DeltaSegment>> added = version->AddedEntries();
   if (!added.ok()) throw std::bad_alloc();
   if (*added == nullptr) return;
-  // Entries are in key order, so each row's keys ascend.
   const auto column = ColumnOf<Key>((*added)->run());
-  for (size_t i = 0; i < (*added)->size(); ++i) row_keys_.Add((*added)->rows()[i], column[i]);
+  std::vector<uint64_t> by_row((*added)->size());  // row id, position
+  for (size_t p = 0; p < by_row.size(); ++p) by_row[p] = uint64_t{(*added)->rows()[p]} << 32 | p;
+  std::sort(by_row.begin(), by_row.end());
+  std::vector<Key> keys;  // of one row
+  for (size_t i = 0; i < by_row.size(); ++i) {
+    keys.push_back(column[static_cast<uint32_t>(by_row[i])]);
+    const RowId row = static_cast<RowId>(by_row[i] >> 32);
+    if (i + 1 < by_row.size() && by_row[i + 1] >> 32 == row) continue;
+    row_keys_.Set(row, keys);
+    keys.clear();
+  }
 }
 
 template <typename Key>

@@ -21,10 +21,10 @@ namespace cairn {
 // segment. It is merged with preceding segments that are not several times larger, as in an
 // LSM-tree (O'Neil et al., 1996). So there are few segments, and an entry is copied a few times.
 //
-// In addition to a Delta's memory (DeltaStats), the writer keeps two hash maps, of the primary keys
-// of new rows and of the keys of changed rows: about 60 bytes per row. It also keeps a search
-// structure over the base's entries: 0.3 to 4 bytes per entry. Rows and tuples that were deleted or
-// replaced stay in memory until Renumber or a merge into a new base leaves them out.
+// In addition to a Delta's memory (DeltaStats), the writer keeps the ids of new rows by primary key
+// (NewRowIds) and the keys of changed rows (RowKeys): about 30 bytes per new row. It also keeps a
+// search structure over the base's entries: 0.3 to 4 bytes per entry. Rows and tuples that were
+// deleted or replaced stay in memory until Renumber or a merge into a new base leaves them out.
 class DeltaWriter {
  public:
   // Creates a writer whose first version has exactly the entries of a base. The first update does

@@ -15,15 +15,15 @@ namespace {
 // Looks up the rows that the base does not have.
 void FindNewRows(const NewRowIds& new_rows, std::vector<UpdateRow>* rows) {
   if (new_rows.empty()) return;
-  constexpr size_t kAhead = 8;  // look-ups in flight
-  std::vector<UpdateRow*> missing;
+  constexpr size_t kAhead = 8;                           // look-ups in flight
+  std::vector<std::pair<UpdateRow*, uint32_t>> missing;  // with the hash of the primary key
   for (UpdateRow& row : *rows) {
-    if (row.row == kNoRow) missing.push_back(&row);
+    if (row.row == kNoRow) missing.emplace_back(&row, NewRowIds::Hash(row.primary_key));
   }
   for (size_t i = 0; i < missing.size(); ++i) {
-    if (i + kAhead < missing.size()) new_rows.prefetch(missing[i + kAhead]->primary_key);
-    const auto found = new_rows.find(missing[i]->primary_key);
-    if (found != new_rows.end()) missing[i]->row = found->second;
+    if (i + kAhead < missing.size()) new_rows.Prefetch(missing[i + kAhead].second);
+    auto& [row, hash] = missing[i];
+    row->row = new_rows.Find(row->primary_key, hash);
   }
 }
 

@@ -5,19 +5,16 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "cairn/types.h"
+#include "engine/delta/new_row_ids.h"
 #include "engine/delta/new_row_order.h"
 #include "engine/delta/position_set.h"
 #include "engine/delta/row_finder.h"
 #include "engine/delta/row_updates.h"
 
 namespace cairn {
-
-// Primary key -> row id, for new rows. The keys are views into DeltaRows.
-using NewRowIds = absl::flat_hash_map<std::string_view, RowId>;
 
 // A range of primary keys, [from, to).
 using KeyRange = std::pair<std::string_view, std::string_view>;

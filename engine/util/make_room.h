@@ -19,7 +19,7 @@ void MakeRoomForOne(Table* table) {
     return;
   alignas(Table) std::byte memory[sizeof(Table)];
   // Not destroyed if it fails to grow; then it owns nothing.
-  auto* const larger = ::new (memory) Table();
+  auto* const larger = ::new (memory) Table(0, table->hash_function(), table->key_eq());
   larger->reserve(2 * size + kMinCapacity);
   larger->merge(*table);
   *table = std::move(*larger);
