@@ -77,12 +77,16 @@ std::vector<SimdLevel> CompiledSimdLevels() {
   return LevelsAmong(HWY_TARGETS);
 }
 
-std::vector<SimdLevel> SupportedSimdLevels() {
-  return LevelsAmong(hwy::SupportedTargets() & HWY_TARGETS);
+const std::vector<SimdLevel>& SupportedSimdLevels() {
+  // Highway executes CPUID, which takes microseconds in a virtual machine. Structures of a few
+  // entries are built in that time.
+  static const auto* const levels =  // never freed
+      new std::vector<SimdLevel>(LevelsAmong(hwy::SupportedTargets() & HWY_TARGETS));
+  return *levels;
 }
 
 absl::Status CheckSupported(SimdLevel level) {
-  const std::vector<SimdLevel> supported = SupportedSimdLevels();
+  const std::vector<SimdLevel>& supported = SupportedSimdLevels();
   if (std::find(supported.begin(), supported.end(), level) != supported.end()) {
     return absl::OkStatus();
   }

@@ -22,7 +22,7 @@ absl::StatusOr<SimdLevel> ParseSimdLevel(std::string_view name);
 std::vector<SimdLevel> CompiledSimdLevels();
 
 // Those of the compiled levels that this processor and operating system support.
-std::vector<SimdLevel> SupportedSimdLevels();
+const std::vector<SimdLevel>& SupportedSimdLevels();
 
 // Returns OK if this processor has the level. Otherwise Unavailable, listing the levels it has.
 absl::Status CheckSupported(SimdLevel level);
