@@ -59,6 +59,7 @@ void BackgroundWork::KeepLogShort() {
   }
   // Needed if nothing else follows the log for a long time.
   if (retention_->CheckBounds()) Follow();
+  follower_->CloseLogFile();
 }
 
 absl::Status BackgroundWork::StoreAll() {

@@ -300,6 +300,7 @@ absl::Status LogFollower::Step(SequenceNumber until,
                                std::shared_ptr<rocksdb::ManagedSnapshot>* snapshot) {
   const SequenceNumber start = tail_->sequence();
   const LogPosition position = tail_->position();
+  slice_is_full_ = false;
   Updates updates;
   // Includes members that do not take part yet, because all updates begin in one order.
   for (const auto& member : members_) {
@@ -559,6 +560,11 @@ SequenceNumber LogFollower::Behind() const {
 absl::Time LogFollower::current_at() const {
   const MutexLock lock(&progress_mutex_);
   return followed_ == kNothingFollows ? absl::Now() : current_at_;
+}
+
+void LogFollower::CloseLogFile() {
+  const MutexLock lock(&mutex_);
+  if (tail_ != nullptr) tail_->CloseFile();
 }
 
 uint64_t LogFollower::log_number() const {

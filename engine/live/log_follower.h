@@ -136,6 +136,10 @@ class LogFollower {
   // are no members.
   uint64_t log_number() const;
 
+  // Closes the file of the log that is kept open for the next call, so that a deleted file does not
+  // occupy the disk while nothing is written.
+  void CloseLogFile();
+
   // Returns once the call in progress, if there is one, has ended, and so loses no more indexes.
   void AwaitCall() const { const MutexLock lock(&mutex_); }
 

@@ -34,6 +34,7 @@ absl::Status LogTail::Read(SequenceNumber until, size_t max_bytes, absl::Span<Ro
   for (RowChanges& c : changes) c.Clear();
   if (log_ == nullptr && ReadOn(until, max_bytes, changes)) return absl::OkStatus();
   batches_ = nullptr;  // it does not see what UpdateLog sees committed
+  reader_ = nullptr;
   for (RowChanges& c : changes) c.Clear();
   absl::Status read = ReadLog(until, max_bytes, changes);
   if (!read.ok()) log_ = nullptr;
@@ -49,23 +50,27 @@ bool LogTail::ReadOn(SequenceNumber until, size_t max_bytes, absl::Span<RowChang
   if (!db_->GetCurrentWalFile(&current).ok() || current->LogNumber() != position_.log_number) {
     return false;
   }
-  const absl::StatusOr<std::unique_ptr<WalReader>> reader =
-      WalReader::Open(db_->GetFileSystem(), directory_ + current->PathName(), position_.log_number,
-                      position_.place);
-  if (!reader.ok()) return false;
+  std::unique_ptr<WalReader> reader = std::move(reader_);
+  if (reader == nullptr || !reader->Resume()) {
+    absl::StatusOr<std::unique_ptr<WalReader>> opened =
+        WalReader::Open(db_->GetFileSystem(), directory_ + current->PathName(),
+                        position_.log_number, position_.place);
+    if (!opened.ok()) return false;
+    reader = *std::move(opened);
+  }
   if (batches_ == nullptr) batches_ = std::make_unique<WriteBatchReader>(ids_);
 
   SequenceNumber next = sequence_ + 1;
   WalPlace end = position_.place;
   size_t bytes = 0;
   while (next <= until && bytes < max_bytes) {
-    if (!(*reader)->Next()) return false;
-    const std::string_view record = (*reader)->record();
+    if (!reader->Next()) return false;
+    const std::string_view record = reader->record();
     if (record.size() > kBatchHeaderBytes) {
       SequenceNumber first;
       std::memcpy(&first, record.data(), sizeof first);
       if (first != next) return false;
-      const auto batch = std::make_shared<const rocksdb::WriteBatch>((*reader)->TakeRecord());
+      const auto batch = std::make_shared<const rocksdb::WriteBatch>(reader->TakeRecord());
       const absl::StatusOr<uint64_t> count =
           batches_->Read(batch, first, sequence_, until, changes);
       if (!count.ok()) return false;
@@ -73,12 +78,14 @@ bool LogTail::ReadOn(SequenceNumber until, size_t max_bytes, absl::Span<RowChang
       // Writers whose records are logged together may be published one by one.
       if (next > until + 1) return false;
     }
-    end = (*reader)->end();
+    end = reader->end();
     bytes = 0;
     for (const RowChanges& c : changes) bytes += c.bytes();
   }
   // Two writes have the same number: UpdateLog reports it.
-  if ((*reader)->Next() && (*reader)->sequence() < next) return false;
+  const bool has_more = reader->Next();
+  if (has_more && reader->sequence() < next) return false;
+  if (!has_more) reader_ = std::move(reader);
   sequence_ = next - 1;
   position_.place = end;
   newest_family_ = std::max(newest_family_, batches_->newest_family());

@@ -20,8 +20,8 @@ namespace cairn {
 //
 // UpdateLog lists the log's files, which usually takes longer than reading the few new records. So
 // while the database still writes to the file in which reading ended, this class continues in that
-// file directly: 20 to 30 µs for a few records. UpdateLog handles everything unexpected. Not
-// thread-safe.
+// file directly, which it keeps open: some µs for a few records. UpdateLog handles everything
+// unexpected. Not thread-safe.
 class LogTail {
  public:
   // Begins after `after`. `position` and `live` are as for UpdateLog::Open.
@@ -32,6 +32,9 @@ class LogTail {
   // sequence number that the database has published. Stops earlier, after a whole record, once the
   // changes take `max_bytes`. Errors: those of UpdateLog; sequence() is then unchanged.
   absl::Status Read(SequenceNumber until, size_t max_bytes, absl::Span<RowChanges> changes);
+
+  // Closes the log's file, which may have been deleted. Read opens it again.
+  void CloseFile() { reader_ = nullptr; }
 
   // Everything up to and including sequence() has been read. The log continues at position().
   SequenceNumber sequence() const { return sequence_; }
@@ -57,6 +60,7 @@ class LogTail {
   const LiveLog live_;
   SequenceNumber sequence_;
   LogPosition position_;
+  std::unique_ptr<WalReader> reader_;          // at the end of the file of position_; or null
   std::unique_ptr<WriteBatchReader> batches_;  // has the prepared transactions that ReadOn has read
   std::unique_ptr<UpdateLog> log_;             // not yet read to its end, log_until_
   SequenceNumber log_until_ = 0;

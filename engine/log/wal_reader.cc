@@ -125,6 +125,12 @@ bool WalReader::Next() {
   return false;
 }
 
+bool WalReader::Resume() {
+  if (begin_ != end_ || has_skipped_ || recycled_ || !status_.ok()) return false;
+  ended_ = false;
+  return true;
+}
+
 std::string WalReader::TakeRecord() {
   const std::string_view record = std::exchange(record_, {});
   if (record.data() != fragments_.data()) return std::string(record);
@@ -227,6 +233,7 @@ bool WalReader::NextFragment(Fragment* fragment) {
     if (type == kPreallocated && length == 0) {
       const size_t available = std::min(left, end_ - begin_);
       Skip(available);
+      has_skipped_ = true;
       if (available < left) return false;
       continue;
     }
@@ -273,13 +280,9 @@ void WalReader::Skip(size_t bytes) {
 }
 
 bool WalReader::FillBuffer() {
-  // Whole blocks are read, so only the end of the file can be within a block.
-  if (offset_ % kBlockBytes != 0) {
-    ended_ = true;
-    return false;
-  }
-  // The first read is one block, because often only the first record is needed.
-  const size_t wanted = buffer_ == nullptr ? kBlockBytes : kBufferBytes;
+  // A read goes up to the end of a block, so only the end of the file can be within a block. The
+  // first read is of one block, because often only the first record is needed.
+  const size_t wanted = (buffer_ == nullptr ? kBlockBytes : kBufferBytes) - offset_ % kBlockBytes;
   if (buffer_ == nullptr) buffer_.reset(new char[kBufferBytes]);
   begin_ = end_ = 0;
   while (end_ < wanted) {

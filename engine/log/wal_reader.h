@@ -50,6 +50,10 @@ class WalReader {
 
   // Moves to the next record. Returns false at the end of the readable records.
   bool Next();
+  // Lets Next read the records that were appended to the file since it returned false. Returns
+  // false if the file must be opened again: there were other bytes after the last record, which may
+  // have changed.
+  bool Resume();
   // The current record; valid until the next call.
   std::string_view record() const { return record_; }
   // Moves the current record out; record() is then empty. A record in several fragments is not
@@ -101,17 +105,18 @@ class WalReader {
   const std::unique_ptr<rocksdb::FSSequentialFile> file_;
   const std::string path_;
   const uint64_t number_;
-  std::unique_ptr<char[]> buffer_;  // whole blocks of the file
-  size_t begin_ = 0;                // in the buffer: the byte at offset_
-  size_t end_ = 0;                  // in the buffer: the end of the bytes read
-  uint64_t offset_ = 0;             // in the file
-  uint64_t checksum_ = 0;           // of all earlier records
-  WalPlace start_;                  // of the current record
+  std::unique_ptr<char[]> buffer_;
+  size_t begin_ = 0;       // in the buffer: the byte at offset_
+  size_t end_ = 0;         // in the buffer: the end of the bytes read
+  uint64_t offset_ = 0;    // in the file
+  uint64_t checksum_ = 0;  // of all earlier records
+  WalPlace start_;         // of the current record
   std::string_view record_;
   std::string fragments_;                   // a record that was written in several fragments
   std::vector<uint32_t> with_timestamps_;   // ids
   std::unique_ptr<ZstdUncompressor> zstd_;  // null if records are not compressed
   bool recycled_ = false;                   // whether records contain the number of their log
+  bool has_skipped_ = false;                // space that was allocated and not written
   bool ended_ = false;
   absl::Status status_;
 };

@@ -146,6 +146,58 @@ BOOST_DATA_TEST_CASE(starts_at_any_record, kCompressions) {
   BOOST_TEST(ReadAll(file.path, file.number, uint64_t{1} << 40).records.empty());
 }
 
+BOOST_DATA_TEST_CASE(reads_on_as_the_log_grows, kCompressions) {
+  WrittenLog log(0, sample);
+  log.Write(10);
+  const WalFile file = log.file();
+  const auto reader = RequireOk(WalReader::Open(LocalFiles(), file.path, file.number));
+  size_t read = 0;
+  const auto read_new_ones = [&] {
+    while (read < log.batches().size()) {
+      BOOST_TEST_REQUIRE(reader->Next());
+      BOOST_TEST_REQUIRE((reader->record() == log.batches()[read++]));
+    }
+    BOOST_TEST_REQUIRE(!reader->Next());
+    BOOST_TEST_REQUIRE(!reader->Next());
+    BOOST_TEST_REQUIRE(reader->Resume());
+    BOOST_TEST_REQUIRE(!reader->Next());  // nothing was appended
+    BOOST_TEST_REQUIRE(reader->Resume());
+  };
+  read_new_ones();
+  auto random = TestRandom();
+  for (int i = 0; i < 300; ++i) {
+    for (uint64_t writes = random() % 3; writes > 0; --writes) log.Write(random() % 2000);
+    read_new_ones();
+  }
+  for (size_t bytes = 32700; bytes < 32780; ++bytes) {
+    log.Write(bytes);
+    read_new_ones();
+  }
+  log.Write(1000000);
+  read_new_ones();
+  BOOST_TEST(reader->end().offset == ReadAll(file.path, file.number).ends.back());
+}
+
+BOOST_AUTO_TEST_CASE(does_not_read_on_after_bytes_that_may_change) {
+  WrittenLog log;
+  for (int i = 0; i < 3; ++i) log.Write(100);
+  const WalFile file = log.file();
+  const std::string bytes = ReadFile(file.path);
+  const uint64_t end = ReadAll(file.path, file.number).ends[1];
+  const auto resumes_after = [&](const std::string& contents) {
+    auto reader = RequireOk(WalReader::Open(LocalFiles(), log.Copy(contents), file.number));
+    BOOST_TEST(reader->Next());
+    BOOST_TEST(reader->Next());
+    BOOST_TEST(!reader->Next());
+    return reader->Resume();
+  };
+  BOOST_TEST(resumes_after(bytes.substr(0, end)));
+  BOOST_TEST(!resumes_after(bytes.substr(0, end + 1)));
+  BOOST_TEST(!resumes_after(bytes.substr(0, bytes.size() - 1)));
+  BOOST_TEST(!resumes_after(bytes.substr(0, end) + std::string(100, '\0')));
+  BOOST_TEST(!resumes_after(bytes.substr(0, end) + std::string(100000, '\0')));
+}
+
 BOOST_AUTO_TEST_CASE(stops_in_a_recycled_file_where_the_old_log_follows) {
   WrittenLog log(1);
   for (int round = 0; round < 5; ++round) {
