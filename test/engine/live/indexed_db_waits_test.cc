@@ -169,12 +169,12 @@ class WaitingExtractor final : public KeyExtractor {
 
 BOOST_AUTO_TEST_CASE(a_writer_is_delayed_while_another_thread_follows_and_waits_if_too_far_behind) {
   const auto extractor = std::make_shared<WaitingExtractor>();
-  RequireOk(RegisterExtractor("waiting_key", extractor));
+  RequireOk(RegisterExtractor("delayed_key", extractor));
   IndexedDBOptions options;
   options.follow_interval = absl::ZeroDuration();
   options.max_backlog = absl::Nanoseconds(1);  // 10,000 sequence numbers, which are always allowed
   IndexedDatabase db(options);
-  db.Create("x = custom('waiting_key'):text");
+  db.Create("x = custom('delayed_key'):text");
   const auto write = [&](int rows) {
     rocksdb::WriteBatch batch;
     for (int i = 0; i < rows; ++i) RequireOk(batch.Put(absl::StrCat("r", i), "x"));
