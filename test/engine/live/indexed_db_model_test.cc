@@ -327,13 +327,13 @@ class Model {
 BOOST_AUTO_TEST_CASE(random_operations_agree_with_the_model) {
   const absl::Time end = absl::Now() + TestTime();
   uint64_t steps = 0;
-  for (uint64_t course = 0; absl::Now() < end; ++course) {
+  const auto goes_on = [&] { return absl::Now() < end || steps <= 100; };
+  for (uint64_t course = 0; goes_on(); ++course) {
     Model model(course);
-    for (int i = 0; i < 4000 && absl::Now() < end; ++i, ++steps) model.Step();
+    for (int i = 0; i < 4000 && goes_on(); ++i, ++steps) model.Step();
     model.CheckAll();
   }
   BOOST_TEST_MESSAGE(steps << " steps");
-  BOOST_TEST(steps > 100u);
 }
 
 }  // namespace
