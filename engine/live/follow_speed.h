@@ -16,7 +16,7 @@ class FollowSpeed {
  public:
   // The time that a step should take. Waiting writers and queries continue at the end of a step.
   // Shorter steps would follow more slowly: a step of 10 ms is about 5% slower than one of 100 ms
-  // (Insert Benchmark with three indexes).
+  // (InsertBenchmark/cairn/indexes:3/insert).
   static constexpr absl::Duration kStepTime = absl::Milliseconds(10);
 
   // The number of sequence numbers that the recent steps followed per second of their time.

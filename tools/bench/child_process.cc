@@ -1,5 +1,6 @@
 #include "tools/bench/child_process.h"
 
+#include <benchmark/benchmark.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -13,6 +14,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 
@@ -69,6 +71,19 @@ Counters ChildMeasurement::Run(const std::vector<std::string>& arguments) const 
   double value;
   while (lines >> counter >> value) counters[counter] = value;
   return counters;
+}
+
+void ChildMeasurement::RegisterBenchmark(const std::string& name,
+                                         std::vector<std::string> arguments) const {
+  const auto run = [this, arguments = std::move(arguments)](benchmark::State& state) {
+    for (auto _ : state) {
+      for (const auto& [counter, value] : Run(arguments)) state.counters[counter] = value;
+    }
+  };
+  benchmark::RegisterBenchmark(name.c_str(), run)
+      ->UseRealTime()
+      ->Iterations(1)
+      ->Unit(benchmark::kSecond);
 }
 
 bool ChildMeasurement::InChild(int argc, char** argv) {

@@ -24,6 +24,9 @@ class ChildMeasurement {
   // Runs the function in a new process, and returns its counters. An exception of the function is
   // thrown here with the same text.
   Counters Run(const std::vector<std::string>& arguments) const;
+  // Registers a benchmark that calls Run once and reports its counters. This object must outlive
+  // the benchmarks.
+  void RegisterBenchmark(const std::string& name, std::vector<std::string> arguments) const;
 
   // Returns whether this process is such a process. RunInChild then executes its measurement, and
   // returns the exit status.

@@ -29,8 +29,6 @@
 //   planned_rows_per_s, late_ms   steady: half of the rate, and the longest delay of an insert
 //   waits, waited_ms              cairn: writes that waited for indexes (BacklogStats)
 //   compactions                   cairn: of all indexes
-#include <benchmark/benchmark.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -315,12 +313,6 @@ Counters Measure(const std::vector<std::string>& arguments) {
 
 const ChildMeasurement measurement("insert_benchmark", Measure);
 
-void Run(benchmark::State& state, const std::vector<std::string>& arguments) {
-  for (auto _ : state) {
-    for (const auto& [name, value] : measurement.Run(arguments)) state.counters[name] = value;
-  }
-}
-
 const RegisterInMain registered([] {
   const std::string rows = std::to_string(BenchRows(kRows));
   for (const std::string& store : StoreNames()) {
@@ -330,13 +322,9 @@ const RegisterInMain registered([] {
     for (const int count : indexes) {
       for (const char* phase : {"insert", "query", "steady"}) {
         if (count == 0 && std::string(phase) == "query") continue;
-        benchmark::RegisterBenchmark(
-            absl::StrFormat("InsertBenchmark/%s/indexes:%d/%s/rows:%s", store, count, phase, rows)
-                .c_str(),
-            Run, std::vector<std::string>{store, std::to_string(count), phase, rows})
-            ->UseRealTime()
-            ->Iterations(1)
-            ->Unit(benchmark::kSecond);
+        measurement.RegisterBenchmark(
+            absl::StrFormat("InsertBenchmark/%s/indexes:%d/%s/rows:%s", store, count, phase, rows),
+            {store, std::to_string(count), phase, rows});
       }
     }
   }

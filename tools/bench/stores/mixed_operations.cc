@@ -20,8 +20,6 @@
 //   ops_per_s, operations                the mix: its rate by the sum of all times, and its size
 //   put_…, update_…, get_…, lookup_…     the times of each kind
 //   waits, waited_ms, compactions        cairn: as those of InsertBenchmark
-#include <benchmark/benchmark.h>
-
 #include <iterator>
 #include <memory>
 #include <set>
@@ -264,22 +262,13 @@ Counters Measure(const std::vector<std::string>& arguments) {
 
 const ChildMeasurement measurement("mixed_operations", Measure);
 
-void Run(benchmark::State& state, const std::vector<std::string>& arguments) {
-  for (auto _ : state) {
-    for (const auto& [name, value] : measurement.Run(arguments)) state.counters[name] = value;
-  }
-}
-
 const RegisterInMain registered([] {
   const std::string rows = std::to_string(BenchRows(kRows));
   for (const std::string& store : StoreNames()) {
     for (const Mix& mix : kMixes) {
-      benchmark::RegisterBenchmark(
-          absl::StrFormat("MixedOperations/%s/%s/rows:%s", store, mix.name, rows).c_str(), Run,
-          std::vector<std::string>{store, mix.name, rows})
-          ->UseRealTime()
-          ->Iterations(1)
-          ->Unit(benchmark::kSecond);
+      measurement.RegisterBenchmark(
+          absl::StrFormat("MixedOperations/%s/%s/rows:%s", store, mix.name, rows),
+          {store, mix.name, rows});
     }
   }
 });
