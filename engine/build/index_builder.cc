@@ -12,6 +12,7 @@
 #include "engine/extract/included_columns.h"
 #include "engine/extract/row_extractor.h"
 #include "engine/log/anchor.h"
+#include "engine/log/older_logs.h"
 #include "engine/log/row_reading.h"
 #include "engine/rows/row_table_file.h"
 #include "engine/source/db_source.h"
@@ -246,6 +247,7 @@ absl::Status IndexBuild::WriteRun(IndexInProgress* index, BuildReport* report) {
   manifest.column_family = source_.column_family();
   manifest.anchor = anchor_.ToString();
   if (anchor_.tables != nullptr) manifest.tables = anchor_.tables->ToString();
+  manifest.logs = FormatOlderLogs(anchor_.older_logs);
   if (database_ != nullptr) {
     ASSIGN_OR_RETURN(manifest.reading,
                      RowReading(index->spec, database_->db(), database_->column_family_handle()));

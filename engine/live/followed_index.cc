@@ -331,7 +331,8 @@ bool FollowedIndex::is_suspended() const {
   return suspensions_ > 0;
 }
 
-absl::Status FollowedIndex::OpenWriter(rocksdb::DB* db, const OpenOptions& options) {
+absl::Status FollowedIndex::OpenWriter(rocksdb::DB* db, std::shared_ptr<OlderLogs> older_logs,
+                                       const OpenOptions& options) {
   LetGoOfDirectory();  // close the previous one, if any
   OpenOptions storing = options;
   if (options.calibration == Calibration::kStored) storing.calibration = Calibration::kStore;
@@ -340,7 +341,10 @@ absl::Status FollowedIndex::OpenWriter(rocksdb::DB* db, const OpenOptions& optio
   std::shared_ptr<IndexWriter> writer = std::move(opened);
   const auto recorder = std::make_shared<TableFilesRecorder>(db, column_family());
   writer->set_database([db] { return SyncLog(db, /*read_only=*/false); },
-                       [recorder](Anchor* anchor) { return recorder->Record(&anchor->tables); });
+                       [recorder, logs = std::move(older_logs)](Anchor* anchor) -> absl::Status {
+                         RETURN_IF_ERROR(recorder->Record(&anchor->tables));
+                         return anchor->RecordOlderLogs(logs.get());
+                       });
   const MutexLock lock(&mutex_);
   writer_.swap(writer);
   return absl::OkStatus();

@@ -46,6 +46,12 @@ class IndexCatalog {
   static absl::StatusOr<IndexCatalog> Open(const std::string& directory,
                                            std::shared_ptr<FileSystem> files);
 
+  // Returns the catalog in a directory, which need not exist, and changes nothing. Unlike Open, it
+  // can be called while another process has the database open.
+  static IndexCatalog View(const std::string& directory, std::shared_ptr<FileSystem> files) {
+    return IndexCatalog(directory, std::move(files));
+  }
+
   // Removes the directory and all indexes in it. Returns OK if the directory does not exist.
   // Errors: FailedPrecondition if it contains anything else; Unavailable if the lock of one of the
   // indexes is held. In both cases nothing is removed. After any other error, repeat the

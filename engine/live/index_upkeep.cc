@@ -107,6 +107,7 @@ IndexUpkeep::IndexUpkeep(rocksdb::DB* db, const IndexedDBOptions& options,
                          LogRetention* retention, PastLogChanges* changes,
                          std::function<absl::Status(FollowedIndex*)> define, Admit admit)
     : db_(db),
+      older_logs_(std::make_shared<OlderLogs>(db)),
       options_(options),
       catalog_(*catalog),
       follower_(follower),
@@ -381,7 +382,7 @@ std::vector<absl::Status> IndexUpkeep::TryCatchUp(const Indexes& indexes) {
   for (size_t i = 0; i < indexes.size(); ++i) {
     const auto& index = indexes[i];
     // If it does not hold its directory, others may have written there since it was opened.
-    if (!index->holds_directory()) status[i] = index->OpenWriter(db_, options_.open);
+    if (!index->holds_directory()) status[i] = index->OpenWriter(db_, older_logs_, options_.open);
     if (status[i].ok() && begun[i].wanted != IndexMark::Kind::kNone) {
       status[i] = absl::FailedPreconditionError(index->why_marked());
     }
@@ -426,7 +427,7 @@ std::vector<IndexUpkeep::Outcome> IndexUpkeep::TryBuild(const Indexes& indexes) 
   std::vector<size_t> places;
   for (size_t i = 0; i < indexes.size() && built.ok(); ++i) {
     indexes[i]->Set(IndexState::kCatchingUp, indexes[i]->why());
-    outcomes[i] = {indexes[i]->OpenWriter(db_, open), Then::kAgain};
+    outcomes[i] = {indexes[i]->OpenWriter(db_, older_logs_, open), Then::kAgain};
     if (!outcomes[i].status.ok()) continue;
     // Otherwise the first change waits for it.
     if (!indexes[i]->cancelled()) indexes[i]->writer()->PrepareUpdates().IgnoreError();

@@ -15,6 +15,7 @@
 #include "engine/live/log_follower.h"
 #include "engine/live/log_retention.h"
 #include "engine/live/past_log_changes.h"
+#include "engine/log/older_logs.h"
 #include "index/machine/mutex.h"
 #include "rocksdb/db.h"
 
@@ -121,6 +122,7 @@ class IndexUpkeep {
   absl::Status Finish(const std::shared_ptr<FollowedIndex>& index, const Begun& begun, bool built);
 
   rocksdb::DB* const db_;
+  const std::shared_ptr<OlderLogs> older_logs_;  // shared by all indexes
   const IndexedDBOptions& options_;
   const IndexCatalog& catalog_;
   LogFollower* const follower_;

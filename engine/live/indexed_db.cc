@@ -11,11 +11,14 @@
 #include "engine/live/database_listener.h"
 #include "engine/live/index_catalog.h"
 #include "engine/live/index_set.h"
+#include "engine/log/older_logs.h"
+#include "engine/log/wal_files.h"
 #include "engine/route/open_devices.h"
 #include "engine/shards/lookup.h"
 #include "engine/util/rocksdb_compat.h"
 #include "engine/util/rocksdb_file_system.h"
 #include "engine/util/status.h"
+#include "index/files/manifest.h"
 #include "index/machine/guard.h"
 #include "index/machine/mutex.h"
 #include "index/machine/status_macros.h"
@@ -344,6 +347,58 @@ absl::Status CheckNotOpen(const std::string& path, rocksdb::FileSystem* files) {
   return absl::OkStatus();
 }
 
+// The stale marks of indexes that have rows which RocksDB does not recover, because a log file was
+// lost while the database was closed. The marks persist if this process ends before the indexes are
+// built again.
+class LostLogMarks {
+ public:
+  explicit LostLogMarks(IndexCatalog catalog) : catalog_(std::move(catalog)) {}
+
+  // Marks the indexes.
+  absl::Status Make(OlderLogCheck check) {
+    const absl::StatusOr<std::vector<IndexCatalog::Entry>> entries = catalog_.List();
+    if (absl::IsNotFound(entries.status())) return absl::OkStatus();
+    RETURN_IF_ERROR(entries.status());
+    for (const IndexCatalog::Entry& entry : *entries) {
+      if (entry.mark.kind != IndexMark::Kind::kNone) continue;
+      const absl::Status has_all = HasAll(entry.name, &check);
+      if (has_all.ok()) continue;
+      marked_.push_back(entry.name);
+      const absl::Status marked =
+          catalog_.Mark(entry.name, {IndexMark::Kind::kStale, std::string(has_all.message()), ""});
+      if (!marked.ok() && !catalog_.MarkDamaged(entry.name).ok()) return marked;
+    }
+    return absl::OkStatus();
+  }
+
+  // Removes the marks after the database could not be opened, if the log files still show the loss.
+  // They may be restored before the next attempt.
+  void Undo(OlderLogCheck check) {
+    for (const std::string& name : marked_) {
+      if (!absl::IsFailedPrecondition(HasAll(name, &check))) continue;
+      catalog_.Mark(name, IndexMark()).IgnoreError();
+    }
+  }
+
+ private:
+  absl::Status HasAll(const std::string& name, OlderLogCheck* check) {
+    absl::StatusOr<Manifest> manifest;
+    for (int i = 0; i < 2 && !manifest.ok(); ++i) {  // an error of reading may pass
+      manifest = ReadManifest(catalog_.DirectoryOf(name), catalog_.files());
+      const absl::Status& read = manifest.status();
+      if (absl::IsNotFound(read) || absl::IsDataLoss(read) || absl::IsFailedPrecondition(read)) {
+        return absl::OkStatus();  // the index is not used
+      }
+    }
+    RETURN_IF_ERROR(manifest.status());
+    const absl::StatusOr<std::vector<LogPosition>> logs = ParseOlderLogs(manifest->logs);
+    return logs.ok() ? check->HasAll(manifest->sequence, *logs) : absl::OkStatus();
+  }
+
+  const IndexCatalog catalog_;
+  std::vector<std::string> marked_;
+};
+
 absl::StatusOr<std::unique_ptr<IndexedDatabase>> AttachTo(
     std::shared_ptr<rocksdb::DB> db, absl::Span<ColumnFamilyHandle* const> handles,
     const IndexedDBOptions& options, std::shared_ptr<DatabaseListener> listener) {
@@ -356,6 +411,9 @@ absl::StatusOr<std::unique_ptr<IndexedDatabase>> AttachTo(
   ASSIGN_OR_RETURN(IndexCatalog catalog,
                    IndexCatalog::Open(IndexDirectoryOf(db->GetName(), options),
                                       FileSystemOf(resolved.open.file_system)));
+  if (listener == nullptr) {  // otherwise this was done before the database was opened
+    RETURN_IF_ERROR(LostLogMarks(catalog).Make(OlderLogCheck(db.get())));
+  }
   auto indexed = std::make_unique<IndexedDatabase>(std::move(db), resolved, std::move(catalog));
   if (listener != nullptr) indexed->Hear(std::move(listener));
   RETURN_IF_ERROR(indexed->Start(handles));
@@ -376,9 +434,26 @@ absl::StatusOr<std::unique_ptr<IndexedDB>> OpenWithIndexes(
   archiving.listeners.insert(archiving.listeners.begin(), listener);
   std::unique_ptr<rocksdb::DB> opened;
   handles->clear();
-  RETURN_IF_ERROR(
-      FromRocksDb(rocksdb::DB::Open(archiving, path, column_families, handles, Into(&opened)),
-                  absl::StrFormat("cannot open database '%s'", path)));
+  // When RocksDB opens the database, it removes evidence.
+  const std::shared_ptr<rocksdb::FileSystem> files =
+      (archiving.env != nullptr ? archiving.env : rocksdb::Env::Default())->GetFileSystem();
+  const auto index_files = options.open.file_system != nullptr ? options.open.file_system : files;
+  const OlderLogCheck check(files.get(), path, LogDirectory(archiving, path));
+  LostLogMarks marks(
+      IndexCatalog::View(IndexDirectoryOf(path, options), FileSystemOf(index_files)));
+  absl::Status was_opened;
+  if (files->FileExists(path + "/CURRENT", rocksdb::IOOptions(), nullptr).ok()) {
+    was_opened = marks.Make(check);
+  }
+  if (was_opened.ok()) {
+    was_opened =
+        FromRocksDb(rocksdb::DB::Open(archiving, path, column_families, handles, Into(&opened)),
+                    absl::StrFormat("cannot open database '%s'", path));
+  }
+  if (!was_opened.ok()) {
+    marks.Undo(check);
+    return was_opened;
+  }
   std::shared_ptr<rocksdb::DB> db;
   absl::Cleanup let_go = [handles, base = opened.get()] {
     for (ColumnFamilyHandle* handle : *handles) {

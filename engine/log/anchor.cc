@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "engine/log/ingested_files.h"
+#include "engine/log/older_logs.h"
 #include "engine/log/table_files.h"
 #include "engine/log/update_log.h"
 #include "engine/log/wal_reader.h"
@@ -276,6 +277,15 @@ void Anchor::AssumeProven() {
   unproven.clear();
 }
 
+absl::Status Anchor::RecordOlderLogs(OlderLogs* logs) {
+  std::vector<LogPosition> found;
+  if (!HasAllInFiles() && log.place.offset > 0) {
+    ASSIGN_OR_RETURN(found, logs->Before(log.log_number, older_logs));
+  }
+  older_logs = std::move(found);
+  return absl::OkStatus();
+}
+
 void Anchor::SetSeen(SequenceNumber sequence) {
   if (tables == nullptr) return;
   auto seen = std::make_shared<TableFiles>(*tables);
@@ -326,6 +336,8 @@ absl::StatusOr<Anchor> TakeAnchor(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* 
   RETURN_IF_ERROR(FindInLog(db, column_family, sequence, read_only, &anchor));
   RETURN_IF_ERROR(TableFilesRecorder(db, column_family).Record(&anchor.tables));
   anchor.SetSeen(sequence);
+  OlderLogs older_logs(db);
+  RETURN_IF_ERROR(anchor.RecordOlderLogs(&older_logs));
   const bool in_files = anchor.tables != nullptr && anchor.tables->complete;
   if (sequence > 0 && anchor.log.place.offset == 0 && anchor.unproven.empty() && !in_files) {
     anchor.unproven = absl::StrFormat(

@@ -15,6 +15,8 @@
 
 namespace cairn {
 
+class OlderLogs;
+
 // The proof that a database continues the state of an index. Each version of an index stores an
 // anchor together with its sequence number, because the number alone proves nothing. A database
 // gives the same numbers to other writes after it was restored from an older copy, after it lost
@@ -31,6 +33,8 @@ namespace cairn {
 //   a compaction of it, or in the index in their current state, because their range is read again.
 //   Newer files do not count up to the log number `log_behind_files`, because an equal log proves
 //   nothing about rows that are only in files.
+// RocksDB must also have recovered the rows in `older_logs`, which OlderLogCheck checks.
+//
 // Otherwise the index is refused, even if nothing contradicts the anchor. A state with sequence
 // number 0 has nothing that could be lost with the log.
 //
@@ -47,6 +51,8 @@ struct Anchor {
   uint64_t ingested_file = 0;  // the newest ingested file that the index has (ingested_files.h)
   std::string unproven;        // why a later session cannot be proven to continue this
   std::shared_ptr<const TableFiles> tables;  // null: unknown
+  // The ends of older log files from which RocksDB would recover rows that are in no table file.
+  std::vector<LogPosition> older_logs = {};
 
   // The log has been read up to this position.
   void MoveTo(const LogPosition& position);
@@ -56,11 +62,15 @@ struct Anchor {
 
   bool HasAllInFiles() const { return tables != nullptr && tables->complete; }
 
+  // Updates `older_logs`. Must be called after `log` and `tables` were set. Errors: those of
+  // OlderLogs.
+  absl::Status RecordOlderLogs(OlderLogs* logs);
+
   // Drops all requirements that could not be proven.
   void AssumeProven();
 
-  // Converts to and from the text in an index's manifest, without `tables`. Errors: DataLoss for
-  // any other text.
+  // Converts to and from the text in an index's manifest, without `tables` and `older_logs`.
+  // Errors: DataLoss for any other text.
   std::string ToString() const;
   static absl::StatusOr<Anchor> Parse(std::string_view text);
 
@@ -80,7 +90,7 @@ absl::StatusOr<Anchor> TakeAnchor(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* 
 // *ranges (ascending, disjoint) must be read again, at any later state. Otherwise returns
 // FailedPrecondition with the reason and the remedy. `proven` is false if nothing proves and
 // nothing disproves it, otherwise true. If the result is OK or `proven` is false, the anchor has
-// been moved to this session of the database, except for its tables.
+// been moved to this session of the database, except for its tables and older logs.
 absl::Status CheckContinues(SequenceNumber sequence, rocksdb::DB* db,
                             rocksdb::ColumnFamilyHandle* column_family, Anchor* anchor,
                             bool* proven, std::vector<ChangedRange>* ranges);

@@ -52,9 +52,11 @@ absl::Status SyncPath(const std::string& path) {
 }  // namespace
 
 std::string LogDirectory(rocksdb::DB* db) {
-  const rocksdb::DBOptions options = db->GetDBOptions();
-  if (!options.wal_dir.empty()) return options.wal_dir;
-  return options.db_paths.empty() ? db->GetName() : options.db_paths[0].path;
+  return LogDirectory(db->GetDBOptions(), db->GetName());
+}
+
+std::string LogDirectory(const rocksdb::DBOptions& options, const std::string& database) {
+  return options.wal_dir.empty() ? database : options.wal_dir;
 }
 
 std::optional<uint64_t> WalNumber(std::string_view name) {

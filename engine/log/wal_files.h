@@ -35,8 +35,10 @@ struct WalFile {
   SequenceNumber limit = UINT64_MAX;
 };
 
-// Returns the directory of the database's log.
+// Returns the directory of the database's log. The second form is for a database that may be
+// closed.
 std::string LogDirectory(rocksdb::DB* db);
+std::string LogDirectory(const rocksdb::DBOptions& options, const std::string& database);
 // Returns the number in the name of a log file: 12 for "000012.log".
 std::optional<uint64_t> WalNumber(std::string_view name);
 

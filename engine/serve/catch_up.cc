@@ -9,6 +9,7 @@
 #include "absl/types/span.h"
 #include "engine/log/anchor.h"
 #include "engine/log/ingested_files.h"
+#include "engine/log/older_logs.h"
 #include "engine/log/row_changes.h"
 #include "engine/log/row_reading.h"
 #include "engine/log/settled_changes.h"
@@ -86,6 +87,9 @@ absl::StatusOr<Anchor> CheckAnchor(const DbSource& database, const CatchUpOption
     if (proven || !options.skip_identity_check) return continues;
     anchor.AssumeProven();
   }
+  if (anchor.session_id != update.anchor().session_id) {
+    RETURN_IF_ERROR(OlderLogCheck(database.db()).HasAll(sequence, anchor.older_logs));
+  }
   ASSIGN_OR_RETURN(const uint64_t ingested,
                    NewestIngestedFile(database.db(), column_family, database.sequence(),
                                       anchor.ingested_file, anchor.tables.get()));
@@ -159,10 +163,12 @@ absl::StatusOr<CatchUpReport> ToSource(const SnapshotSource& source, const Catch
   // The published changes may be stored, by this call or by a merge, long after the source is gone.
   // The log is made durable before; otherwise the index could be ahead of a database whose machine
   // failed.
+  next.MoveTo(log->position());
   if (!writer->syncs_log()) {
+    OlderLogs older_logs(database->db());
+    RETURN_IF_ERROR(next.RecordOlderLogs(&older_logs));
     RETURN_IF_ERROR(SyncLog(database->db(), database->snapshot() == nullptr));
   }
-  next.MoveTo(log->position());
   RETURN_IF_ERROR(update.Publish(
       source.sequence(), std::move(next),
       [&](std::string_view primary_key, const EncodedKeys& keys, size_t i) {

@@ -67,7 +67,8 @@ bool TakeEditText(std::string_view* bytes, std::string_view* text) {
   return true;
 }
 
-void ApplyEdit(std::string_view edit, std::map<uint32_t, std::string>* names) {
+void ApplyEdit(std::string_view edit, std::map<uint32_t, std::string>* names,
+               uint64_t* min_log_to_keep) {
   uint32_t id = 0;  // the id of the default column family is not written
   bool adds = false, drops = false;
   std::string_view name, skipped;
@@ -80,11 +81,16 @@ void ApplyEdit(std::string_view edit, std::map<uint32_t, std::string>* names) {
       case EditTag::kNextFileNumber:
       case EditTag::kLastSequence:
       case EditTag::kPrevLogNumber:
-      case EditTag::kMinLogNumberToKeep:
       case EditTag::kMaxColumnFamily:
       case EditTag::kInAtomicGroup:
         read = TakeEditVarint(&edit).has_value();
         break;
+      case EditTag::kMinLogNumberToKeep: {
+        const std::optional<uint64_t> value = TakeEditVarint(&edit);
+        read = value.has_value();
+        *min_log_to_keep = std::max(*min_log_to_keep, value.value_or(0));
+        break;
+      }
       case EditTag::kColumnFamily: {
         const std::optional<uint64_t> value = TakeEditVarint(&edit);
         read = value.has_value();
@@ -130,8 +136,7 @@ std::optional<EditsFragment> FirstFragment(std::string_view bytes) {
 }  // namespace
 
 absl::Status ManifestFamilies::FromFile(const rocksdb::Status& status) const {
-  return FromRocksDb(status,
-                     absl::StrFormat("cannot read the MANIFEST of database '%s'", db_->GetName()));
+  return FromRocksDb(status, absl::StrFormat("cannot read the MANIFEST of database '%s'", path_));
 }
 
 absl::StatusOr<std::map<uint32_t, std::string>> ManifestFamilies::Read() {
@@ -139,11 +144,9 @@ absl::StatusOr<std::map<uint32_t, std::string>> ManifestFamilies::Read() {
   constexpr int kTries = 3;  // a new MANIFEST may take the old one's place at any time
   for (int i = 0; i < kTries; ++i) {
     std::string current;
-    RETURN_IF_ERROR(FromFile(
-        rocksdb::ReadFileToString(db_->GetFileSystem(), db_->GetName() + "/CURRENT", &current)));
+    RETURN_IF_ERROR(FromFile(rocksdb::ReadFileToString(files_, path_ + "/CURRENT", &current)));
     if (current.empty() || current.back() != '\n') {
-      return absl::DataLossError(
-          absl::StrFormat("'%s/CURRENT' does not name a MANIFEST", db_->GetName()));
+      return absl::DataLossError(absl::StrFormat("'%s/CURRENT' does not name a MANIFEST", path_));
     }
     current.pop_back();
     // The name stays empty after an error or an exception, so that the next call starts at the
@@ -152,6 +155,7 @@ absl::StatusOr<std::map<uint32_t, std::string>> ManifestFamilies::Read() {
       offset_ = 0;
       record_.clear();
       names_ = {{0, rocksdb::kDefaultColumnFamilyName}};
+      min_log_to_keep_ = 0;
     }
     last = ReadOn(current);
     if (last.ok()) {
@@ -165,7 +169,7 @@ absl::StatusOr<std::map<uint32_t, std::string>> ManifestFamilies::Read() {
 
 absl::Status ManifestFamilies::ReadOn(const std::string& name) {
   ASSIGN_OR_RETURN(const bool whole, ReadFragments(name));
-  if (whole) return absl::OkStatus();
+  if (whole || db_ == nullptr) return absl::OkStatus();
   // The rest is being written, or it is damaged. RocksDB knows how much has been written.
   std::vector<std::string> live;
   uint64_t written = 0;
@@ -174,7 +178,7 @@ absl::Status ManifestFamilies::ReadOn(const std::string& name) {
   RETURN_IF_ERROR(FromFile(listed));
   if (std::find(live.begin(), live.end(), "/" + name) == live.end()) {
     return absl::NotFoundError(
-        absl::StrFormat("'%s/%s' was replaced while it was read", db_->GetName(), name));
+        absl::StrFormat("'%s/%s' was replaced while it was read", path_, name));
   }
   if (written <= offset_) return absl::OkStatus();
   RETURN_IF_ERROR(ReadFragments(name).status());
@@ -182,7 +186,7 @@ absl::Status ManifestFamilies::ReadOn(const std::string& name) {
   return absl::DataLossError(
       absl::StrFormat("'%s/%s' is damaged at byte %d of %d, so the column families of the database "
                       "are unknown; RocksDB may not be able to open the database again",
-                      db_->GetName(), name, offset_, written));
+                      path_, name, offset_, written));
 }
 
 // For such a database, another process may be writing the MANIFEST, or its end was cut off in a
@@ -195,13 +199,13 @@ bool ManifestFamilies::IsReadOnly() const {
 }
 
 absl::StatusOr<bool> ManifestFamilies::ReadFragments(const std::string& name) {
-  rocksdb::FileSystem* const files = db_->GetFileSystem();
-  const std::string path = db_->GetName() + "/" + name;
+  const std::string path = path_ + "/" + name;
   uint64_t size = 0;
-  RETURN_IF_ERROR(FromFile(files->GetFileSize(path, rocksdb::IOOptions(), &size, nullptr)));
+  RETURN_IF_ERROR(FromFile(files_->GetFileSize(path, rocksdb::IOOptions(), &size, nullptr)));
   if (size <= offset_) return size == offset_;
   std::unique_ptr<rocksdb::FSSequentialFile> file;
-  RETURN_IF_ERROR(FromFile(files->NewSequentialFile(path, rocksdb::FileOptions(), &file, nullptr)));
+  RETURN_IF_ERROR(
+      FromFile(files_->NewSequentialFile(path, rocksdb::FileOptions(), &file, nullptr)));
   RETURN_IF_ERROR(FromFile(file->Skip(offset_)));
   std::string buffer(kEditsBlockBytes, '\0');
   while (true) {
@@ -222,7 +226,9 @@ absl::StatusOr<bool> ManifestFamilies::ReadFragments(const std::string& name) {
       const uint8_t type = fragment->type;
       if (type == EditFragment::kFull || type == EditFragment::kFirst) record_.clear();
       record_.append(fragment->bytes);
-      if (type == EditFragment::kFull || type == EditFragment::kLast) ApplyEdit(record_, &names_);
+      if (type == EditFragment::kFull || type == EditFragment::kLast) {
+        ApplyEdit(record_, &names_, &min_log_to_keep_);
+      }
       block.remove_prefix(kEditsHeaderBytes + fragment->bytes.size());
       offset_ += kEditsHeaderBytes + fragment->bytes.size();
     }

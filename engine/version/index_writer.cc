@@ -13,6 +13,7 @@
 #include "engine/delta/delta_changes.h"
 #include "engine/delta_files/delta_files.h"
 #include "engine/delta_files/delta_restore.h"
+#include "engine/log/older_logs.h"
 #include "engine/merge/base_merge.h"
 #include "engine/util/rocksdb_file_system.h"
 #include "engine/version/unique_check.h"
@@ -135,6 +136,12 @@ absl::Status IndexWriter::OpenFiles(const std::string& directory) {
     }
     anchor_.tables = std::make_shared<const TableFiles>(*std::move(tables));
   }
+  absl::StatusOr<std::vector<LogPosition>> logs = ParseOlderLogs(manifest.logs);
+  if (!logs.ok()) {
+    return absl::DataLossError(
+        absl::StrFormat("index '%s': %s", directory, logs.status().message()));
+  }
+  anchor_.older_logs = *std::move(logs);
   const SequenceNumber sequence = manifest.sequence;
   stored_ = {std::make_shared<const Manifest>(manifest), true, sequence, anchor_.HasAllInFiles(),
              deltas_->delta()};
@@ -280,6 +287,7 @@ absl::Status IndexWriter::StoreVersion(const IndexVersion& version, const Anchor
   next.sequence = version.sequence;
   next.anchor = anchor.ToString();
   next.tables = anchor.tables == nullptr ? std::string() : anchor.tables->ToString();
+  next.logs = FormatOlderLogs(anchor.older_logs);
   absl::Status status;
   if (PublishManifest(std::move(next), directory, &status)) {
     stored_.sequence = version.sequence;

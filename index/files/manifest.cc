@@ -12,8 +12,8 @@ namespace cairn {
 namespace {
 
 constexpr uint64_t kMajorVersion = 2;  // 1: without an anchor
-// 0: without tables and reading. It is written if both are empty.
-constexpr uint64_t kMinorVersion = 1;
+// 0: without tables, logs and reading; 1: without logs. The lowest possible version is written.
+constexpr uint64_t kMinorVersion = 2;
 constexpr std::string_view kFirstKey = "cairn-manifest";
 constexpr int kFileNumberDigits = 6;
 
@@ -53,7 +53,7 @@ class Reader {
   }
 
   absl::Status CheckComplete() const {
-    const size_t optional = seen_.count("tables") + seen_.count("reading");
+    const size_t optional = seen_.count("tables") + seen_.count("logs") + seen_.count("reading");
     return seen_.size() == 9 + optional ? absl::OkStatus()
                                         : absl::DataLossError("lines are missing");
   }
@@ -79,6 +79,7 @@ class Reader {
     if (key == "column_family") return &manifest_->column_family;
     if (key == "anchor") return &manifest_->anchor;
     if (key == "tables") return &manifest_->tables;
+    if (key == "logs") return &manifest_->logs;
     if (key == "reading") return &manifest_->reading;
     return nullptr;
   }
@@ -141,7 +142,8 @@ bool ParseIndexFileName(std::string_view name, std::string_view* prefix, uint64_
 
 absl::StatusOr<std::string> FormatManifest(const Manifest& manifest) {
   const bool is_newer = !manifest.tables.empty() || !manifest.reading.empty();
-  std::string text = absl::StrFormat("%s %d.%d\n", kFirstKey, kMajorVersion, is_newer ? 1 : 0);
+  const uint64_t minor = !manifest.logs.empty() ? kMinorVersion : is_newer ? 1 : 0;
+  std::string text = absl::StrFormat("%s %d.%d\n", kFirstKey, kMajorVersion, minor);
   absl::StrAppendFormat(&text, "version %d\n", manifest.version);
   absl::StrAppendFormat(&text, "next_file_number %d\n", manifest.next_file_number);
   absl::StrAppendFormat(&text, "spec %s\n", EscapeLine(manifest.spec));
@@ -150,6 +152,9 @@ absl::StatusOr<std::string> FormatManifest(const Manifest& manifest) {
   absl::StrAppendFormat(&text, "anchor %s\n", EscapeLine(manifest.anchor));
   if (!manifest.tables.empty()) {
     absl::StrAppendFormat(&text, "tables %s\n", EscapeLine(manifest.tables));
+  }
+  if (!manifest.logs.empty()) {
+    absl::StrAppendFormat(&text, "logs %s\n", EscapeLine(manifest.logs));
   }
   if (!manifest.reading.empty()) {
     absl::StrAppendFormat(&text, "reading %s\n", EscapeLine(manifest.reading));

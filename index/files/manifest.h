@@ -31,6 +31,7 @@ struct Manifest {
   std::string column_family;
   std::string anchor;   // identifies the database's history (engine/log/anchor.h)
   std::string tables;   // identifies its table files (engine/log/table_files.h), or empty
+  std::string logs;     // identifies older log files (engine/log/older_logs.h), or empty
   std::string reading;  // identifies how rows are read (engine/log/row_reading.h); empty if unknown
   SequenceNumber sequence = 0;  // the state of the database that the index represents
   uint64_t rows = 0;

@@ -107,6 +107,35 @@ BOOST_AUTO_TEST_CASE(where_all_was_in_table_files_they_prove_it) {
   h.CheckCurrentOrRefused();
 }
 
+// A flush of another column family begins a new log file. The rows of the older one are in memory.
+BOOST_AUTO_TEST_CASE(a_database_that_lost_an_older_log_file_is_refused) {
+  for (const bool is_built_before : {true, false}) {
+    for (const bool is_lost : {false, true}) {
+      DatabaseHistory h;
+      h.options().avoid_flush_during_recovery = true;
+      h.Put("a", 0, 20, "old");
+      if (is_built_before) h.Build();
+      std::unique_ptr<rocksdb::LogFile> log;
+      RequireOk(h.db()->GetCurrentWalFile(&log));
+      RequireOk(h.db()->Put({}, h.users(), "x", "x"));
+      RequireOk(h.db()->Flush({}, h.users()));
+      h.Put("b", 0, 5, "new");
+      if (!is_built_before) h.Build();
+      CatchUpOptions durable;
+      durable.durable = true;
+      RequireOk(h.CatchUp(durable));
+      h.Close();
+      if (is_lost) fs::remove(h.path() + log->PathName());
+      h.OpenDatabase();
+      if (is_lost) {
+        h.CheckRefused("is missing");
+      } else {
+        h.CheckCurrent();
+      }
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(the_index_of_a_checkpoint_catches_up_with_its_database) {
   DatabaseHistory h;
   h.Put("a", 0, 50, "old");

@@ -71,6 +71,19 @@ BOOST_AUTO_TEST_CASE(lines_of_version_2_1_are_optional) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_line_of_version_2_2_is_optional) {
+  for (const char* lines : {"logs 5:6:7\n", "tables a\nlogs 5:6:7\nreading c\n"}) {
+    std::string text = kMinimal;
+    text.replace(text.find("2.0"), 3, "2.2");
+    text.insert(text.find("sequence"), lines);
+    const Manifest manifest = RequireOk(ParseManifest(Signed(text), "m"));
+    BOOST_TEST(manifest.logs == "5:6:7");
+    BOOST_TEST(*FormatManifest(manifest) == Signed(text));
+    text.replace(text.find("2.2"), 3, "2.1");
+    BOOST_TEST(absl::IsDataLoss(ParseManifest(Signed(text), "m").status()));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(gives_back_what_it_was_made_of) {
   std::mt19937_64 random = TestRandom();
   const auto bytes = [&] {
@@ -87,6 +100,7 @@ BOOST_AUTO_TEST_CASE(gives_back_what_it_was_made_of) {
       manifest.database_id = bytes();
       manifest.column_family = bytes();
       manifest.tables = bytes();
+      manifest.logs = bytes();
       manifest.reading = bytes();
       manifest.files.resize(random() % 3);
     }
@@ -191,7 +205,7 @@ BOOST_AUTO_TEST_CASE(another_major_version_is_refused_and_a_newer_minor_one_is_r
   BOOST_TEST(older.status().message().find("rebuild the index") != std::string::npos);
 
   lines = kMinimal;
-  lines.replace(lines.find("2.0"), 3, "2.2");
+  lines.replace(lines.find("2.0"), 3, "2.3");
   const auto minor = RequireOk(ParseManifest(Signed(lines + "colour blue\n"), "m"));
   BOOST_TEST(minor.entries == 7u);
 }
