@@ -36,6 +36,7 @@ ProgressMeter::~ProgressMeter() {
 
 void ProgressMeter::Start(Progress::Phase phase, uint64_t total) {
   const MutexLock lock(&mutex_);
+  total_ = done_.load(std::memory_order_relaxed);
   Report();
   started_ = true;
   phase_ = phase;

@@ -10,8 +10,9 @@
 
 namespace cairn {
 
-// Counts a build's progress from many threads. Reports it from its own thread, ten times a second
-// and at the end of each phase. Without a listener it starts no thread.
+// Counts a build's progress from many threads. Reports it from its own thread, ten times a second,
+// and at the end of each phase, whose total is then the number done. Without a listener it starts
+// no thread.
 class ProgressMeter {
  public:
   explicit ProgressMeter(std::function<void(const Progress&)> listener);
@@ -20,7 +21,8 @@ class ProgressMeter {
   ProgressMeter(const ProgressMeter&) = delete;
   ProgressMeter& operator=(const ProgressMeter&) = delete;
 
-  // Ends the previous phase, if any, and starts `phase` at 0 of `total`. Not thread-safe.
+  // Ends the previous phase, if any, and starts `phase` at 0 of `total`, which may be an estimate.
+  // Not thread-safe.
   void Start(Progress::Phase phase, uint64_t total);
   void Add(uint64_t done) { done_.fetch_add(done, std::memory_order_relaxed); }
 

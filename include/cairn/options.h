@@ -21,7 +21,7 @@ class FileSystem;
 
 namespace cairn {
 
-// The progress of a build or a compaction.
+// The progress of a build or a compaction. At the end of each phase, `done` is equal to `total`.
 struct Progress {
   enum class Phase : uint8_t { kScan, kSort, kWrite };
   Phase phase;

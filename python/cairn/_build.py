@@ -78,7 +78,8 @@ def build(
     prebuild_search_structure: stores the search structure of keys that are numbers, so that opening the index
         maps it instead of building it. The index's file is nearly twice as large.
     progress: called as progress(phase, done, total), about ten times a second, with the phases "scan" (rows;
-        the total is an estimate), "sort" and "write" (entries). True shows a bar by tqdm if it is installed.
+        the total is an estimate until the end), "sort" and "write" (entries). True shows a bar by tqdm if it is
+        installed.
 
     Returns output directory -> BuildReport. On any error, and on Ctrl-C, the directories are unchanged. If
     progress raises or Ctrl-C comes after everything is written, they have the new version. Errors:

@@ -1,7 +1,9 @@
 #include "engine/util/progress_meter.h"
 
 #include <boost/test/unit_test.hpp>
+#include <cstdint>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace cairn {
@@ -32,6 +34,22 @@ BOOST_AUTO_TEST_CASE(reports_the_end_of_every_phase) {
   BOOST_TEST(scan_ended);
   BOOST_CHECK(reports.back().phase == Progress::Phase::kSort);
   BOOST_TEST(reports.back().done == 7u);
+}
+
+BOOST_AUTO_TEST_CASE(an_estimate_that_was_too_large_ends_with_its_phase) {
+  std::vector<Progress> reports;
+  const auto last = [&] { return std::pair(reports.back().done, reports.back().total); };
+  {
+    ProgressMeter meter([&](const Progress& progress) { reports.push_back(progress); });
+    meter.Start(Progress::Phase::kScan, 100);
+    meter.Add(40);
+    meter.Start(Progress::Phase::kWrite, 100);
+    BOOST_REQUIRE(!reports.empty());
+    BOOST_CHECK(last() == std::pair(uint64_t{40}, uint64_t{40}));
+    meter.Add(30);
+  }
+  // The build has failed.
+  BOOST_CHECK(last() == std::pair(uint64_t{30}, uint64_t{100}));
 }
 
 BOOST_AUTO_TEST_CASE(works_without_a_listener) {
