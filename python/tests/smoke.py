@@ -1,5 +1,6 @@
 """The minimum that an installed wheel must do with no other package than NumPy; tools/make-wheel runs it."""
 
+import importlib.metadata
 import pathlib
 import sys
 
@@ -30,4 +31,6 @@ with open("/proc/self/maps") as maps:
 folder = pathlib.Path(cairn.__file__).parent.parent
 assert libraries, "no RocksDB is loaded"
 assert all(pathlib.Path(library).is_relative_to(folder) for library in libraries), libraries
+licenses = {file.name for file in importlib.metadata.files("cairn-rocksdb") or [] if file.parent.name == "licenses"}
+assert "LICENSE" in licenses and any(name.startswith("librocksdb") for name in licenses), licenses
 print("the wheel of cairn", cairn.__version__, "works")
