@@ -8,6 +8,7 @@
 
 #include "index/query/sorted_array.h"
 #include "test/ordered_index_oracle.h"
+#include "test/sanitizer.h"
 
 namespace cairn {
 BOOST_AUTO_TEST_SUITE(parallel_batch_test)
@@ -36,7 +37,7 @@ std::unique_ptr<OrderedIndex> Make(SortedRun run) {
 
 BOOST_AUTO_TEST_CASE(answers_like_the_oracle_in_the_caller_s_order) {
   CheckCatalogue<uint32_t>(Make, 5000);
-  CheckCatalogue<std::string>(Make, 5000);
+  CheckCatalogue<std::string>(Make, FewerUnderTsan(5000, 50));
 }
 
 BOOST_AUTO_TEST_CASE(slices_cover_a_batch_once) {

@@ -7,9 +7,10 @@
 
 #include "test/ordered_index_oracle.h"
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 
 namespace cairn {
-BOOST_AUTO_TEST_SUITE(compressed_tree_test)
+BOOST_AUTO_TEST_SUITE(compressed_tree_test, *StartsNoThread())
 namespace {
 
 std::unique_ptr<OrderedIndex> Make(SortedRun run, std::optional<SimdLevel> simd = {}) {

@@ -9,6 +9,7 @@
 
 #include "test/ordered_index_oracle.h"
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 
 namespace cairn {
 BOOST_AUTO_TEST_SUITE(fast_tree_test)
@@ -55,15 +56,17 @@ class ScopedEnvironment {
   std::optional<std::string> old_;
 };
 
-BOOST_AUTO_TEST_CASE(answers_like_the_oracle_for_32_bit_keys_at_every_simd_level) {
+BOOST_AUTO_TEST_CASE(answers_like_the_oracle_for_32_bit_keys_at_every_simd_level,
+                     *StartsNoThread()) {
   CheckEveryLevelAndLayout<uint32_t>();
 }
 
-BOOST_AUTO_TEST_CASE(answers_like_the_oracle_for_64_bit_keys_at_every_simd_level) {
+BOOST_AUTO_TEST_CASE(answers_like_the_oracle_for_64_bit_keys_at_every_simd_level,
+                     *StartsNoThread()) {
   CheckEveryLevelAndLayout<uint64_t>();
 }
 
-BOOST_AUTO_TEST_CASE(does_not_read_what_stands_behind_the_end_of_the_run) {
+BOOST_AUTO_TEST_CASE(does_not_read_what_stands_behind_the_end_of_the_run, *StartsNoThread()) {
   // The last line continues with smaller keys than those before it, and then with larger ones.
   auto keys = std::make_shared<AlignedBuffer<uint32_t>>(64);
   auto rows = std::make_shared<AlignedBuffer<RowId>>(64);

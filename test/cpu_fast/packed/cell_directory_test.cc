@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "test/sanitizer.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -26,7 +27,8 @@ std::pair<size_t, size_t> Below(const CellDirectory<Key>& directory, Key key) {
 
 template <typename Key>
 void CheckAgainst(const std::vector<Key>& separators, const CellDirectory<Key>& directory) {
-  for (const Key separator : separators) {
+  for (size_t i = 0; i < separators.size(); i += kUnderTsan ? 97 : 1) {
+    const Key separator = separators[i];
     for (const Key key :
          {static_cast<Key>(separator - 1), separator, static_cast<Key>(separator + 1)}) {
       const auto expected = static_cast<size_t>(
@@ -60,6 +62,7 @@ std::vector<std::pair<const char*, std::vector<Key>>> UnevenSets() {
   auto random = TestRandom(5);
   std::vector<std::pair<const char*, std::vector<Key>>> sets;
   const auto add = [&](const char* name, size_t size, auto key) {
+    if (kUnderTsan && size < 65536) return;  // one thread builds it
     std::vector<Key> keys(size);
     for (size_t i = 0; i < size; ++i) keys[i] = static_cast<Key>(key(i));
     std::sort(keys.begin(), keys.end());
@@ -102,6 +105,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(gives_stretches_of_uneven_separators_cells_of_thei
 }
 
 // With 64-bit keys the cells for a span of 1 are beyond 64 bits.
+BOOST_TEST_DECORATOR(*StartsNoThread())
 BOOST_AUTO_TEST_CASE_TEMPLATE(takes_more_neighbours_than_a_cell_holds, Key, DataTypes) {
   auto random = TestRandom();
   constexpr Key kMiddle = std::numeric_limits<Key>::max() / 2;
@@ -140,7 +144,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(separators_that_descend_are_refused, Key, DataType
   const size_t size = separators.size();
   for (const size_t at : {size_t{0}, size_t{1}, size_t{65535}, size_t{65536}, size - 2, size - 1}) {
     for (int bit = static_cast<int>(sizeof(Key)) * 8 - 8; bit < static_cast<int>(sizeof(Key)) * 8;
-         ++bit) {
+         bit += kUnderTsan ? 7 : 1) {
       std::vector<Key> flipped = separators;
       flipped[at] ^= Key{1} << bit;
       const auto directory = CellDirectory<Key>::Build(absl::MakeConstSpan(flipped), false, 2);

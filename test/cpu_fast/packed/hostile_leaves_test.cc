@@ -112,6 +112,7 @@ void OpenAndAsk(std::string bytes, std::mt19937_64& random) {
   }
 }
 
+BOOST_TEST_DECORATOR(*StartsNoThread())
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_full_check_finds_every_changed_byte, Key, DataTypes) {
   for (const std::string& good : SmallFiles<Key>()) {
     const auto opened = RequireOk(OpenLeaves(good, VerifyLevel::kFull));
@@ -185,7 +186,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(forged_properties_are_refused, Key, DataTypes) {
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(random_sections_are_searched_within_their_bounds, Key, DataTypes) {
   auto random = TestRandom(32);
-  const size_t rounds = FewerSanitized(12, 3, 6);
+  const size_t rounds = FewerSanitized(12, 3, 12);
   for (const std::string& good : LargeFiles<Key>()) {
     for (RunSection section : kLeafSections) {
       const auto [offset, size] = PlaceOfSection(good, section);
@@ -204,10 +205,11 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(random_sections_are_searched_within_their_bounds, 
   }
 }
 
+BOOST_TEST_DECORATOR(*StartsNoThread())
 BOOST_AUTO_TEST_CASE_TEMPLATE(random_damage_anywhere_is_refused_or_searched, Key, DataTypes) {
   auto random = TestRandom(33);
   const std::vector<std::string> files = SmallFiles<Key>();
-  const size_t rounds = FewerSanitized(3000, 4, 10);
+  const size_t rounds = FewerSanitized(3000, 8, 1);
   for (size_t round = 0; round < rounds; ++round) {
     const std::string& good = files[random() % files.size()];
     std::string bytes = good;

@@ -26,18 +26,18 @@ std::unique_ptr<OrderedIndex> Make(SortedRun run) {
   return RequireOk(PartialKeyTree::Build(std::move(run), {.simd = std::nullopt, .hash = true}));
 }
 
-BOOST_AUTO_TEST_CASE(answers_like_the_oracle_beside_the_tree) {
-  CheckCatalogue<std::string>(Make, FewerUnderTsan(30000, 4));
+BOOST_AUTO_TEST_CASE(answers_like_the_oracle_beside_the_tree, *StartsNoThread()) {
+  CheckCatalogue<std::string>(Make, FewerSanitized(30000, 2, 1));
 }
 
-BOOST_AUTO_TEST_CASE(answers_like_the_oracle_with_offsets_of_four_bytes) {
+BOOST_AUTO_TEST_CASE(answers_like_the_oracle_with_offsets_of_four_bytes, *StartsNoThread()) {
   CheckCatalogue<std::string>([](const SortedRun& run) { return Make(WithShortOffsets(run)); },
-                              FewerUnderTsan(5000, 25));
+                              5000);
 }
 
-BOOST_AUTO_TEST_CASE(answers_like_the_oracle_for_every_small_number_of_keys) {
+BOOST_AUTO_TEST_CASE(answers_like_the_oracle_for_every_small_number_of_keys, *StartsNoThread()) {
   auto random = TestRandom(5);
-  for (size_t size = 0; size < 100; size += kUnderTsan ? 7 : 1) {
+  for (size_t size = 0; size < 100; ++size) {
     std::vector<std::string> keys(size);
     for (std::string& key : keys) key = std::to_string(random() % 200);
     const auto data = oracle::FinishStrings(std::to_string(size) + " keys", std::move(keys));

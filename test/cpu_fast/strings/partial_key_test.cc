@@ -6,10 +6,11 @@
 #include <vector>
 
 #include "index/strings/range_minimum.h"
+#include "test/sanitizer.h"
 #include "test/test_random.h"
 
 namespace cairn {
-BOOST_AUTO_TEST_SUITE(partial_key_test)
+BOOST_AUTO_TEST_SUITE(partial_key_test, *StartsNoThread())
 namespace {
 
 bool BitOf(const std::string& key, uint64_t bit) {

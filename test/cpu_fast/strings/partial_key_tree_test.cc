@@ -25,7 +25,6 @@ void CheckEveryLevel(const OracleData<std::string>& data) {
   const SortedRun run = OracleRun(data);
   for (SimdLevel level : SupportedSimdLevels()) {
     CheckPointsAgainstOracle(*Make(run, level), data);
-    if (kUnderTsan) return;  // instructions are one thread's
   }
 }
 
@@ -48,7 +47,7 @@ std::vector<OracleData<std::string>> HardData() {
   auto random = TestRandom(4);
   std::vector<OracleData<std::string>> all;
   const auto add = [&](const std::string& name, size_t size, auto key) {
-    if (kUnderTsan) size = std::min<size_t>(size, 1000);
+    size = FewerSanitized(size, 4, 1);
     all.push_back(Data(name, size, key));
   };
   add("a shared 1 KB, then one byte", 20000,
@@ -99,34 +98,32 @@ std::vector<OracleData<std::string>> HardData() {
   return all;
 }
 
-BOOST_AUTO_TEST_CASE(answers_like_the_oracle) {
-  CheckCatalogue<std::string>([](const SortedRun& run) { return Make(run); },
-                              FewerUnderTsan(70000));
+BOOST_AUTO_TEST_CASE(answers_like_the_oracle, *StartsNoThread()) {
+  CheckCatalogue<std::string>([](const SortedRun& run) { return Make(run); });
 }
 
-BOOST_AUTO_TEST_CASE(answers_like_the_oracle_with_offsets_of_four_bytes) {
+BOOST_AUTO_TEST_CASE(answers_like_the_oracle_with_offsets_of_four_bytes, *StartsNoThread()) {
   CheckCatalogue<std::string>([](const SortedRun& run) { return Make(WithShortOffsets(run)); },
-                              FewerUnderTsan(20000, 100));
+                              FewerSanitized(20000, 4, 1));
 }
 
-BOOST_AUTO_TEST_CASE(answers_like_the_oracle_at_every_simd_level) {
-  for (const OracleData<std::string>& data : OracleCatalogue<std::string>(FewerUnderTsan(70000)))
-    CheckEveryLevel(data);
+BOOST_AUTO_TEST_CASE(answers_like_the_oracle_at_every_simd_level, *StartsNoThread()) {
+  for (const OracleData<std::string>& data : OracleCatalogue<std::string>()) CheckEveryLevel(data);
 }
 
-BOOST_AUTO_TEST_CASE(answers_like_the_oracle_on_hard_keys_at_every_simd_level) {
+BOOST_AUTO_TEST_CASE(answers_like_the_oracle_on_hard_keys_at_every_simd_level, *StartsNoThread()) {
   for (const OracleData<std::string>& data : HardData()) CheckEveryLevel(data);
 }
 
 // The trie's nodes change shape at these sizes.
-BOOST_AUTO_TEST_CASE(answers_like_the_oracle_for_every_small_number_of_keys) {
+BOOST_AUTO_TEST_CASE(answers_like_the_oracle_for_every_small_number_of_keys, *StartsNoThread()) {
   auto random = TestRandom(5);
-  for (size_t size = 0; size < 200; size += kUnderTsan ? 7 : 1) {
+  for (size_t size = 0; size < 200; ++size) {
     CheckEveryLevel(Data("letters", size, [&](size_t) { return Letters(&random, 5, 3); }));
   }
 }
 
-BOOST_AUTO_TEST_CASE(no_keys_take_more_than_thirteen_bytes_each) {
+BOOST_AUTO_TEST_CASE(no_keys_take_more_than_thirteen_bytes_each, *StartsNoThread()) {
   for (const OracleData<std::string>& data : HardData()) {
     const size_t bytes = Make(OracleRun(data))->memory_bytes();
     BOOST_TEST_MESSAGE(
@@ -137,8 +134,7 @@ BOOST_AUTO_TEST_CASE(no_keys_take_more_than_thirteen_bytes_each) {
 
 BOOST_AUTO_TEST_CASE(takes_less_than_five_bytes_a_key) {
   auto random = TestRandom(6);
-  const auto data = Data("letters", kUnderTsan ? 50000 : 200000,
-                         [&](size_t) { return Letters(&random, 16, 10); });
+  const auto data = Data("letters", 200000, [&](size_t) { return Letters(&random, 16, 10); });
   BOOST_TEST(Make(OracleRun(data))->memory_bytes() < 5 * data.keys.size());
 }
 
@@ -166,8 +162,8 @@ BOOST_AUTO_TEST_CASE(many_threads_ask_at_once) {
 
 // Keys differ at many distant bits, so leaves do not distinguish some of them. A bound may be
 // between two keys that are equal for the search for a prefix.
-BOOST_AUTO_TEST_CASE(answers_like_the_oracle_where_bounds_are_between_ties) {
-  for (uint64_t salt = 0; salt < FewerSanitized(40, 4, 10); ++salt) {
+BOOST_AUTO_TEST_CASE(answers_like_the_oracle_where_bounds_are_between_ties, *StartsNoThread()) {
+  for (uint64_t salt = 0; salt < FewerSanitized(40, 8, 1); ++salt) {
     auto random = TestRandom(salt);
     const size_t most = 20 + random() % 600, changes = 1 + random() % 4;
     std::vector<std::string> keys(500 + random() % 4000);

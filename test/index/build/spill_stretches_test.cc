@@ -125,7 +125,7 @@ BOOST_AUTO_TEST_CASE(numbers_in_order_whatever_they_are) {
       [](auto&, size_t i) { return uint64_t{i}; },
   };
   for (const auto& set : sets) {
-    CheckNumbers<uint32_t>(set, true);
+    if (!kUnderTsan) CheckNumbers<uint32_t>(set, true);  // the same threads
     CheckNumbers<uint64_t>(set, true);
   }
 }

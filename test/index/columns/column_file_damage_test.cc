@@ -15,7 +15,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
-BOOST_AUTO_TEST_SUITE(column_file_damage_test)
+BOOST_AUTO_TEST_SUITE(column_file_damage_test, *StartsNoThread())
 namespace {
 
 // Few rows of columns of every encoding.

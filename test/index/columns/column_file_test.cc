@@ -49,7 +49,7 @@ std::vector<uint64_t> RoundTrip(const Columns& columns, std::mt19937_64& random)
   return bytes;
 }
 
-BOOST_AUTO_TEST_CASE(gives_back_columns_of_every_type_and_size) {
+BOOST_AUTO_TEST_CASE(gives_back_columns_of_every_type_and_size, *StartsNoThread()) {
   auto random = TestRandom();
   for (const size_t rows : {0, 1, 2, 7, 8, 9, 1023, 1024, 1025, 2047, 2048, 2049, 5000}) {
     for (const int null_percent : {0, 3, 100}) {
@@ -58,7 +58,7 @@ BOOST_AUTO_TEST_CASE(gives_back_columns_of_every_type_and_size) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(gives_back_pieces_of_any_size) {
+BOOST_AUTO_TEST_CASE(gives_back_pieces_of_any_size, *StartsNoThread()) {
   auto random = TestRandom();
   const Columns columns = RandomColumns(3000, 10, random);
   const TemporaryDirectory directory;
@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(gives_back_pieces_of_any_size) {
 }
 
 // Numbers at both ends of their types, with every width of the range between them.
-BOOST_AUTO_TEST_CASE(gives_back_numbers_of_every_width) {
+BOOST_AUTO_TEST_CASE(gives_back_numbers_of_every_width, *StartsNoThread()) {
   auto random = TestRandom();
   Columns columns;
   for (uint32_t width = 0; width <= 64; width += width < 50 ? 7 : 1) {
@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(gives_back_numbers_of_every_width) {
   RoundTrip(columns, random);
 }
 
-BOOST_AUTO_TEST_CASE(values_take_as_few_bits_as_they_may) {
+BOOST_AUTO_TEST_CASE(values_take_as_few_bits_as_they_may, *StartsNoThread()) {
   auto random = TestRandom();
   constexpr size_t kRows = 8192;
   Columns columns;

@@ -21,7 +21,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
-BOOST_AUTO_TEST_SUITE(index_directory_test)
+BOOST_AUTO_TEST_SUITE(index_directory_test, *StartsNoThread())
 namespace {
 
 std::set<std::string> NamesIn(const std::string& path) {

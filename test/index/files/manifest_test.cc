@@ -7,10 +7,11 @@
 #include "absl/strings/str_format.h"
 #include "index/files/checksum.h"
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 #include "test/test_random.h"
 
 namespace cairn {
-BOOST_AUTO_TEST_SUITE(manifest_test)
+BOOST_AUTO_TEST_SUITE(manifest_test, *StartsNoThread())
 namespace {
 
 Manifest Example() {

@@ -8,6 +8,7 @@
 #include "test/forged_file.h"
 #include "test/index/files/run_entries.h"
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 #include "test/temporary_directory.h"
 #include "test/test_random.h"
 
@@ -40,7 +41,7 @@ std::vector<std::string> SmallRuns() {
           BytesOfRun(kFewStrings, {.wide_offsets = true})};
 }
 
-BOOST_AUTO_TEST_CASE(every_flipped_bit_is_found) {
+BOOST_AUTO_TEST_CASE(every_flipped_bit_is_found, *StartsNoThread()) {
   for (const std::string& good : SmallRuns()) {
     RequireOk(OpenRunBytes(good, VerifyLevel::kFull));
     for (size_t bit = 0; bit < good.size() * 8; ++bit) {
@@ -191,7 +192,8 @@ BOOST_AUTO_TEST_CASE(a_wrong_number_of_distinct_keys_is_refused) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(random_damage_under_right_checksums_is_refused_or_leaves_a_run) {
+BOOST_AUTO_TEST_CASE(random_damage_under_right_checksums_is_refused_or_leaves_a_run,
+                     *StartsNoThread()) {
   std::mt19937_64 random = TestRandom();
   const std::vector<std::string> runs = SmallRuns();
   for (int round = 0; round < 20'000; ++round) {

@@ -8,10 +8,11 @@
 
 #include "test/index/keys/key_values.h"
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 #include "test/test_random.h"
 
 namespace cairn {
-BOOST_AUTO_TEST_SUITE(key_codec_test)
+BOOST_AUTO_TEST_SUITE(key_codec_test, *StartsNoThread())
 namespace {
 
 // Encodes all tuples. Compares every pair's order, and the decoded values, with the definition.

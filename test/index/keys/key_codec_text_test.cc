@@ -6,10 +6,11 @@
 
 #include "test/index/keys/key_values.h"
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 #include "test/test_random.h"
 
 namespace cairn {
-BOOST_AUTO_TEST_SUITE(key_codec_text_test)
+BOOST_AUTO_TEST_SUITE(key_codec_text_test, *StartsNoThread())
 namespace {
 
 BOOST_AUTO_TEST_CASE(every_type_reads_what_it_writes) {

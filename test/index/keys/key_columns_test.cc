@@ -8,10 +8,11 @@
 #include "cairn/key_codec.h"
 #include "test/index/keys/key_values.h"
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 #include "test/test_random.h"
 
 namespace cairn {
-BOOST_AUTO_TEST_SUITE(key_columns_test)
+BOOST_AUTO_TEST_SUITE(key_columns_test, *StartsNoThread())
 namespace {
 
 // Columns that own their values: one per element of `types`, of `size` values.

@@ -5,9 +5,10 @@
 #include <vector>
 
 #include "cairn/types.h"
+#include "test/sanitizer.h"
 
 namespace cairn {
-BOOST_AUTO_TEST_SUITE(tree_layout_test)
+BOOST_AUTO_TEST_SUITE(tree_layout_test, *StartsNoThread())
 namespace {
 
 constexpr PageBlocking kPages[] = {PageBlocking::kNone, PageBlocking::k4K, PageBlocking::k2M};

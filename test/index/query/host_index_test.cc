@@ -10,9 +10,10 @@
 #include "index/run/gallop.h"
 #include "test/ordered_index_oracle.h"
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 
 namespace cairn {
-BOOST_AUTO_TEST_SUITE(host_index_test)
+BOOST_AUTO_TEST_SUITE(host_index_test, *StartsNoThread())
 namespace {
 
 // A structure that implements only LowerBound.

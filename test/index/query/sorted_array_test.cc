@@ -4,9 +4,10 @@
 #include <memory>
 
 #include "test/ordered_index_oracle.h"
+#include "test/sanitizer.h"
 
 namespace cairn {
-BOOST_AUTO_TEST_SUITE(sorted_array_test)
+BOOST_AUTO_TEST_SUITE(sorted_array_test, *StartsNoThread())
 namespace {
 
 std::unique_ptr<OrderedIndex> Make(SortedRun run) {

@@ -55,11 +55,12 @@ std::vector<Pair> Make(size_t n, const std::function<std::string(size_t)>& key) 
 
 const std::vector<int> kOneAndTwo = kUnderTsan ? std::vector{2} : std::vector{1, 2};  // threads
 
-constexpr size_t kLarge = 90'000;  // several buckets
+constexpr size_t kLarge = kUnderTsan ? 50'000 : 90'000;  // several buckets
 
 BOOST_AUTO_TEST_CASE(sorts_random_strings_over_small_alphabets_with_zero_bytes_and_empty_keys) {
   auto random = TestRandom();
   for (size_t n : {0, 1, 2, 3, 15, 16, 17, 31, 32, 33, 255, 256, 257, 4095, 4097, 90'000}) {
+    if (kUnderTsan && n < kLarge) continue;  // one thread sorts them
     for (uint64_t alphabet : {1, 2, 256}) {
       const auto pairs = Make(n, [&](size_t) {
         std::string key(random() % 20, '\0');
