@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "engine/util/read_ahead.h"
+#include "index/machine/cold_reads.h"
 #include "index/machine/status_macros.h"
 #include "index/query/physical_key.h"
 #include "index/run/gallop.h"

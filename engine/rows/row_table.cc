@@ -186,42 +186,80 @@ void RowTable::PrefetchBlock(uint64_t block) const {
   Prefetch(reinterpret_cast<const void*>(address));
 }
 
+RowTable::Place RowTable::PlaceOf(RowId row) const {
+  const size_t part = PartOf<&RowTablePart::first_row>(row);
+  const RowTablePart& at = sections_.parts[part];
+  const uint64_t rank = row - at.first_row;
+  const uint64_t block_rank = rank / kRowsPerBlock;
+  const uint64_t rows_from_block =
+      sections_.parts[part + 1].first_row - at.first_row - block_rank * kRowsPerBlock;
+  return {at.first_block + block_rank,
+          static_cast<uint32_t>(std::min<uint64_t>(kRowsPerBlock, rows_from_block)),
+          static_cast<uint32_t>(rank % kRowsPerBlock)};
+}
+
+// The bytes up to the next block, of those in the section.
+std::string_view RowTable::BytesOf(uint64_t block) const {
+  const uint64_t size = sections_.blocks.size();
+  const auto begin_of = [&](uint64_t i) {
+    return i < sections_.block_offsets.size() ? std::min(sections_.block_offsets[i], size) : size;
+  };
+  const uint64_t begin = begin_of(block);
+  return sections_.blocks.substr(begin, std::max(begin, begin_of(block + 1)) - begin);
+}
+
+void RowTable::RequestBlocks(absl::Span<const RowId> row_ids, ColdReads* reads) const {
+  for (const RowId row : row_ids) {
+    reads->Add(&sections_.block_offsets[PlaceOf(row).block], 2 * sizeof(uint64_t));
+  }
+  reads->Request();
+  for (const RowId row : row_ids) {
+    const std::string_view block = BytesOf(PlaceOf(row).block);
+    reads->Add(block.data(), block.size());
+  }
+  reads->Request();
+}
+
 absl::Status RowTable::PrimaryKeys(absl::Span<const RowId> row_ids,
                                    StringList* primary_keys) const {
+  for (const RowId row : row_ids) {
+    if (row < rows_) continue;
+    return absl::OutOfRangeError(
+        absl::StrFormat("%s: there is no row %d; expected one of %d", name_, row, rows_));
+  }
   struct Row {
-    uint64_t block;
-    uint32_t rows;   // in the block
-    uint32_t index;  // in the block
+    Place place;
     RowBlock parsed;
   };
   absl::FixedArray<Row, kGroup> group(std::min(kGroup, row_ids.size()));
+  ColdReads reads;
+  size_t requested = 0;
   for (size_t first = 0; first < row_ids.size(); first += kGroup) {
     const size_t count = std::min(kGroup, row_ids.size() - first);
     for (size_t i = 0; i < count; ++i) {
-      const RowId row = row_ids[first + i];
-      if (row >= rows_) {
-        return absl::OutOfRangeError(
-            absl::StrFormat("%s: there is no row %d; expected one of %d", name_, row, rows_));
-      }
-      const size_t part = PartOf<&RowTablePart::first_row>(row);
-      const RowTablePart& at = sections_.parts[part];
-      const uint64_t rank = row - at.first_row;
-      const uint64_t block_rank = rank / kRowsPerBlock;
-      const uint64_t rows_from_block =
-          sections_.parts[part + 1].first_row - at.first_row - block_rank * kRowsPerBlock;
-      group[i].block = at.first_block + block_rank;
-      group[i].rows = static_cast<uint32_t>(std::min<uint64_t>(kRowsPerBlock, rows_from_block));
-      group[i].index = static_cast<uint32_t>(rank % kRowsPerBlock);
-      Prefetch(&sections_.block_offsets[group[i].block]);
+      group[i].place = PlaceOf(row_ids[first + i]);
+      Prefetch(&sections_.block_offsets[group[i].place.block]);
     }
-    for (size_t i = 0; i < count; ++i) PrefetchBlock(group[i].block);
+    const auto wait = [&] {
+      const uint64_t block = group[0].place.block;
+      const std::string_view bytes = BytesOf(block);
+      return reads.Wait(bytes.empty() ? static_cast<const void*>(&sections_.block_offsets[block])
+                                      : bytes.data());
+    };
+    if (row_ids.size() > 1 && first >= requested && wait()) {
+      const absl::Span<const RowId> next = row_ids.subspan(first, ColdReads::kTogether);
+      RequestBlocks(next, &reads);
+      requested = first + next.size();
+    }
+    for (size_t i = 0; i < count; ++i) PrefetchBlock(group[i].place.block);
     for (size_t i = 0; i < count; ++i) {
-      if (!Parse(group[i].block, group[i].rows, &group[i].parsed)) return Damaged(group[i].block);
-      Prefetch(group[i].parsed.rest_address(group[i].index));
+      const Place& place = group[i].place;
+      if (!Parse(place.block, place.rows, &group[i].parsed)) return Damaged(place.block);
+      Prefetch(group[i].parsed.rest_address(place.index));
     }
     for (size_t i = 0; i < count; ++i) {
       std::string_view rest;
-      if (!group[i].parsed.Rest(group[i].index, &rest)) return Damaged(group[i].block);
+      if (!group[i].parsed.Rest(group[i].place.index, &rest)) return Damaged(group[i].place.block);
       primary_keys->Append(group[i].parsed.prefix(), rest);
     }
   }

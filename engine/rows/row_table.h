@@ -12,6 +12,7 @@
 #include "cairn/types.h"
 #include "engine/rows/row_table_format.h"
 #include "index/files/section_file.h"
+#include "index/machine/cold_reads.h"
 
 namespace cairn {
 
@@ -92,6 +93,16 @@ class RowTable {
   // Reads the header of a block.
   bool Parse(uint64_t block, uint32_t rows, RowBlock* parsed) const;
   void PrefetchBlock(uint64_t block) const;
+  // The block with this row's key, and the number of the row in it.
+  struct Place {
+    uint64_t block;
+    uint32_t rows;   // in the block
+    uint32_t index;  // of the row
+  };
+  Place PlaceOf(RowId row) const;
+  std::string_view BytesOf(uint64_t block) const;
+  // Requests the pages of the blocks of existing rows.
+  void RequestBlocks(absl::Span<const RowId> row_ids, ColdReads* reads) const;
 
   absl::Status CheckDirectory() const;
   absl::Status CheckBlocks(uint64_t first, uint64_t last) const;

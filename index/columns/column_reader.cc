@@ -11,6 +11,7 @@
 #include "index/columns/decimals.h"
 #include "index/columns/packed_numbers.h"
 #include "index/keys/key_number.h"
+#include "index/machine/cold_reads.h"
 #include "index/machine/prefetch.h"
 #include "index/machine/status_macros.h"
 
@@ -19,6 +20,8 @@ namespace {
 
 // Rows whose reads overlap: more than a core has outstanding at a time.
 constexpr size_t kTogether = 32;
+// Rows between two checks whether the reads wait for a disk.
+constexpr size_t kBetweenWaits = 8 * kTogether;
 
 constexpr uint64_t kInBlock = kRowsPerColumnBlock - 1;
 
@@ -41,23 +44,37 @@ struct Probe {
   bool null() const { return validity != nullptr && IsNullIn(validity, i); }
 };
 
+template <bool kNulls>
+Probe ProbeOf(const ColumnReader& column, RowId row) {
+  const ColumnBlock* const block = &column.directory[row >> kLog2RowsPerColumnBlock];
+  const auto in_block = static_cast<uint32_t>(row & kInBlock);
+  const char* at = column.blocks.data() + block->offset();
+  const char* validity = nullptr;
+  if (kNulls && block->has_nulls()) {
+    validity = at;
+    at += kBlockValidityBytes;
+  }
+  return {block, at + uint64_t{in_block} * block->width / 8, validity, in_block};
+}
+
 // Finds the rows' numbers and prefetches them.
 template <bool kNulls>
 void Probes(const ColumnReader& column, absl::Span<const RowId> row_ids, Probe* probes) {
   for (size_t i = 0; i < row_ids.size(); ++i) {
-    const ColumnBlock* const block = &column.directory[row_ids[i] >> kLog2RowsPerColumnBlock];
-    const auto in_block = static_cast<uint32_t>(row_ids[i] & kInBlock);
-    const char* at = column.blocks.data() + block->offset();
-    const char* validity = nullptr;
-    if (kNulls && block->has_nulls()) {
-      validity = at;
-      Prefetch(validity + in_block / 8);
-      at += kBlockValidityBytes;
-    }
-    at += uint64_t{in_block} * block->width / 8;
-    Prefetch(at);
-    probes[i] = {block, at, validity, in_block};
+    probes[i] = ProbeOf<kNulls>(column, row_ids[i]);
+    if (probes[i].validity != nullptr) Prefetch(probes[i].validity + probes[i].i / 8);
+    Prefetch(probes[i].word);
   }
+}
+
+// Requests the pages of the rows' numbers.
+void RequestNumbers(const ColumnReader& column, absl::Span<const RowId> row_ids, ColdReads* reads) {
+  for (const RowId row : row_ids) {
+    const Probe probe = ProbeOf<true>(column, row);
+    if (probe.validity != nullptr) reads->Add(probe.validity + probe.i / 8, 1);
+    reads->Add(probe.word, sizeof(uint64_t));
+  }
+  reads->Request();
 }
 
 // Calls take(first, probes) for successive stretches of rows. The numbers of a stretch are
@@ -66,9 +83,17 @@ template <bool kNulls, typename Take>
 void ProbeAll(const ColumnReader& column, absl::Span<const RowId> row_ids, Take take) {
   std::array<Probe, kTogether> probes[2];
   size_t filled = 0;  // rows in the prefetched stretch
+  ColdReads reads;
+  size_t requested = 0;
   for (size_t first = 0; first < row_ids.size() + kTogether; first += kTogether) {
     const size_t turn = first / kTogether % 2;
     const size_t next = first < row_ids.size() ? std::min(kTogether, row_ids.size() - first) : 0;
+    if (next > 0 && first >= requested && first % kBetweenWaits == 0 &&
+        reads.Wait(ProbeOf<kNulls>(column, row_ids[first]).word)) {
+      const absl::Span<const RowId> rows = row_ids.subspan(first, ColdReads::kTogether);
+      RequestNumbers(column, rows, &reads);
+      requested = first + rows.size();
+    }
     const size_t ahead = std::min(row_ids.size(), first + 2 * kTogether);
     for (size_t i = first + next; i < ahead; ++i) {
       Prefetch(&column.directory[row_ids[i] >> kLog2RowsPerColumnBlock]);
