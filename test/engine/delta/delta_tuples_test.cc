@@ -38,7 +38,7 @@ BOOST_AUTO_TEST_CASE(a_row_without_a_tuple_has_none) {
   BOOST_CHECK(tuples.Find(kMaxEntries - 1) == "last");
 }
 
-BOOST_AUTO_TEST_CASE(every_version_keeps_what_it_had) {
+BOOST_AUTO_TEST_CASE(every_version_keeps_what_it_had, *StartsNoThread()) {
   auto random = TestRandom();
   constexpr RowId kRows = 3000;
   DeltaTuples tuples;

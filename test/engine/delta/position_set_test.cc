@@ -5,10 +5,11 @@
 #include <set>
 #include <utility>
 
+#include "test/sanitizer.h"
 #include "test/test_random.h"
 
 namespace cairn {
-BOOST_AUTO_TEST_SUITE(position_set_test)
+BOOST_AUTO_TEST_SUITE(position_set_test, *StartsNoThread())
 namespace {
 
 using Members = std::set<uint32_t>;

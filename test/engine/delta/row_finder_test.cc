@@ -5,6 +5,7 @@
 
 #include "test/engine/delta/delta_model.h"
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 
 namespace cairn {
 BOOST_AUTO_TEST_SUITE(row_finder_test)
@@ -66,7 +67,7 @@ BOOST_AUTO_TEST_CASE(numbers_of_fixed_width) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(random_bytes_and_lengths) {
+BOOST_AUTO_TEST_CASE(random_bytes_and_lengths, *StartsNoThread()) {
   auto random = TestRandom();
   for (int alphabet : {2, 256}) {
     for (size_t longest : {1, 5, 9, 40}) {
@@ -81,7 +82,7 @@ BOOST_AUTO_TEST_CASE(random_bytes_and_lengths) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(many_blocks_begin_alike) {
+BOOST_AUTO_TEST_CASE(many_blocks_begin_alike, *StartsNoThread()) {
   auto random = TestRandom();
   std::set<std::string> keys;
   for (size_t i = 0; i < 60000; ++i) {

@@ -17,11 +17,12 @@
 #include "index/query/physical_key.h"
 #include "test/forged_file.h"
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 #include "test/temporary_directory.h"
 #include "test/test_random.h"
 
 namespace cairn {
-BOOST_AUTO_TEST_SUITE(delta_file_test)
+BOOST_AUTO_TEST_SUITE(delta_file_test, *StartsNoThread())
 namespace {
 
 constexpr PhysicalType kKinds[] = {PhysicalType::kU32, PhysicalType::kU64, PhysicalType::kBytes};

@@ -19,7 +19,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
-BOOST_AUTO_TEST_SUITE(delta_files_test)
+BOOST_AUTO_TEST_SUITE(delta_files_test, *StartsNoThread())
 namespace {
 
 std::string Name(uint64_t row) {
@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(one_row_costs_little_whatever_there_is) {
   BOOST_TEST(large > 2'000'000u);
   const std::string first = deltas.manifest.files[0].name;
   uint64_t most = 0, all = 0;
-  const size_t stores = FewerUnderTsan(3000);
+  const size_t stores = FewerSanitized(3000, 4, 1);
   for (uint64_t i = 0; i < stores; ++i) {
     const uint64_t bytes = deltas.Add({i % 2 == 0 ? 200'000 + i : 7 * i});
     most = std::max(most, bytes);
@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(files_stay_few_and_rows_are_written_a_few_times) {
   Deltas deltas;
   uint64_t written = 0, rows = 0;
   size_t most = 0;
-  for (size_t i = 0; i < FewerUnderTsan(1500); ++i) {
+  for (size_t i = 0; i < FewerSanitized(1500, 4, 1); ++i) {
     const uint64_t count = 1 + random() % 100;
     rows += count;
     written += deltas.Add(Some(count, random));
@@ -161,7 +161,7 @@ BOOST_AUTO_TEST_CASE(files_stay_few_and_rows_are_written_a_few_times) {
 
 BOOST_AUTO_TEST_CASE(hot_rows_take_room_once) {
   Deltas deltas;
-  for (size_t i = 0; i < FewerUnderTsan(400); ++i) {
+  for (size_t i = 0; i < FewerSanitized(400, 4, 1); ++i) {
     deltas.Add(From(0, 2000));
     if (deltas.files() >= 16) deltas.Merge();
   }

@@ -7,10 +7,11 @@
 #include "absl/strings/str_format.h"
 #include "engine/extract/key_part.h"
 #include "index/keys/key_number.h"
+#include "test/sanitizer.h"
 #include "test/test_random.h"
 
 namespace cairn {
-BOOST_AUTO_TEST_SUITE(index_spec_test)
+BOOST_AUTO_TEST_SUITE(index_spec_test, *StartsNoThread())
 namespace {
 
 bool Same(const KeyPart& a, const KeyPart& b) {

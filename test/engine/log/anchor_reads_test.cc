@@ -11,9 +11,10 @@
 #include "rocksdb/file_system.h"
 #include "test/engine/logged_database.h"
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 
 namespace cairn {
-BOOST_AUTO_TEST_SUITE(anchor_reads_test)
+BOOST_AUTO_TEST_SUITE(anchor_reads_test, *StartsNoThread())
 namespace {
 
 // RocksDB's local file system, which counts the bytes read from logs that are not archived.

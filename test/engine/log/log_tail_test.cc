@@ -13,11 +13,12 @@
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 #include "test/temporary_directory.h"
 #include "test/test_random.h"
 
 namespace cairn {
-BOOST_AUTO_TEST_SUITE(log_tail_test)
+BOOST_AUTO_TEST_SUITE(log_tail_test, *StartsNoThread())
 namespace {
 
 constexpr size_t kRecycledFiles[] = {0, 2};

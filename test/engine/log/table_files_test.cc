@@ -12,6 +12,7 @@
 #include "engine/log/anchor.h"
 #include "test/engine/log/database_history.h"
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -257,7 +258,7 @@ BOOST_AUTO_TEST_CASE(files_prove_nothing_beside_an_older_log) {
 BOOST_AUTO_TEST_CASE(ordinary_sessions_between_two_openings_are_no_reason_to_refuse) {
   std::mt19937_64 random = TestRandom();
   uint64_t read_again = 0, changes = 0;
-  for (int history = 0; history < 12; ++history) {
+  for (int history = 0; history < static_cast<int>(FewerSanitized(12, 3, 6)); ++history) {
     const bool keeps_logs = history % 3 != 0;
     DatabaseHistory h(keeps_logs);
     rocksdb::Options& options = h.options();

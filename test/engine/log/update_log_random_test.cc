@@ -11,10 +11,11 @@
 #include "test/engine/logged_database.h"
 #include "test/engine/rocksdb_features.h"
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 #include "test/test_random.h"
 
 namespace cairn {
-BOOST_AUTO_TEST_SUITE(update_log_random_test)
+BOOST_AUTO_TEST_SUITE(update_log_random_test, *StartsNoThread())
 namespace {
 
 using Kind = LoggedDatabase::Kind;

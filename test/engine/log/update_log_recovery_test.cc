@@ -10,9 +10,10 @@
 #include "test/engine/log/update_log_errors.h"
 #include "test/engine/logged_database.h"
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 
 namespace cairn {
-BOOST_AUTO_TEST_SUITE(update_log_recovery_test)
+BOOST_AUTO_TEST_SUITE(update_log_recovery_test, *StartsNoThread())
 namespace {
 
 BOOST_AUTO_TEST_CASE(follows_a_log_in_recycled_files_and_in_another_directory) {

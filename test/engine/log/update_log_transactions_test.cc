@@ -13,9 +13,10 @@
 #include "test/engine/log/update_log_errors.h"
 #include "test/engine/logged_database.h"
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 
 namespace cairn {
-BOOST_AUTO_TEST_SUITE(update_log_transactions_test)
+BOOST_AUTO_TEST_SUITE(update_log_transactions_test, *StartsNoThread())
 namespace {
 
 std::unique_ptr<rocksdb::Transaction> Begin(LoggedDatabase* database, const std::string& name) {

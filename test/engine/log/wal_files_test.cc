@@ -7,9 +7,10 @@
 
 #include "test/engine/logged_database.h"
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 
 namespace cairn {
-BOOST_AUTO_TEST_SUITE(wal_files_test)
+BOOST_AUTO_TEST_SUITE(wal_files_test, *StartsNoThread())
 namespace {
 
 std::vector<WalFile> List(LoggedDatabase* database) {

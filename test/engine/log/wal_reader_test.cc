@@ -16,11 +16,12 @@
 #include "rocksdb/db.h"
 #include "rocksdb/env.h"
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 #include "test/temporary_directory.h"
 #include "test/test_random.h"
 
 namespace cairn {
-BOOST_AUTO_TEST_SUITE(wal_reader_test)
+BOOST_AUTO_TEST_SUITE(wal_reader_test, *StartsNoThread())
 namespace {
 
 rocksdb::FileSystem* LocalFiles() {

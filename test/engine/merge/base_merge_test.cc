@@ -20,6 +20,7 @@
 #include "test/engine/merge/merge_directory.h"
 #include "test/engine/test_database.h"
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 
 namespace cairn {
 BOOST_AUTO_TEST_SUITE(base_merge_test)
@@ -44,7 +45,7 @@ void CheckHistory(const HistoryShape& shape, size_t base_rows, size_t rows_a_bat
   const PhysicalType kind = kKindOf<PhysicalOf<Key>>;
   std::unique_ptr<DeltaWriter> writer = MakeWriter(rows);
   Directory directory;
-  for (int merge = 0; merge < 6; ++merge) {
+  for (int merge = 0; merge < (kUnderTsan ? 2 : 6); ++merge) {
     for (uint64_t batches = history() % 8; batches > 0; --batches) {
       Apply(writer.get(), history.Updates(1 + history() % rows_a_batch, &rows));
     }
@@ -153,6 +154,7 @@ BOOST_AUTO_TEST_CASE(large_merges_on_many_threads_are_whole) {
 
   Directory directory;
   for (int threads : {1, 4, 7}) {
+    if (kUnderTsan && threads != 4) continue;
     const WrittenBase merged = Merge(*writer->delta(), directory.index.get(), threads);
     const auto opened = OpenMerged(merged, directory)->delta();
     BOOST_REQUIRE(opened->base_rows.rows() == model.size());

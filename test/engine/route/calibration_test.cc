@@ -12,10 +12,11 @@
 #include <vector>
 
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 #include "test/test_random.h"
 
 namespace cairn {
-BOOST_AUTO_TEST_SUITE(calibration_test)
+BOOST_AUTO_TEST_SUITE(calibration_test, *StartsNoThread())
 namespace {
 
 using Curve = CostCurves::Curve;

@@ -6,6 +6,7 @@
 #include "cairn/ordered_index.h"
 #include "test/ordered_index_oracle.h"
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 
 namespace cairn {
 BOOST_AUTO_TEST_SUITE(ordered_index_factory_test)
@@ -80,7 +81,7 @@ BOOST_AUTO_TEST_CASE(a_description_makes_the_same_structure) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(every_structure_answers_like_the_oracle) {
+BOOST_AUTO_TEST_CASE(every_structure_answers_like_the_oracle, *StartsNoThread()) {
   for (const OracleData<uint32_t>& data : OracleCatalogue<uint32_t>(100)) {
     for (const char* factory :
          {"auto", "cpu:sorted_array", "cpu:fast,page=4k", "cpu:packed", "cpu:fast,compressed"}) {

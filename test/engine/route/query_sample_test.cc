@@ -6,10 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "test/sanitizer.h"
 #include "test/test_random.h"
 
 namespace cairn {
-BOOST_AUTO_TEST_SUITE(query_sample_test)
+BOOST_AUTO_TEST_SUITE(query_sample_test, *StartsNoThread())
 namespace {
 
 int64_t NoTime() {

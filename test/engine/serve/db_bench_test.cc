@@ -8,6 +8,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -216,6 +217,8 @@ void CheckAnswers(const Indexed& indexed, size_t key_bytes) {
 
 BOOST_DATA_TEST_CASE(answers_equal_a_full_scan_of_what_db_bench_wrote,
                      boost::unit_test::data::make(kWorkloads), workload) {
+  // Whatever the files contain, the same threads read them.
+  if (kUnderTsan && workload.name != std::string_view("zstd_many_levels")) return;
   TemporaryDirectory directory;
   const std::string db = directory / "db";
   const char* const given = std::getenv("CAIRN_DB_BENCH");

@@ -248,7 +248,7 @@ void AskAll(TestDatabase& db, const SecondaryIndex& index, std::mt19937_64& rand
 void CheckDamaged(bool even, const char* spec, std::mt19937_64& random) {
   TestDatabase db;
   Fill(&db, kRows, even);
-  const size_t rounds = FewerSanitized(6, 2, 3);
+  const size_t rounds = FewerSanitized(6, 3, 6);
   for (const RunSection section :
        {RunSection::kKeys, RunSection::kRowIds, RunSection::kLeaves, RunSection::kCells,
         RunSection::kCellGroups, RunSection::kLeafSeparators, RunSection::kLeafTree,
@@ -283,7 +283,10 @@ void CheckDamaged(bool even, const char* spec, std::mt19937_64& random) {
 BOOST_AUTO_TEST_CASE(whatever_is_left_unread_is_survived_and_found_before_it_is_relied_on) {
   std::mt19937_64 random = TestRandom();
   for (bool even : {false, true}) {
-    for (const char* spec : {kU32, kU64}) CheckDamaged(even, spec, random);
+    for (const char* spec : {kU32, kU64}) {
+      if (kUnderTsan && (even || spec == kU32)) continue;
+      CheckDamaged(even, spec, random);
+    }
   }
 }
 

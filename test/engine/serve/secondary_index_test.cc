@@ -18,6 +18,7 @@
 #include "test/engine/serve/built_index.h"
 #include "test/engine/test_database.h"
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -139,6 +140,7 @@ BOOST_AUTO_TEST_CASE(find_first_returns_the_same_row_ids_of_64_and_32_bits_on_ev
   std::vector<uint32_t> keys(300'001);
   for (size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<uint32_t>(i * 77 % 1501);
   for (const int threads : {1, 3}) {
+    if (kUnderTsan && threads == 1) continue;
     OpenOptions options;
     options.threads = threads;
     const auto index = RequireOk(SecondaryIndex::Open(db.Beside("index"), options));
@@ -391,6 +393,7 @@ BOOST_AUTO_TEST_CASE(threads_and_memory_budgets_do_not_change_the_index) {
   for (const char* spec : {"value:text", "value.field('|',0):u32", "value.field('|',0):i64"}) {
     const Strings expected = All(*Build(db, spec));
     for (const int threads : {1, 3}) {
+      if (kUnderTsan && threads == 1) continue;
       for (const uint64_t budget : {uint64_t{0}, uint64_t{20000}}) {
         BuildOptions options;
         options.threads = threads;

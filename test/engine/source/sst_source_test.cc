@@ -11,6 +11,7 @@
 #include "test/engine/source/source_test.h"
 #include "test/engine/source/sst_files.h"
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -42,7 +43,7 @@ BOOST_AUTO_TEST_CASE(one_file_is_read) {
 
 BOOST_AUTO_TEST_CASE(later_files_of_a_writer_win_with_tombstones_and_range_deletions) {
   std::mt19937_64 random = TestRandom();
-  for (int round = 0; round < 30; ++round) {
+  for (size_t round = 0; round < FewerUnderTsan(30, 5); ++round) {
     const TemporaryDirectory temp;
     std::map<std::string, std::string> model;
     Files files;
@@ -134,7 +135,7 @@ BOOST_AUTO_TEST_CASE(many_files_that_do_not_overlap_share_a_level) {
 
 BOOST_AUTO_TEST_CASE(the_files_of_a_database_are_ordered_by_sequence_number) {
   std::mt19937_64 random = TestRandom();
-  for (int round = 0; round < 4; ++round) {
+  for (size_t round = 0; round < FewerUnderTsan(4, 2); ++round) {
     const TemporaryDirectory temp;
     rocksdb::Options options = SmallFiles();
     options.disable_auto_compactions = round == 3;  // overlapping files, all in the first level

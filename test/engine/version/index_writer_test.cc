@@ -190,7 +190,7 @@ void CheckRandomHistory(uint64_t salt, size_t steps) {
 
 BOOST_AUTO_TEST_CASE(random_histories_agree_with_a_model) {
   for (uint64_t salt = 1; salt <= FewerSanitized(4, 4, 4); ++salt) {
-    CheckRandomHistory(salt, FewerSanitized(150, 2, 3));
+    CheckRandomHistory(salt, FewerSanitized(150, 3, 4));
   }
 }
 
@@ -227,8 +227,8 @@ BOOST_AUTO_TEST_CASE(a_store_writes_what_is_new) {
 }
 
 BOOST_AUTO_TEST_CASE(stores_beside_a_merge_are_kept_and_may_take_files_that_it_merges) {
-  Index index(BaseRows(FewerUnderTsan(20'000, 4)));
-  for (size_t round = 0; round < FewerUnderTsan(6, 3); ++round) {
+  Index index(BaseRows(FewerSanitized(20'000, 2, 4)));
+  for (size_t round = 0; round < FewerSanitized(6, 3, 3); ++round) {
     for (int i = 0; i < 5; ++i) {
       index.Update(30);
       CheckOk(index.writer->Store());
@@ -261,7 +261,7 @@ BOOST_AUTO_TEST_CASE(stores_beside_a_merge_are_kept_and_may_take_files_that_it_m
 // Updates, and queries that wait for them, wait during a merge only for changes since its start.
 // Measured by CPU time, which other load on the machine does not affect.
 BOOST_AUTO_TEST_CASE(updates_do_not_wait_for_what_a_merge_has_merged) {
-  constexpr uint64_t kChanged = FewerSanitized(400'000, 4, 10);
+  constexpr uint64_t kChanged = FewerSanitized(400'000, 10, 10);
   Index index(BaseRows(1000));
   // Takes the best attempt, since the scheduler may also run the merge within the measured time.
   double best = 1;
