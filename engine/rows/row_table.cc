@@ -208,16 +208,19 @@ std::string_view RowTable::BytesOf(uint64_t block) const {
   return sections_.blocks.substr(begin, std::max(begin, begin_of(block + 1)) - begin);
 }
 
-void RowTable::RequestBlocks(absl::Span<const RowId> row_ids, ColdReads* reads) const {
-  for (const RowId row : row_ids) {
-    reads->Add(&sections_.block_offsets[PlaceOf(row).block], 2 * sizeof(uint64_t));
+size_t RowTable::RequestBlocks(absl::Span<const RowId> row_ids, ColdReads* reads) const {
+  size_t count = 0;
+  for (; count < row_ids.size(); ++count) {
+    const uint64_t* const offset = &sections_.block_offsets[PlaceOf(row_ids[count]).block];
+    if (!reads->Add(offset, 2 * sizeof(uint64_t))) break;
   }
   reads->Request();
-  for (const RowId row : row_ids) {
-    const std::string_view block = BytesOf(PlaceOf(row).block);
-    reads->Add(block.data(), block.size());
+  for (size_t i = 0; i < count; ++i) {
+    const std::string_view block = BytesOf(PlaceOf(row_ids[i]).block);
+    if (!reads->Add(block.data(), block.size())) count = i;
   }
   reads->Request();
+  return count;
 }
 
 absl::Status RowTable::PrimaryKeys(absl::Span<const RowId> row_ids,
@@ -240,18 +243,13 @@ absl::Status RowTable::PrimaryKeys(absl::Span<const RowId> row_ids,
       group[i].place = PlaceOf(row_ids[first + i]);
       Prefetch(&sections_.block_offsets[group[i].place.block]);
     }
-    const auto wait = [&] {
-      const uint64_t block = group[0].place.block;
-      const std::string_view bytes = BytesOf(block);
-      return reads.Wait(bytes.empty() ? static_cast<const void*>(&sections_.block_offsets[block])
-                                      : bytes.data());
-    };
-    if (row_ids.size() > 1 && first >= requested && wait()) {
-      const absl::Span<const RowId> next = row_ids.subspan(first, ColdReads::kTogether);
-      RequestBlocks(next, &reads);
-      requested = first + next.size();
-    }
     for (size_t i = 0; i < count; ++i) PrefetchBlock(group[i].place.block);
+    if (row_ids.size() >= ColdReads::kMinReads && first >= requested) {
+      const std::string_view block = BytesOf(group[0].place.block);
+      if (!block.empty() && reads.Wait(block.data())) {
+        requested = first + RequestBlocks(row_ids.subspan(first), &reads);
+      }
+    }
     for (size_t i = 0; i < count; ++i) {
       const Place& place = group[i].place;
       if (!Parse(place.block, place.rows, &group[i].parsed)) return Damaged(place.block);

@@ -101,8 +101,8 @@ class RowTable {
   };
   Place PlaceOf(RowId row) const;
   std::string_view BytesOf(uint64_t block) const;
-  // Requests the pages of the blocks of existing rows.
-  void RequestBlocks(absl::Span<const RowId> row_ids, ColdReads* reads) const;
+  // Requests the pages of the blocks of the first of these rows, which exist. Returns their number.
+  size_t RequestBlocks(absl::Span<const RowId> row_ids, ColdReads* reads) const;
 
   absl::Status CheckDirectory() const;
   absl::Status CheckBlocks(uint64_t first, uint64_t last) const;

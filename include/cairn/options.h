@@ -21,7 +21,8 @@ class FileSystem;
 
 namespace cairn {
 
-// The progress of a build or a compaction. At the end of each phase, `done` is equal to `total`.
+// The progress of a build or a compaction. At the end of a phase that succeeds, `done` is equal to
+// `total`.
 struct Progress {
   enum class Phase : uint8_t { kScan, kSort, kWrite };
   Phase phase;

@@ -67,14 +67,17 @@ void Probes(const ColumnReader& column, absl::Span<const RowId> row_ids, Probe* 
   }
 }
 
-// Requests the pages of the rows' numbers.
-void RequestNumbers(const ColumnReader& column, absl::Span<const RowId> row_ids, ColdReads* reads) {
-  for (const RowId row : row_ids) {
-    const Probe probe = ProbeOf<true>(column, row);
-    if (probe.validity != nullptr) reads->Add(probe.validity + probe.i / 8, 1);
-    reads->Add(probe.word, sizeof(uint64_t));
+// Requests the pages of the first rows' numbers. Returns the number of these rows.
+size_t RequestNumbers(const ColumnReader& column, absl::Span<const RowId> row_ids,
+                      ColdReads* reads) {
+  size_t count = 0;
+  for (; count < row_ids.size(); ++count) {
+    const Probe probe = ProbeOf<true>(column, row_ids[count]);
+    if (probe.validity != nullptr && !reads->Add(probe.validity + probe.i / 8, 1)) break;
+    if (!reads->Add(probe.word, sizeof(uint64_t))) break;
   }
   reads->Request();
+  return count;
 }
 
 // Calls take(first, probes) for successive stretches of rows. The numbers of a stretch are
@@ -88,11 +91,9 @@ void ProbeAll(const ColumnReader& column, absl::Span<const RowId> row_ids, Take 
   for (size_t first = 0; first < row_ids.size() + kTogether; first += kTogether) {
     const size_t turn = first / kTogether % 2;
     const size_t next = first < row_ids.size() ? std::min(kTogether, row_ids.size() - first) : 0;
-    if (next > 0 && first >= requested && first % kBetweenWaits == 0 &&
-        reads.Wait(ProbeOf<kNulls>(column, row_ids[first]).word)) {
-      const absl::Span<const RowId> rows = row_ids.subspan(first, ColdReads::kTogether);
-      RequestNumbers(column, rows, &reads);
-      requested = first + rows.size();
+    if (row_ids.size() >= ColdReads::kMinReads && first >= requested && next > 0 &&
+        first % kBetweenWaits == 0 && reads.Wait(ProbeOf<kNulls>(column, row_ids[first]).word)) {
+      requested = first + RequestNumbers(column, row_ids.subspan(first), &reads);
     }
     const size_t ahead = std::min(row_ids.size(), first + 2 * kTogether);
     for (size_t i = first + next; i < ahead; ++i) {

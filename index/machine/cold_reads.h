@@ -14,50 +14,56 @@ namespace cairn {
 void WillRead(const void* begin, size_t bytes);
 
 // The reads of a batch in mapped files, at random places. A read of a page that is not in memory
-// waits for the disk, one page at a time. If a batch has waited, it requests the pages of its next
-// reads together, so that the disk reads many pages at a time:
+// waits for the disk, one page at a time, or longer if the kernel also reads the pages around it.
+// If a batch waits, it requests the pages of its next reads together, so that the disk reads many
+// at a time:
 //
 //   ColdReads reads;
 //   for (group of a few dozen reads) {
-//     if (reads.Wait(the first address of the group)) {
-//       for (each read) reads.Add(its address, its size);
+//     if (this group has not been requested && reads.Wait(the first address of the group)) {
+//       for (each of the next reads) if (!reads.Add(its address, its size)) break;
 //       reads.Request();
 //     }
 //     read the group
 //   }
 //
-// 10,000 primary keys in a file of 0.9 GB take 170 instead of 890 ms, on a disk that gives 80,000
-// reads a second to many requests (docs/performance.md). If all pages are in memory, a group costs
-// one reading of the clock. Not thread-safe.
+// docs/performance.md has measurements. If all pages are in memory, a group costs one reading of
+// the clock, and the first group two. Not thread-safe.
 class ColdReads {
  public:
-  // The number of reads to request together.
-  static constexpr size_t kTogether = 4096;
+  // The maximum number of pages of a request, 16 MiB on x86-64.
+  static constexpr size_t kMaxPages = 4096;
+  // Smaller batches are not worth a look at the clock.
+  static constexpr size_t kMinReads = 8;
 
-  // Returns whether this batch has waited for a disk. The first call finds out by reading the byte
-  // at `next`; the others compare the time since the call before with that of reads in memory.
+  // Makes every Wait return true, so that tests request pages that are in memory.
+  static inline bool always_for_tests = false;
+
+  // Returns whether the reads since the last call, or since the last request, have waited for a
+  // file's page. The first call, and the first one after a request, reads the byte at `next` to
+  // find out.
   bool Wait(const void* next) {
-    if (waits_) return true;
     const Clock::time_point before = std::exchange(last_, Clock::now());
     const bool is_first = before == Clock::time_point();
-    return (is_first || last_ - before > kShortestWait) && HasWaited(next, is_first);
+    return (is_first || last_ - before > kGroupWait || always_for_tests) &&
+           HasWaited(next, is_first);
   }
 
   // Adds the pages that contain these bytes, or the first 64 KiB of them, to the next request.
-  void Add(const void* begin, size_t bytes);
-  // Asks the kernel to start reading the added pages, and forgets them. The kernel drops requests
-  // of pages that are in memory.
+  // Returns false, and adds nothing, if the request is full or memory is short.
+  bool Add(const void* begin, size_t bytes) noexcept;
+  // Asks the kernel to start reading the added pages, and forgets them.
   void Request();
 
  private:
   using Clock = std::chrono::steady_clock;
-  // Less than any disk takes for a page, and more than memory takes for a group of reads.
-  static constexpr std::chrono::microseconds kShortestWait{40};
+  // Longer than a read from memory, and longer than a group of them usually takes. A thread may
+  // also lose the processor for that time, so its count of faults decides.
+  static constexpr std::chrono::microseconds kReadWait{10}, kGroupWait{40};
 
   bool HasWaited(const void* next, bool is_first);
 
   Clock::time_point last_;
-  bool waits_ = false;
   std::vector<uintptr_t> pages_;
 };
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "engine/rows/row_table_writer.h"
 #include "index/machine/aligned_buffer.h"
+#include "index/machine/cold_reads.h"
 #include "test/engine/rows/row_tables.h"
 #include "test/require_ok.h"
 #include "test/test_random.h"
@@ -54,11 +55,15 @@ void Check(const Parts& parts) {
   for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<RowId>(i);
   std::shuffle(rows.begin(), rows.end(), random);
   StringList column;
-  RequireOk(table.PrimaryKeys(rows, &column));
-  BOOST_REQUIRE(column.size() == rows.size());
   size_t wrong = 0;
-  for (size_t i = 0; i < rows.size(); ++i) wrong += column[i] != keys[rows[i]];
-  BOOST_TEST(wrong == 0u);
+  for (const bool requests : {true, false}) {
+    ColdReads::always_for_tests = requests;
+    column = StringList();
+    RequireOk(table.PrimaryKeys(rows, &column));
+    BOOST_REQUIRE(column.size() == rows.size());
+    for (size_t i = 0; i < rows.size(); ++i) wrong += column[i] != keys[rows[i]];
+    BOOST_TEST(wrong == 0u);
+  }
   BOOST_CHECK(absl::IsOutOfRange(table.PrimaryKeys({static_cast<RowId>(keys.size())}, &column)));
   BOOST_CHECK(absl::IsOutOfRange(table.PrimaryKeys({kNoRow}, &column)));
 

@@ -38,7 +38,7 @@ class MemorySink : public RowTableSink {
 
   std::string& section(RowTableSection section) { return sections_[section]; }
 
-  absl::StatusOr<RowTable> Open(int threads = 1) const {
+  absl::StatusOr<RowTable> Open(int threads = 1, ContentCheck check = ContentCheck::kNow) const {
     auto copies = std::make_shared<std::vector<std::unique_ptr<uint64_t[]>>>();
     const auto copy = [&](RowTableSection section, size_t element_bytes) {
       const auto found = sections_.find(section);
@@ -65,7 +65,7 @@ class MemorySink : public RowTableSink {
     sections.block_offsets = words(RowTableSection::kBlockOffsets);
     sections.separator_ends = words(RowTableSection::kSeparatorEnds);
     sections.separators = copy(RowTableSection::kSeparators, 1);
-    return RowTable::Wrap(sections, "test.tbl", threads, copies);
+    return RowTable::Wrap(sections, "test.tbl", threads, copies, check);
   }
 
   size_t limit = SIZE_MAX;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "index/machine/cold_reads.h"
 #include "test/index/columns/column_files.h"
 #include "test/index/columns/values.h"
 #include "test/require_ok.h"
@@ -42,7 +43,10 @@ std::vector<uint64_t> RoundTrip(const Columns& columns, std::mt19937_64& random)
   std::vector<uint64_t> bytes;
   for (VerifyLevel level : {VerifyLevel::kMetadata, VerifyLevel::kFull}) {
     const ColumnFile file = RequireOk(OpenColumnFile(path, level, 2));
-    CheckTable(file.table, columns, random);
+    for (const bool requests : {true, false}) {
+      ColdReads::always_for_tests = requests;
+      CheckTable(file.table, columns, random);
+    }
     bytes.clear();
     for (size_t i = 0; i < columns.schemas.size(); ++i) bytes.push_back(file.table.column_bytes(i));
   }

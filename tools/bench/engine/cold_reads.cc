@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -212,8 +213,9 @@ void Device(benchmark::State& state, uint64_t rows, size_t threads) {
     state.PauseTiming();
     ForgetPages(Directory(rows));
     const int file = open(largest.c_str(), O_RDONLY);
+    if (file < 0) throw std::runtime_error("cannot open " + largest);
     posix_fadvise(file, 0, 0, POSIX_FADV_RANDOM);
-    for (uint64_t& offset : offsets) offset = random() % (bytes / kPageBytes) * kPageBytes;
+    for (uint64_t& offset : offsets) offset = random() % (bytes / kPageBytes + 1) * kPageBytes;
     state.ResumeTiming();
     std::vector<std::thread> readers;
     for (size_t t = 0; t < threads; ++t) {
