@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -166,18 +167,42 @@ absl::StatusOr<std::string> MissingForFiles(SequenceNumber sequence, rocksdb::DB
                  absl::StrFormat("its table file %06d.sst is a different one", newest));
 }
 
+// Returns the files without those that FIFO compaction may have dropped. It drops the oldest files
+// of level 0 first; their rows remain in an index.
+TableFiles WithoutDropped(const TableFiles& then, rocksdb::DB* db,
+                          rocksdb::ColumnFamilyHandle* column_family) {
+  rocksdb::ColumnFamilyMetaData now;
+  db->GetColumnFamilyMetaData(column_family, &now);
+  SequenceNumber oldest_left = UINT64_MAX;
+  std::set<uint64_t> left;
+  for (const rocksdb::LevelMetaData& level : now.levels) {
+    for (const rocksdb::SstFileMetaData& file : level.files) {
+      left.insert(file.file_number);
+      if (level.level > 0 || then.Find(file.file_number) == nullptr) continue;
+      oldest_left = std::min<SequenceNumber>(oldest_left, file.largest_seqno);
+    }
+  }
+  TableFiles files = then;
+  std::erase_if(files.files, [&](const TableFile& file) {
+    return file.largest_sequence <= oldest_left && !left.contains(file.number);
+  });
+  return files;
+}
+
 // FindChangedRanges, between the anchor's files and the current ones.
 absl::Status FindRanges(SequenceNumber sequence, rocksdb::DB* db,
                         rocksdb::ColumnFamilyHandle* column_family, const Anchor& anchor,
                         ChangedFiles which, std::vector<ChangedRange>* ranges) {
   if (anchor.tables == nullptr) return absl::OkStatus();
-  absl::StatusOr<std::vector<ChangedRange>> found =
-      FindChangedRanges(*anchor.tables, ListTableFiles(db, column_family), which);
-  if (!found.ok()) return Differs(db, sequence, std::string(found.status().message()));
-  // FIFO compaction drops old files, and their rows remain in an index.
   const bool drops =
       db->GetOptions(column_family).compaction_style == rocksdb::kCompactionStyleFIFO;
-  if (which != ChangedFiles::kLost || !drops) *ranges = *std::move(found);
+  const TableFiles now = ListTableFiles(db, column_family);
+  absl::StatusOr<std::vector<ChangedRange>> found =
+      drops && which == ChangedFiles::kLost
+          ? FindChangedRanges(WithoutDropped(*anchor.tables, db, column_family), now, which)
+          : FindChangedRanges(*anchor.tables, now, which);
+  if (!found.ok()) return Differs(db, sequence, std::string(found.status().message()));
+  *ranges = *std::move(found);
   return absl::OkStatus();
 }
 

@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "cairn/lookup.h"
 #include "engine/log/anchor.h"
+#include "rocksdb/utilities/ldb_cmd.h"
 #include "test/engine/log/database_history.h"
 #include "test/require_ok.h"
 #include "test/sanitizer.h"
@@ -111,6 +114,45 @@ BOOST_AUTO_TEST_CASE(successors_are_found_among_many_files) {
       for (char c = range.lower[0]; c <= range.upper[0]; ++c) ranges[c] = true;
     }
     BOOST_REQUIRE(ranges == lost);
+  }
+}
+
+// FIFO compaction drops the oldest files. If another file is gone, it was lost, and its rows may
+// have older values again.
+BOOST_AUTO_TEST_CASE(only_the_oldest_files_may_be_gone_with_fifo_compaction) {
+  for (const bool oldest : {true, false}) {
+    DatabaseHistory h;
+    h.Close();
+    h.options().compaction_style = rocksdb::kCompactionStyleFIFO;
+    h.options().num_levels = 1;
+    h.OpenDatabase();
+    h.Put("a", 0, 2, "Lisbon");
+    RequireOk(h.db()->Flush({}));
+    h.Build();
+    h.Put("a", 1, 2, "Oslo");
+    RequireOk(h.db()->Flush({}));
+    CatchUpOptions durable;
+    durable.durable = true;
+    RequireOk(h.CatchUp(durable));
+    const std::vector<TableFile> files = ListTableFiles(h.db(), h.family()).files;
+    BOOST_REQUIRE_EQUAL(files.size(), 2u);
+    h.Close();
+    const std::string lost = std::to_string(files[oldest ? 0 : 1].number);
+    const std::unique_ptr<rocksdb::LDBCommand> tool(rocksdb::LDBCommand::InitFromCmdLineArgs(
+        {"--db=" + h.path(), "unsafe_remove_sst_file", lost}, h.options(), rocksdb::LDBOptions(),
+        nullptr));
+    tool->Run();
+    BOOST_REQUIRE(tool->GetExecuteState().IsSucceed());
+    h.OpenDatabase();
+    std::string value;
+    BOOST_TEST(h.db()->Get({}, "a000", &value).IsNotFound() == oldest);
+    if (!oldest) {
+      h.CheckCurrent();
+      continue;
+    }
+    RequireOk(h.CatchUp());
+    BOOST_TEST(RequireOk(h.index().Count(KeyQuery::Everything(), {})) ==
+               std::vector<uint64_t>({2}));
   }
 }
 
