@@ -255,6 +255,13 @@ inline void Interpreter::RaceRows(size_t family, const std::string& key) {
       if (found.ok() && found->size() != 1) {
         wrong = absl::StrCat("LookupRows found ", found->size(), " rows where there is one");
       }
+      for (size_t i = 0; found.ok() && i < asked.size(); ++i) {
+        for (const FoundRow& row : found->of(i)) {
+          if (row.value.starts_with(asked[i] + "|")) continue;
+          wrong = absl::StrCat("LookupRows found the row ", std::string(row.value), " for key ",
+                               asked[i]);
+        }
+      }
       if (keys.ok() && keys->size() != 1) {
         wrong = absl::StrCat("Lookup found ", keys->size(), " rows where there is one");
       }
@@ -371,6 +378,10 @@ inline void Interpreter::Execute(const Command& command) {
       return Restore(args[0], args[1]);
     case kLoseFile:
       return LoseFile(args[0], args[1]);
+    case kChurn:
+      return Churn(args[0], args[1] == 1);
+    case kLoseLog:
+      return LoseLog(args[0], args[1]);
     case kRepair:
       return Repair();
     case kDisk:

@@ -63,21 +63,21 @@ class Disk final : public rocksdb::FileSystemWrapper {
     Log(Disk* disk, std::unique_ptr<rocksdb::FSWritableFile> file)
         : FSWritableFileOwnerWrapper(std::move(file)), disk_(disk) {}
     IOStatus Append(const rocksdb::Slice& bytes, const IOOptions& options, Debug* d) override {
-      if (disk_->append_fails) return Full();
+      if (disk_->append_fails) return Failed();
       disk_->TakeTimeOfLog();
       return FSWritableFileOwnerWrapper::Append(bytes, options, d);
     }
     IOStatus Append(const rocksdb::Slice& bytes, const IOOptions& options,
                     const rocksdb::DataVerificationInfo& info, Debug* d) override {
-      if (disk_->append_fails) return Full();
+      if (disk_->append_fails) return Failed();
       disk_->TakeTimeOfLog();
       return FSWritableFileOwnerWrapper::Append(bytes, options, info, d);
     }
     IOStatus Sync(const IOOptions& options, Debug* d) override {
-      return disk_->sync_fails ? Full() : FSWritableFileOwnerWrapper::Sync(options, d);
+      return disk_->sync_fails ? Failed() : FSWritableFileOwnerWrapper::Sync(options, d);
     }
     IOStatus Fsync(const IOOptions& options, Debug* d) override {
-      return disk_->sync_fails ? Full() : FSWritableFileOwnerWrapper::Fsync(options, d);
+      return disk_->sync_fails ? Failed() : FSWritableFileOwnerWrapper::Fsync(options, d);
     }
 
    private:
@@ -111,6 +111,13 @@ class Disk final : public rocksdb::FileSystemWrapper {
     Disk* const disk_;
   };
 
+  // RocksDB resumes within milliseconds after this error. After NoSpace it waits until the file
+  // system reports free space, and looks every five seconds.
+  static IOStatus Failed() {
+    IOStatus s = IOStatus::IOError("made to fail");
+    s.SetRetryable(true);
+    return s;
+  }
   static IOStatus Full() {
     IOStatus s = IOStatus::NoSpace("made to be full");
     s.SetRetryable(true);

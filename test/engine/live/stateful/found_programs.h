@@ -125,6 +125,17 @@ world indexes=1
 put family=0 key=3 value=3
 failing_ingest family=0
 )",
+    R"(# a filter that removes rows of an index that does not ignore it
+world indexes=2 filter=removes
+)",
+    R"(# failed writes that no listener reports
+world indexes=1 wrapper=attach write_path=pipelined
+)",
+    R"(# an older log file that was lost
+world indexes=8
+put family=1 key=1 value=1
+lose_log file=0 how=0
+)",
     R"(# a unique key of a row that a filter removed
 world indexes=16 filter=removes
 put family=1 key=3 value=3
@@ -175,6 +186,14 @@ crash operations=0 power=0 salt=0 after_empty_range=0
 lose_file file=0 how=1
 put family=0 key=0 value=0
 crash operations=0 power=0 salt=0 after_empty_range=0
+)",
+    R"(# a table with the newest value of a row that was lost, with FIFO compaction
+world indexes=1 style=fifo
+put family=0 key=11 value=0
+copy slot=0
+put family=0 key=11 value=1
+reopen field=0 value=0
+lose_file file=0 how=2
 )",
     R"(# a table that was lost within the second in which it was written
 world indexes=0

@@ -48,6 +48,7 @@ class Interpreter {
   rocksdb::Status FailWrite(How how, rocksdb::WriteBatch* batch);
   bool MakesDuplicate(const std::vector<RowOp>& ops);
   void FinishPrepared(bool commit);
+  void Churn(size_t family, bool by_range);
 
   // Sessions.
   bool Open(const Database::Special& special = {});
@@ -57,6 +58,7 @@ class Interpreter {
   void Copy(uint32_t slot);
   void Restore(uint32_t slot, uint32_t what);
   void LoseFile(uint32_t file, uint32_t how);
+  void LoseLog(uint32_t file, uint32_t how);
   void Repair();
 
   // Files and families.

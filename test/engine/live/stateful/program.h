@@ -108,6 +108,8 @@ enum Op : uint8_t {
   kRaceRows,
   kBuildBesideWrites,
   kManyFiles,
+  kLoseLog,
+  kChurn,
   kOps
 };
 enum How : uint32_t {  // for kWrite
@@ -178,6 +180,8 @@ inline const std::array<OpInfo, kOps>& OpInfos() {
       {"race_rows", 2, {family, key}},
       {"build_beside_writes", 5, {{"index", 8}, key}},
       {"many_files", 1, {{"hundreds", 3}}},
+      {"lose_log", 6, {{"file", 4}, {"how", 3}}},
+      {"churn", 2, {family, {"by_range", 2}}},
   }};
   return infos;
 }
@@ -322,6 +326,8 @@ inline bool Allows(const World& world, const Command& command) {
     case kLoseFile:
       if (args[1] == 1) return IsOn("plain_best_efforts");
       return args[1] == 0 ? IsOn("best_efforts") : IsOn("removed_files");
+    case kLoseLog:
+      return IsOn("lost_logs");
     case kRepair:
       return IsOn("repair");
     case kDisk:

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -140,6 +141,8 @@ inline void Interpreter::LoseFile(uint32_t file, uint32_t how) {
   database_.base()->GetLiveFilesMetaData(&files);
   if (files.empty()) return;
   const rocksdb::LiveFileMetaData& lost = files[file % files.size()];
+  // An index that cannot be stored does not know the newest files, and misses their loss.
+  database_.disk().is_full = false;
   database_.Close();
   Forget();
   if (how < 2) {
@@ -165,6 +168,41 @@ inline void Interpreter::LoseFile(uint32_t file, uint32_t how) {
   tool->Run();
   ++events_[tool->GetExecuteState().IsSucceed() ? "tables removed" : "tables that ldb kept"];
   if (Open()) ReconcileIndexes(/*may_be_older=*/false);
+}
+
+// Removes, cuts off or damages a file of the log while the database is closed. Attached indexes may
+// not notice that (docs/internals/continuity.md).
+inline void Interpreter::LoseLog(uint32_t file, uint32_t how) {
+  if (database_.world()[kWrapper] != kOpen) return;
+  ReopenAfterFailedWrite();
+  if (!database_.is_open()) return;
+  // Begins another file, while rows of other families are only in the older ones.
+  const size_t flushed = database_.has(file % kFamilies) ? file % kFamilies : 0;
+  Require(database_->Flush({}, database_.family(flushed)), "flushing");
+  Require(database_.base()->Put({}, database_.family(flushed), "zz", RowValue(97)), "writing");
+  database_.disk().is_full = false;
+  database_.Close();
+  Forget();
+  std::vector<std::string> names, logs;
+  database_.env()->GetChildren(kPath, &names).PermitUncheckedError();
+  for (const std::string& name : names) {
+    if (name.ends_with(".log")) logs.push_back(absl::StrCat(kPath, "/", name));
+  }
+  std::sort(logs.begin(), logs.end());
+  if (!logs.empty()) {
+    const std::string& path = logs[file % logs.size()];
+    std::string bytes;
+    Require(rocksdb::ReadFileToString(database_.env(), path, &bytes), "reading the log");
+    database_.env()->DeleteFile(path).PermitUncheckedError();
+    if (how == 1) bytes.resize(bytes.size() / 2);
+    if (how == 2 && !bytes.empty()) bytes[bytes.size() / 2] ^= 1;
+    if (how > 0) {
+      Require(rocksdb::WriteStringToFile(database_.env(), bytes, path), "damaging the log");
+    }
+    database_.disk().files().SyncAll();
+    ++events_["damaged logs"];
+  }
+  if (Open()) ReconcileIndexes(/*may_be_older=*/true);
 }
 
 // Repairs the database with RocksDB, which makes tables of its log, and a new MANIFEST of the files

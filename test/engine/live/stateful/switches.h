@@ -35,6 +35,7 @@ inline constexpr Switch kSwitches[] = {
     {"best_efforts", false},
     {"plain_best_efforts", false},
     {"removed_files", true},
+    {"lost_logs", true},
     {"removing_filters", true},
     {"changing_filters", true},
     {"fifo", true},
