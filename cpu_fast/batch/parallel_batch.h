@@ -19,7 +19,7 @@ inline constexpr size_t kStopSlice = size_t{1} << 15;
 struct Parallelism {
   int threads = 1;             // maximum; with 1 the calling thread does all the work
   size_t min_slice = 1 << 14;  // in queries; a smaller slice does not justify waking a thread
-  // Checked before each slice; slices are then at most kStopSlice long.
+  // Checked before each piece of at most kStopSlice queries of a longer slice.
   StopCondition stop = {};
 };
 
@@ -27,16 +27,16 @@ struct Parallelism {
 size_t SliceCount(size_t queries, const Parallelism& parallelism);
 
 // Calls body(first, count) for consecutive slices of [0, size), in parallel if there is enough
-// work. Returns the error of one slice if any failed; other slices may have run. A batch that is
-// too small to split runs as a single slice on the calling thread. Returns the error of the stop
-// condition once it has one.
+// work. A batch that is too small to split runs on the calling thread. Errors: those of `body`, of
+// one slice if several fail, while other slices may have run; those of the stop condition;
+// ResourceExhausted.
 absl::Status ForEachSlice(size_t size, const Parallelism& parallelism,
                           absl::FunctionRef<absl::Status(size_t first, size_t count)> body);
 
 // Has the same result as index.Execute(batch), but uses several threads. For Find and Scan, each
 // thread writes its part of the matches. This requires temporary memory of eight bytes per query,
-// so unlike on one thread, a warm call does allocate. Errors: those of index.Execute, plus
-// ResourceExhausted if memory runs out.
+// so a warm call allocates too, unless the batch is one short slice. Errors: those of index.Execute
+// and of the stop condition; ResourceExhausted if memory runs out.
 absl::Status Execute(const OrderedIndex& index, const Batch& batch, const Parallelism& parallelism);
 
 }  // namespace cairn

@@ -31,7 +31,7 @@ class MergeSearch final : public HostIndex {
   uint64_t memory_bytes() const override { return 0; }
 
  private:
-  // Both require that the keys ascend.
+  // Both require that `keys`, the queries, ascend.
   void LowerBound(KeyBatch keys, Position* positions) const override;
   void FindFirst(KeyBatch keys, RowId* row_ids) const override;
 };
@@ -71,7 +71,8 @@ class AscendingWalk {
  private:
   const absl::Span<const Key> keys_;
   const size_t full_lines_;
-  size_t line_;  // all before end below the last query
+  // The current line; the last key of each earlier line is less than the last query.
+  size_t line_;
 };
 
 template <typename Key>

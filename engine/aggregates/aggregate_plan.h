@@ -14,7 +14,7 @@
 
 namespace cairn {
 
-// The keys of each range that results list, in addition to their number (ListedKeys).
+// Which keys of each range the results contain (ListedKeys), in addition to the number of keys.
 enum class KeyList : uint8_t {
   kNone,
   kEnds,  // the index's first and last key, if in the range: only these can be shared with

@@ -16,8 +16,9 @@
 
 namespace cairn {
 
-// The measures that a plan needs of some ranges or groups, before output values are computed from
-// them. They are exact, so that results of several indexes can be combined. Plain data.
+// Intermediate results: the measures that a plan needs for some ranges or groups, from which output
+// values are computed. Measures are exact, so that results of several indexes can be combined.
+// Plain data.
 struct AggregateResults {
   // The measure of one input in each range. Only the vector of the input's kind is used.
   struct Input {

@@ -42,7 +42,8 @@ class BatcherQueue {
   enum class Outcome : uint8_t { kAccepted, kFull, kClosed, kNoMemory };
   struct Pushed {
     Outcome outcome = Outcome::kAccepted;
-    // The operation has about a best batch of queries, as far as the shards have reported.
+    // Whether about as many queries of the operation wait as the best batch has, by the counts that
+    // the shards have reported.
     bool fills_batch = false;
     // The request's deadline if it is the earliest of the operation in its shard; otherwise kNever.
     BatcherNanos earliest = kNever;

@@ -16,17 +16,17 @@
 
 namespace cairn {
 
-// The difference of two versions of one base: the rows that the updates between them changed, in
-// primary-key order, each with its keys in the later version. An update stores this difference, and
-// a merge carries it over to a new base. Time and memory are proportional to the changes between
-// the versions. Immutable; every method is safe from any number of threads.
+// The difference of two versions with the same base: the rows that the updates between them
+// changed, in primary-key order, each with its keys in the later version. An update stores this
+// difference, and a merge carries it over to a new base. Time and memory are proportional to the
+// changes between the versions. Immutable; every method is safe from any number of threads.
 class DeltaChanges {
  public:
-  // Returns the changes since an older version of the same base, possibly with rows that changed
-  // back. Rows that were added after `since` and then deleted are left out. If a DeltaWriter with
-  // the entries of `since` applies the changes, it gets the entries of `delta`. Errors:
-  // InvalidArgument unless `since` is an older version of the same writer; ResourceExhausted if
-  // memory runs out.
+  // Returns the changes since an older version with the same base. They may contain rows whose keys
+  // are the same again. Rows that were added after `since` and then deleted are left out. If a
+  // DeltaWriter with the entries of `since` applies the changes, it gets the entries of `delta`.
+  // Errors: InvalidArgument unless `since` is an older version of the same writer;
+  // ResourceExhausted if memory runs out.
   static absl::StatusOr<DeltaChanges> Since(const Delta& since, std::shared_ptr<const Delta> delta);
   // Returns an upper bound of the number of rows of Since; reads no changes. Errors:
   // InvalidArgument as for Since.

@@ -59,9 +59,9 @@ class PositionSet {
 
   // Returns this set with the numbers in `more` added and those in `less` removed, in any order; no
   // number may be in both. Members in `more` and non-members in `less` have no effect. Only one
-  // thread at a time may call With on sets that were made from one another. The time is
-  // proportional to the pages that change, plus 12 bytes per page. The second call for the same set
-  // copies all its pages. Throws std::bad_alloc.
+  // thread at a time may call With on sets that were made from one another. A call
+  // copies the pages that change, and 12 bytes for each page of the set. Each further call on the
+  // same set copies all its pages. Throws std::bad_alloc.
   PositionSet With(absl::Span<const Position> more, absl::Span<const Position> less) const;
   // Returns the same set in its own memory, so that another thread may call With on it. Throws
   // std::bad_alloc.

@@ -75,12 +75,12 @@ class LogFollower {
   absl::StatusOr<std::shared_ptr<const IndexVersion>> Current(const FollowedIndex& index,
                                                               const StopCondition& stop = {});
   // Like Current, but returns null if the index is not ready, or is lost during the call. Its state
-  // then has the reason. So an error is not one of the index, and does not pass if the index
-  // becomes ready.
+  // then has the reason. Errors therefore concern the log or `stop`: to wait for the index does not
+  // help.
   absl::StatusOr<std::shared_ptr<const IndexVersion>> CurrentIfReady(
       const FollowedIndex& index, const StopCondition& stop = {});
   // Returns the versions of several indexes at one sequence number, with all commits before the
-  // call. Errors: those of Current; FailedPrecondition if one does not follow.
+  // call. Errors: those of Current; FailedPrecondition if one has left the log.
   absl::StatusOr<std::vector<std::shared_ptr<const IndexVersion>>> CurrentTogether(
       absl::Span<const std::shared_ptr<FollowedIndex>> indexes, const StopCondition& stop = {});
   // An index at one state with all commits before the call, the writer that has this state, and a
@@ -95,8 +95,8 @@ class LogFollower {
   // Waits while catching up would take the indexes longer than `longest`. From half of that on,
   // while another thread follows, delays the caller by some milliseconds at most, in proportion to
   // the rest of the backlog. So writers slow down to the speed of the indexes, and rarely stop.
-  // Sets `waited` to the time of both. If not `may_wait`, returns at once, and returns false
-  // instead of waiting. If no wait is needed, this costs a few nanoseconds.
+  // Sets `waited` to the total of delay and wait. If not `may_wait`, returns at once, and returns
+  // false instead of waiting. If no wait is needed, this costs a few nanoseconds.
   bool LimitBacklog(absl::Duration longest, bool may_wait, absl::Duration* waited);
 
   // Adds indexes with writers, which must be distinct and no members, and returns the result for

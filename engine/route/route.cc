@@ -34,8 +34,8 @@ void WidenInPlace(absl::Span<GlobalRowId> rows, size_t first, size_t count) {
 absl::Status WidenAll(absl::Span<GlobalRowId> rows, int threads) {
   const Parallelism parallelism{.threads = threads, .min_slice = size_t{1} << 16};
   size_t rest = rows.size();
-  // The rows from `middle` on overwrite none of the ids from there up to `rest`, so threads can
-  // share them.
+  // Rows [middle, rest) are stored after the ids of all rows before `rest`, so threads can widen
+  // them in any order.
   while (SliceCount(rest / 2, parallelism) > 1) {
     const size_t middle = (rest + 1) / 2;
     RETURN_IF_ERROR(ForEachSlice(rest - middle, parallelism, [&](size_t first, size_t count) {

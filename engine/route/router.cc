@@ -22,14 +22,15 @@ constexpr int64_t kLongestPause = 60'000'000'000;
 // A batch is large enough if a larger one would gain at most 10%.
 constexpr double kShareOfBest = 0.9;
 constexpr size_t kLargestBatch = size_t{1} << 24;
-// Fewer queries than this have no neighbors to share cache lines with, so gathering them gains
-// nothing. Trials also cannot measure differences of nanoseconds reliably.
+// Smaller batches in the caller's order use only unbuffered routes: their queries rarely share
+// cache lines, so partitioning or sorting gains nothing. Trials also cannot measure differences of
+// nanoseconds reliably.
 constexpr size_t kMinGathered = 64;
 // For smaller batches, one in kTimedOneIn is timed. Reading a clock makes the processor wait for
 // all instructions in flight, which takes longer than the rest of the routing (Routing/…/batch:1).
 constexpr size_t kMinTimed = 64;
 constexpr uint32_t kTimedOneIn = 16;
-// Minimum time of a batch, in nanoseconds, after which the router checks whether its route needs
+// After a batch that took at least this many nanoseconds, the router checks whether its route needs
 // new trials.
 constexpr int64_t kWorthALook = 10'000;
 

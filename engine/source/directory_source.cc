@@ -61,13 +61,12 @@ absl::Status CheckHasColumnFamily(const std::string& directory, const std::strin
                                              column_family, known));
 }
 
-// Returns the directory of the write-ahead log for the directory's state. The stored path may be
-// that of the database from which the directory was copied. That database's log does not belong to
-// the copy. So the log is in the directory itself in two cases:
-// - There is no LOCK file, so the directory was never opened for writing. Checkpoints and restored
+// Returns the directory that contains the write-ahead log. `stored` is `wal_dir` of the OPTIONS
+// file. It is `directory` instead if `stored` is empty, missing or the same, or if it may be that
+// of the database from which `directory` was copied:
+// - `directory` has no LOCK file, so it was never opened for writing. Checkpoints and restored
 //   backups contain their own log.
-// - The stored path contains a database. RocksDB up to 6.x stored such a path for a log in the
-//   database's own directory.
+// - `stored` contains a database. RocksDB up to 6.x stored the database's own directory.
 std::string WalDirectory(const std::string& directory, const std::string& stored) {
   std::error_code error;
   if (stored.empty() || fs::equivalent(stored, directory, error) || !Exists(stored) ||

@@ -226,8 +226,8 @@ class LeafQuad {
 };
 
 // A packed leaf that one lane reads, with its keys in registers. Used for sorted queries: the lanes
-// of a warp then read the same or neighboring leaves. So the first-level cache has the data that
-// the next lane needs, and the rest of a leaf.
+// of a warp then read the same or neighboring leaves. So the first-level cache already has the
+// words that the next lane reads, and those that this lane reads later from the same leaf.
 template <int kBits>
 class LeafLine {
  public:

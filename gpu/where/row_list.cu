@@ -31,8 +31,8 @@ __global__ void __launch_bounds__(kTileThreads)
   if (threadIdx.x % 32 == 0) counts[tile] = count;
 }
 
-// A block processes one tile at a time: rows are sorted in shared memory and written contiguously,
-// while the next tile's bits are loaded.
+// A block processes one tile at a time: it lists the tile's rows in shared memory and writes them
+// contiguously, while the next tile's bits are loaded.
 __global__ void __launch_bounds__(kTileThreads)
     ListTileRows(const uint32_t* bitmap, uint32_t tiles, const uint64_t* offsets, RowId* rows,
                  uint64_t capacity) {

@@ -18,9 +18,9 @@ absl::Status CountTiles(const uint32_t* bitmap, uint64_t tiles, uint64_t* counts
                         cudaStream_t stream);
 
 // On entry, offsets[1 + i] is tile i's count. On return, it is the number of bits up to the tile's
-// end, and offsets[0] is 0. Writes the rows to rows[0 …] in ascending order, except those from
-// rows[capacity] on. Sets *total, unless null, to their number. Errors: Unavailable if an earlier
-// CUDA error is pending in this thread.
+// end, and offsets[0] is 0. Writes the first `capacity` rows, ascending, to `rows`. If `total` is
+// not null, sets *total to the number of all rows. Errors: Unavailable if an earlier CUDA error is
+// pending in this thread.
 absl::Status ListTiles(const uint32_t* bitmap, uint64_t tiles, uint64_t* offsets, RowId* rows,
                        uint64_t capacity, uint64_t* total, cudaStream_t stream);
 

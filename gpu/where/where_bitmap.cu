@@ -72,15 +72,17 @@ __global__ void __launch_bounds__(kSortThreads)
   }
 }
 
-// Stores the rows of each set and partition contiguously, starting at *next of these. A block first
-// sorts a chunk in shared memory, so that it writes those of a partition together.
+// Stores the rows of each set and partition contiguously, starting at next[set * parts +
+// partition], which it advances. A block first sorts a chunk in shared memory, so that it writes
+// the rows of one partition together.
 __global__ void __launch_bounds__(kSortThreads)
     SortParts(const __grid_constant__ WhereView where, int part_bits, uint32_t parts,
               uint32_t* next, RowId* sorted) {
   using Scan = cub::BlockScan<uint32_t, kSortThreads>;
   __shared__ typename Scan::TempStorage scratch;
   __shared__ uint32_t starts[kMaxParts];
-  // [kSortChunk], then for each partition the sorted minus the staged position of its rows.
+  // kSortChunk staged rows, then `shifts`: for each partition, the position of a row in `sorted`
+  // minus its position in `staged`.
   extern __shared__ RowId staged[];
   uint32_t* const shifts = staged + kSortChunk;
   const uint32_t set = blockIdx.y;

@@ -246,7 +246,8 @@ struct FindResult : RowList {
   // One element per column of QueryOptions::columns. Value j of each belongs to row j.
   std::vector<ColumnValues> columns;
   // SecondaryIndex::Scan with a limit: cursors[i] continues range i (RangeBatch::after); empty if
-  // the range is exhausted. A cursor stays valid for later versions of the index, as long as they
+  // the range is exhausted: leave such a range out of the next call, because an empty cursor starts
+  // at its beginning. A cursor stays valid for later versions of the index, as long as they
   // have the same spec, but only for the same range and order. The limit may differ.
   std::vector<std::string> cursors;
 

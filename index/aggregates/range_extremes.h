@@ -53,8 +53,8 @@ class RangeExtremes {
     return found;
   }
 
-  // A number for the value at a position, which must not be null. For two positions of this object,
-  // a < b if and only if the values have that order.
+  // Returns a code of the value at a position, which must not be null. The codes of one object
+  // compare as the values do.
   virtual uint64_t Code(Position position) const = 0;
 
   virtual uint64_t memory_bytes() const = 0;

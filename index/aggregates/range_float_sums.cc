@@ -182,8 +182,8 @@ absl::Status FloatSumsOf<T>::Fill(size_t entries, DataType type, bool nullable, 
   }
   if (nullable) present_.Finish();
 
-  // Builds levels up to the one node that is the sum of all, so that every range ends at some
-  // level.
+  // Builds levels up to a single node, the sum of all values, so that SumOf ends at some level for
+  // every range.
   for (size_t nodes = values_.size() / kFanOut; nodes > 0;) {
     Level level(nodes);
     const Level* const below = levels_.empty() ? nullptr : &levels_.back();

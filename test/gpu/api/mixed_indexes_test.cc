@@ -39,7 +39,7 @@ constexpr const char* kFactories[] = {"gpu:packed",
                                       "gpu:sorted_array,aos"};
 // These determine the tops of directories, and the contents of shared memory.
 constexpr size_t kSizes[] = {700, 40000, 300000};
-// Small ones, and one for which blocks stay (packed_search.cuh).
+// Small batches, and one that is large enough for persistent blocks (packed_search.cuh).
 constexpr size_t kBatches[] = {1, 300, 5000, (size_t{1} << 17) + 77};
 constexpr size_t kMaxQueries = kBatches[3];
 constexpr size_t kThreads = 8;
