@@ -245,8 +245,9 @@ BOOST_AUTO_TEST_CASE(range_deletions_of_a_database_are_read_from_one_file_and_re
   for (int i = 0; i < 100; ++i) {
     CheckOk(db->Put(rocksdb::WriteOptions(), RandomKey(&random, 1000), "w"));
   }
-  CheckOk(db->Flush(rocksdb::FlushOptions()));
+  Freeze(db.get());
   CheckFiles(temp.path(), LiveFiles(db.get(), &random), DbRows(db.get()), &random);
+  CheckOk(db->ContinueBackgroundWork());
 
   CheckOk(db->Put(rocksdb::WriteOptions(), "key00000300", "x"));
   CheckOk(db->Flush(rocksdb::FlushOptions()));
@@ -311,10 +312,11 @@ BOOST_AUTO_TEST_CASE(ingested_files_keep_the_number_that_was_written_into_them) 
   ingestion.write_global_seqno = true;
   CheckOk(db->IngestExternalFile({temp / "in.sst"}, ingestion));
   CheckOk(db->Put(rocksdb::WriteOptions(), "a", "new"));
-  CheckOk(db->Flush(rocksdb::FlushOptions()));
+  Freeze(db.get());
   const Files files = LiveFiles(db.get(), &random);
   BOOST_TEST(files.size() == 3u);
   CheckFiles(temp.path(), files, {{"a", "new", {}}, {"b", "ingested", {}}}, &random);
+  CheckOk(db->ContinueBackgroundWork());
 }
 
 }  // namespace
