@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_format.h"
 #include "engine/extract/row_extractor.h"
 #include "engine/version/distinct_rows.h"
 #include "index/machine/status_macros.h"
@@ -48,8 +49,14 @@ absl::StatusOr<CurrentRows> ReadRows(const IndexVersion& version, const Snapshot
         return version.delta->PrimaryKeys(absl::MakeConstSpan(rows.row_ids).subspan(first, count),
                                           &rows.primary_keys);
       }));
-  std::vector<std::string_view> primary_keys;  // ascending
-  for (size_t i = 0; i < rows.row_ids.size(); ++i) primary_keys.push_back(rows.primary_keys[i]);
+  std::vector<std::string_view> primary_keys;
+  for (size_t i = 0; i < rows.row_ids.size(); ++i) {
+    primary_keys.push_back(rows.primary_keys[i]);
+    if (i == 0 || primary_keys[i - 1] <= primary_keys[i]) continue;
+    return absl::DataLossError(
+        absl::StrFormat("index '%s' is damaged: the primary keys of rows %d and %d do not ascend",
+                        version.base->directory, rows.row_ids[i - 1], rows.row_ids[i]));
+  }
   rows.values.resize(primary_keys.size());
   rows.found.resize(primary_keys.size());
   rows.key_ends.reserve(primary_keys.size());

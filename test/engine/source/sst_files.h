@@ -74,8 +74,11 @@ inline absl::Status Refused(const Files& files, const rocksdb::Options* options 
   return status;
 }
 
-// The live SST files of a column family, in no particular order.
+// The live SST files of a column family, in no particular order. Waits for background work, which
+// removes files after a flush.
 inline Files LiveFiles(rocksdb::DB* db, std::mt19937_64* random) {
+  CheckOk(db->PauseBackgroundWork());
+  CheckOk(db->ContinueBackgroundWork());
   std::vector<rocksdb::LiveFileMetaData> metadata;
   db->GetLiveFilesMetaData(&metadata);
   Files files;
