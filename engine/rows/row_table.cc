@@ -247,7 +247,7 @@ absl::Status RowTable::PrimaryKeys(absl::Span<const RowId> row_ids,
     if (row_ids.size() >= ColdReads::kMinReads && first >= requested) {
       const std::string_view block = BytesOf(group[0].place.block);
       if (!block.empty() && reads.Wait(block.data())) {
-        requested = first + RequestBlocks(row_ids.subspan(first), &reads);
+        requested = first + RequestBlocks(row_ids.subspan(first), &reads) / kGroup * kGroup;
       }
     }
     for (size_t i = 0; i < count; ++i) {

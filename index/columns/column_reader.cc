@@ -93,7 +93,8 @@ void ProbeAll(const ColumnReader& column, absl::Span<const RowId> row_ids, Take 
     const size_t next = first < row_ids.size() ? std::min(kTogether, row_ids.size() - first) : 0;
     if (row_ids.size() >= ColdReads::kMinReads && first >= requested && next > 0 &&
         first % kBetweenWaits == 0 && reads.Wait(ProbeOf<kNulls>(column, row_ids[first]).word)) {
-      requested = first + RequestNumbers(column, row_ids.subspan(first), &reads);
+      const size_t rows = RequestNumbers(column, row_ids.subspan(first), &reads);
+      requested = first + rows / kBetweenWaits * kBetweenWaits;
     }
     const size_t ahead = std::min(row_ids.size(), first + 2 * kTogether);
     for (size_t i = first + next; i < ahead; ++i) {
