@@ -76,7 +76,6 @@ void ColdReads::Request() {
     WillRead(reinterpret_cast<const void*>(first * PageBytes()), (end - first) * PageBytes());
   }
   pages_.clear();
-  last_ = {};
 }
 
 }  // namespace cairn

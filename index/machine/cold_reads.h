@@ -39,14 +39,17 @@ class ColdReads {
   // Makes every Wait return true, so that tests request pages that are in memory.
   static inline bool always_for_tests = false;
 
-  // Returns whether the reads since the last call, or since the last request, have waited for a
-  // file's page. The first call, and the first one after a request, reads the byte at `next` to
-  // find out.
+  // Returns whether this batch has waited for a file's page. The first call reads the byte at
+  // `next` to find out. Once true, it stays true: if only some pages are in memory, a check of the
+  // next one is often wrong, and each wrong answer costs a group of waits.
   bool Wait(const void* next) {
+    if (waits_) return true;
     const Clock::time_point before = std::exchange(last_, Clock::now());
     const bool is_first = before == Clock::time_point();
-    return (is_first || last_ - before > kGroupWait || always_for_tests) &&
-           HasWaited(next, is_first);
+    if (is_first || last_ - before > kGroupWait || always_for_tests) {
+      waits_ = HasWaited(next, is_first);
+    }
+    return waits_;
   }
 
   // Adds the pages that contain these bytes, or the first 64 KiB of them, to the next request.
@@ -64,6 +67,7 @@ class ColdReads {
   bool HasWaited(const void* next, bool is_first);
 
   Clock::time_point last_;
+  bool waits_ = false;
   std::vector<uintptr_t> pages_;
 };
 
