@@ -114,10 +114,13 @@ class LoggedDatabase {
   void Put(const std::string& key, const std::string& value, size_t family = 0) {
     RequireOk(db_->Put({}, families_[family], key, value));
   }
+  // Flushes all families. Waits for background work, which removes log files after a flush.
   void Flush() {
     for (rocksdb::ColumnFamilyHandle* family : families_) {
       RequireOk(db_->Flush({}, family));
     }
+    RequireOk(db_->PauseBackgroundWork());
+    RequireOk(db_->ContinueBackgroundWork());
   }
   SequenceNumber sequence() { return db_->GetLatestSequenceNumber(); }
 
