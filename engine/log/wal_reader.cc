@@ -127,7 +127,7 @@ bool WalReader::Next() {
 
 bool WalReader::Resume() {
   if (begin_ != end_ || has_skipped_ || recycled_ || !status_.ok()) return false;
-  ended_ = false;
+  ended_ = at_end_ = false;
   return true;
 }
 
@@ -285,21 +285,20 @@ bool WalReader::FillBuffer() {
   const size_t wanted = (buffer_ == nullptr ? kBlockBytes : kBufferBytes) - offset_ % kBlockBytes;
   if (buffer_ == nullptr) buffer_.reset(new char[kBufferBytes]);
   begin_ = end_ = 0;
-  while (end_ < wanted) {
+  if (!at_end_) {
     rocksdb::Slice read;
     const rocksdb::IOStatus s =
-        file_->Read(wanted - end_, rocksdb::IOOptions(), &read, buffer_.get() + end_, nullptr);
+        file_->Read(wanted, rocksdb::IOOptions(), &read, buffer_.get(), nullptr);
     if (!s.ok()) {
-      status_ = FromRocksDb(
-          s, absl::StrFormat("cannot read log file '%s' at offset %d", path_, offset_ + end_));
+      status_ =
+          FromRocksDb(s, absl::StrFormat("cannot read log file '%s' at offset %d", path_, offset_));
       ended_ = true;
       return false;
     }
-    if (read.empty()) break;
-    if (read.data() != buffer_.get() + end_) {
-      std::memmove(buffer_.get() + end_, read.data(), read.size());
-    }
-    end_ += read.size();
+    if (read.data() != buffer_.get()) std::memmove(buffer_.get(), read.data(), read.size());
+    end_ = read.size();
+    // RocksDB's own reader relies on this, too.
+    at_end_ = end_ < wanted;
   }
   if (end_ == 0) ended_ = true;
   return end_ > 0;

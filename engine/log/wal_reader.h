@@ -117,6 +117,7 @@ class WalReader {
   std::unique_ptr<ZstdUncompressor> zstd_;  // null if records are not compressed
   bool recycled_ = false;                   // whether records contain the number of their log
   bool has_skipped_ = false;                // space that was allocated and not written
+  bool at_end_ = false;                     // whether the last read reached the end of the file
   bool ended_ = false;
   absl::Status status_;
 };
