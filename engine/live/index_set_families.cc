@@ -154,8 +154,8 @@ void IndexSet::NoteFailedWrite(bool in_memtable) {
     if (db_->GetCurrentWalFile(&current).ok()) log_number = current->LogNumber();
     return absl::OkStatus();
   }).IgnoreError();
-  past_log_.NoteFailedWrite(log_number);
   follower_->Doubt();
+  past_log_.NoteFailedWrite(log_number);
   Distrust([](const FollowedIndex&) { return true; },
            "a write to the database failed, but its record may be in the log");
 }

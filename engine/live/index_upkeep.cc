@@ -567,6 +567,8 @@ std::vector<absl::Status> IndexUpkeep::CatchUpAndJoin(const Indexes& indexes) {
 
 IndexUpkeep::Begun IndexUpkeep::Begin(const FollowedIndex& index) {
   follower_->Leave(index);
+  // An index that is built after a failed write does not leave because of it.
+  follower_->HeedDoubt();
   const uint64_t requests = index.rebuild_requests();  // first: a request also changes `wanted`
   return {index.wanted(), requests, changes_->Count(index.spec().column_family)};
 }

@@ -118,6 +118,8 @@ class LogFollower {
   // Records that the log may have a record that the database lacks. All indexes leave before any of
   // them reads further. Does not wait, so it can be called during a call into the database.
   void Doubt() { doubted_ = true; }
+  // If this has been doubted, makes all indexes leave.
+  void HeedDoubt();
 
   // Records that an ingested file has taken this sequence number, which is therefore not in the
   // log. All indexes except those of its column family continue after it. Does not wait.
@@ -242,8 +244,6 @@ class LogFollower {
   SequenceNumber NextIngested(SequenceNumber sequence) const;
   // Returns the count of noted numbers. Waits briefly for ingestions in progress to end.
   uint64_t CountIngested(bool wait);
-  // If this has been doubted, makes all indexes leave.
-  void HeedDoubt();
   void Lose(const Member& member, const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The members for which `is_lost` returns true leave, each for the reason that `why` returns.
   void LoseThose(absl::FunctionRef<bool(const Member&)> is_lost,
