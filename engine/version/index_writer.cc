@@ -208,7 +208,7 @@ absl::StatusOr<std::shared_ptr<IndexDirectory>> IndexWriter::Directory() {
   }
   if (directory->manifest() == nullptr || *directory->manifest() != *stored_.manifest) {
     return absl::FailedPreconditionError(absl::StrFormat(
-        "index '%s': another process has published a version: open it again", path));
+        "index '%s': another handle or process has published a version: open it again", path));
   }
   return directory;
 }
