@@ -376,7 +376,8 @@ absl::Status LogFollower::Advance(SequenceNumber until,
       if (!TakesPart(member)) stop = std::min(stop, member.from);
     }
     const SequenceNumber start = tail_->sequence();
-    RETURN_IF_ERROR(tail_->Read(stop, slice, absl::MakeSpan(changes_)));
+    RETURN_IF_ERROR(tail_->Read(stop, slice, absl::MakeSpan(changes_),
+                                *snapshot == nullptr ? nullptr : (*snapshot)->snapshot()));
     slice_is_full_ = tail_->sequence() < stop;
     for (size_t i = 0; i < families_.size(); ++i) {
       families_[i].settled.Settle(changes_[i]);

@@ -73,11 +73,10 @@ absl::StatusOr<LogFollower::Member> LogFollower::Admit(
   member.extractor = std::make_unique<ChangeExtractor>(std::move(extractor));
   member.updates = std::make_unique<RowUpdates>(index->codec().kind());
 
-  std::vector<ChangedRange> ranges;
+  RowsToReadAgain again;
   do {
     // Rows whose changes are not in the log are read again first. No other index waits for that.
-    if (!ranges.empty()) RETURN_IF_ERROR(CatchUpAlone(*index));
-    ranges.clear();
+    if (!again.empty()) RETURN_IF_ERROR(CatchUpAlone(*index));
     IndexWriter::Update update(writer.get());
     const Manifest& manifest = update.version().base->manifest;
     RETURN_IF_ERROR(CheckIsOf(manifest, *index, db_));
@@ -87,8 +86,8 @@ absl::StatusOr<LogFollower::Member> LogFollower::Admit(
     member.position = anchor.log;
     member.known = {anchor.ingested_file, anchor.tables};
     bool proven = true;
-    RETURN_IF_ERROR(CheckContinues(member.from, db_, column_family, &anchor, &proven, &ranges));
-    if (!ranges.empty()) continue;
+    RETURN_IF_ERROR(CheckContinues(member.from, db_, column_family, &anchor, &proven, &again));
+    if (!again.empty()) continue;
     // Check here that the log has the missing changes: here an error affects no other index.
     // Numbers that were used twice are not detected anywhere else.
     const SequenceNumber latest = db_->GetLatestSequenceNumber();
@@ -97,7 +96,7 @@ absl::StatusOr<LogFollower::Member> LogFollower::Admit(
                         .status());
     RETURN_IF_ERROR(TableFilesRecorder(db_, column_family).Record(&anchor.tables));
     RETURN_IF_ERROR(update.Publish(member.from, std::move(anchor)));
-  } while (!ranges.empty());
+  } while (!again.empty());
   return member;
 }
 

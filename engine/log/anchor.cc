@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "engine/log/flushed_rows.h"
 #include "engine/log/ingested_files.h"
 #include "engine/log/older_logs.h"
 #include "engine/log/table_files.h"
@@ -90,13 +91,14 @@ enum class LogEvidence : uint8_t {
 };
 
 // Reads the anchor's log file in one pass, so that the result is of one moment even if the file is
-// archived or purged during the call.
+// archived or purged during the call. Its records up to the position are given to *lost, if any.
 //
 // RocksDB assigns numbers again if those at the end of a log file are in no table file, and the log
 // file is not read at an opening, because it is archived. So a row at the position or after it in
 // an archived file must be of a column family that still exists, and one that a flush keeps. Log
 // files and table files do not tell rows with repeated numbers from those that the index has.
-absl::StatusOr<LogEvidence> ReadLogEvidence(const LogPosition& position, rocksdb::DB* db) {
+absl::StatusOr<LogEvidence> ReadLogEvidence(const LogPosition& position, rocksdb::DB* db,
+                                            LostRows* lost) {
   ASSIGN_OR_RETURN(const std::vector<WalFile> files, ListWalFiles(db));
   const auto file = std::find_if(files.begin(), files.end(),
                                  [&](const WalFile& f) { return f.number == position.log_number; });
@@ -115,8 +117,12 @@ absl::StatusOr<LogEvidence> ReadLogEvidence(const LogPosition& position, rocksdb
   std::optional<uint32_t> kept_family;  // of the last row before the end of the record, if kept
   const auto next = [&] {
     if (!reader.Next()) return false;
-    if (!is_archived || !readable.ok()) return true;
+    const bool is_before = reader.end().offset <= position.place.offset;
+    if (!is_archived && (lost == nullptr || !is_before)) return true;
+    if (!readable.ok()) return true;
+    const SequenceNumber first = reader.sequence();
     const rocksdb::WriteBatch batch(reader.TakeRecord());
+    if (lost != nullptr && is_before) readable = lost->Read(position.log_number, first, batch);
     // A transaction that was prepared in an older file may be of any column family.
     const absl::StatusOr<uint64_t> count = batches.Read(batch, {});
     kept_family = count.ok() ? batches.last_kept_family() : std::nullopt;
@@ -129,6 +135,7 @@ absl::StatusOr<LogEvidence> ReadLogEvidence(const LogPosition& position, rocksdb
   while (reader.end().offset < position.place.offset && next()) continue;
   RETURN_IF_ERROR(read_error());
   if (reader.end() != position.place) return LogEvidence::kDiffers;
+  RETURN_IF_ERROR(readable);
   if (!is_archived) return LogEvidence::kContinues;
   ASSIGN_OR_RETURN(const auto families, ManifestFamilies(db).Read());
   do {
@@ -375,9 +382,9 @@ absl::StatusOr<Anchor> TakeAnchor(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* 
 
 absl::Status CheckContinues(SequenceNumber sequence, rocksdb::DB* db,
                             rocksdb::ColumnFamilyHandle* column_family, Anchor* anchor,
-                            bool* proven, std::vector<ChangedRange>* ranges) {
+                            bool* proven, RowsToReadAgain* again) {
   *proven = true;
-  ranges->clear();
+  *again = {};
   const bool of_database = !anchor->session_id.empty();
   if (of_database && column_family->GetID() != anchor->column_family_id) {
     return absl::FailedPreconditionError(absl::StrFormat(
@@ -389,13 +396,21 @@ absl::Status CheckContinues(SequenceNumber sequence, rocksdb::DB* db,
   if (session == anchor->session_id) return absl::OkStatus();
   std::string missing = anchor->unproven;
   bool by_files = false;
+  std::optional<LostRows> lost;
   if (sequence > 0 && anchor->log.place.offset > 0) {
-    ASSIGN_OR_RETURN(const LogEvidence evidence, ReadLogEvidence(anchor->log, db));
+    if (!anchor->HasAllInFiles()) {
+      lost.emplace(db, column_family);
+      for (const LogPosition& log : anchor->older_logs) RETURN_IF_ERROR(lost->ReadFile(log));
+    }
+    ASSIGN_OR_RETURN(const LogEvidence evidence,
+                     ReadLogEvidence(anchor->log, db, lost.has_value() ? &*lost : nullptr));
     by_files = evidence == LogEvidence::kGone;
     if (evidence == LogEvidence::kDiffers) {
-      return Differs(db, sequence,
-                     absl::StrFormat("its log %d is not, up to byte %d, as it was then",
-                                     anchor->log.log_number, anchor->log.place.offset));
+      return Differs(
+          db, sequence,
+          absl::StrFormat(
+              "the first %d bytes of its log file %06d.log are not those that the index has read",
+              anchor->log.place.offset, anchor->log.log_number));
     }
     if (evidence == LogEvidence::kMayRepeat) {
       return Differs(db, sequence,
@@ -424,7 +439,8 @@ absl::Status CheckContinues(SequenceNumber sequence, rocksdb::DB* db,
   } else if (anchor->log_behind_files > 0 && anchor->log.log_number <= anchor->log_behind_files) {
     which = ChangedFiles::kGone;
   }
-  RETURN_IF_ERROR(FindRanges(sequence, db, column_family, *anchor, which, ranges));
+  RETURN_IF_ERROR(FindRanges(sequence, db, column_family, *anchor, which, &again->ranges));
+  if (lost.has_value()) again->rows = lost->TakeLookUps();
   anchor->session_id = std::move(session);
   anchor->column_family_id = column_family->GetID();
   if (missing.empty()) return absl::OkStatus();

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cairn/types.h"
+#include "engine/log/row_changes.h"
 #include "engine/log/table_files.h"
 #include "engine/log/wal_files.h"
 #include "rocksdb/db.h"
@@ -29,6 +30,7 @@ class OlderLogs;
 //   If that part of the log is gone, or the log was empty, files prove the state instead. Then
 //   `tables` contained all rows of the state, and no record that is now in the log has a number up
 //   to that state. The rows in the key ranges of all changed files are read again.
+// - The rows that were in no table file then are in one now (FlushedRows), or are read again.
 // - The rows of each file in `tables` still exist: in the file itself, in a newer file that can be
 //   a compaction of it, or in the index in their current state, because their range is read again.
 //   Newer files do not count up to the log number `log_behind_files`, because an equal log proves
@@ -86,13 +88,22 @@ struct Anchor {
 absl::StatusOr<Anchor> TakeAnchor(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
                                   SequenceNumber sequence, bool read_only);
 
-// Returns OK if the database continues the state at `sequence` of the anchor. Then the rows in
-// *ranges (ascending, disjoint) must be read again, at any later state. Otherwise returns
-// FailedPrecondition with the reason and the remedy. `proven` is false if nothing proves and
-// nothing disproves it, otherwise true. If the result is OK or `proven` is false, the anchor has
-// been moved to this session of the database, except for its tables and older logs.
+// Rows that an index must read again, because its database may have lost or gained them without the
+// log.
+struct RowsToReadAgain {
+  std::vector<ChangedRange> ranges;  // ascending and disjoint
+  RowChanges rows;                   // only look-ups
+
+  bool empty() const { return ranges.empty() && rows.empty(); }
+};
+
+// Returns OK if the database continues the state at `sequence` of the anchor. Then *again must be
+// read again, at any later state. Otherwise returns FailedPrecondition with the reason and the
+// remedy. `proven` is false if nothing proves and nothing disproves it, otherwise true. If the
+// result is OK or `proven` is false, the anchor has been moved to this session of the database,
+// except for its tables and older logs.
 absl::Status CheckContinues(SequenceNumber sequence, rocksdb::DB* db,
                             rocksdb::ColumnFamilyHandle* column_family, Anchor* anchor,
-                            bool* proven, std::vector<ChangedRange>* ranges);
+                            bool* proven, RowsToReadAgain* again);
 
 }  // namespace cairn

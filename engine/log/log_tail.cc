@@ -30,13 +30,14 @@ LogTail::LogTail(rocksdb::DB* db, std::vector<rocksdb::ColumnFamilyHandle*> colu
       sequence_(after),
       position_(position) {}
 
-absl::Status LogTail::Read(SequenceNumber until, size_t max_bytes, absl::Span<RowChanges> changes) {
+absl::Status LogTail::Read(SequenceNumber until, size_t max_bytes, absl::Span<RowChanges> changes,
+                           const rocksdb::Snapshot* snapshot) {
   for (RowChanges& c : changes) c.Clear();
   if (log_ == nullptr && ReadOn(until, max_bytes, changes)) return absl::OkStatus();
   batches_ = nullptr;  // it does not see what UpdateLog sees committed
   reader_ = nullptr;
   for (RowChanges& c : changes) c.Clear();
-  absl::Status read = ReadLog(until, max_bytes, changes);
+  absl::Status read = ReadLog(until, max_bytes, snapshot, changes);
   if (!read.ok()) log_ = nullptr;
   return read;
 }
@@ -93,13 +94,16 @@ bool LogTail::ReadOn(SequenceNumber until, size_t max_bytes, absl::Span<RowChang
 }
 
 absl::Status LogTail::ReadLog(SequenceNumber until, size_t max_bytes,
-                              absl::Span<RowChanges> changes) {
+                              const rocksdb::Snapshot* snapshot, absl::Span<RowChanges> changes) {
   if (log_ == nullptr || log_until_ != until) {
-    ASSIGN_OR_RETURN(log_,
-                     UpdateLog::Open(db_, column_families_, sequence_, until, position_, live_));
+    log_ = nullptr;
+    const bool is_older = sequence_ < live_.sequence;
+    flushed_ = is_older ? std::make_unique<FlushedRows>(db_, column_families_) : nullptr;
+    ASSIGN_OR_RETURN(log_, UpdateLog::Open(db_, column_families_, sequence_, until, position_,
+                                           live_, flushed_.get()));
     log_until_ = until;
   }
-  RETURN_IF_ERROR(log_->Read(max_bytes, changes));
+  RETURN_IF_ERROR(log_->Read(max_bytes, changes, snapshot));
   sequence_ = log_->sequence();
   position_ = log_->position();
   newest_family_ = std::max(newest_family_, log_->newest_family());

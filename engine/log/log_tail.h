@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "cairn/types.h"
+#include "engine/log/flushed_rows.h"
 #include "engine/log/row_changes.h"
 #include "engine/log/update_log.h"
 #include "engine/log/write_batch_reader.h"
@@ -30,8 +31,10 @@ class LogTail {
 
   // Sets changes[i] to the next commits to the i-th column family, up to and including `until`, a
   // sequence number that the database has published. Stops earlier, after a whole record, once the
-  // changes take `max_bytes`. Errors: those of UpdateLog; sequence() is then unchanged.
-  absl::Status Read(SequenceNumber until, size_t max_bytes, absl::Span<RowChanges> changes);
+  // changes take `max_bytes`. `snapshot`: see UpdateLog::Read. Errors: those of UpdateLog;
+  // sequence() is then unchanged.
+  absl::Status Read(SequenceNumber until, size_t max_bytes, absl::Span<RowChanges> changes,
+                    const rocksdb::Snapshot* snapshot = nullptr);
 
   // Closes the log's file, which may have been deleted. Read opens it again.
   void CloseFile() { reader_ = nullptr; }
@@ -50,7 +53,8 @@ class LogTail {
  private:
   // Returns false, with nothing read, if UpdateLog must be used.
   bool ReadOn(SequenceNumber until, size_t max_bytes, absl::Span<RowChanges> changes);
-  absl::Status ReadLog(SequenceNumber until, size_t max_bytes, absl::Span<RowChanges> changes);
+  absl::Status ReadLog(SequenceNumber until, size_t max_bytes, const rocksdb::Snapshot* snapshot,
+                       absl::Span<RowChanges> changes);
 
   rocksdb::DB* const db_;
   const std::vector<rocksdb::ColumnFamilyHandle*> column_families_;
@@ -62,6 +66,7 @@ class LogTail {
   LogPosition position_;
   std::unique_ptr<WalReader> reader_;          // at the end of the file of position_; or null
   std::unique_ptr<WriteBatchReader> batches_;  // has the prepared transactions that ReadOn has read
+  std::unique_ptr<FlushedRows> flushed_;       // while writes before live_ are being read
   std::unique_ptr<UpdateLog> log_;             // not yet read to its end, log_until_
   SequenceNumber log_until_ = 0;
   uint32_t newest_family_ = 0;

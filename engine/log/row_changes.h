@@ -16,7 +16,7 @@ enum class RowChangeKind : uint8_t {
   kPut,          // the row now has this value;
   kPutEntity,    // the row now has these wide columns;
   kDelete,       // the row is deleted
-  kLookUp,       // a merge operand changed the row, so the result must be read from the database
+  kLookUp,       // the row must be read from the database, for example after a merge operand
   kDeleteRange,  // the rows with keys in [lower, upper) are deleted
 };
 
@@ -60,6 +60,8 @@ class RowChanges {
                          const Owner& owner = nullptr);
   void Delete(std::string_view key) { Add(RowChangeKind::kDelete, key, {}); }
   void LookUp(std::string_view key) { Add(RowChangeKind::kLookUp, key, {}); }
+  // Changes the i-th change, a put or a deletion of one row, into a LookUp.
+  void ReplaceByLookUp(size_t i) { entries_[i].kind = RowChangeKind::kLookUp; }
   // Does nothing if lower >= upper, as RocksDB.
   void DeleteRange(std::string_view lower, std::string_view upper) {
     if (lower < upper) Add(RowChangeKind::kDeleteRange, lower, upper);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -13,6 +14,11 @@
 #include "rocksdb/metadata.h"
 
 namespace cairn {
+
+// The maximum number of rows that an index reads again because the log does not show whether they
+// have changed: about a second's work. A build reads all rows, and meanwhile the index does not
+// change.
+constexpr size_t kMaxRowsReadAgain = 100'000;
 
 // The number of entries in a column family's memtables.
 uint64_t EntriesInMemory(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family);

@@ -73,7 +73,8 @@ LiveLog LiveLog::Of(rocksdb::DB* db) {
 
 absl::StatusOr<std::unique_ptr<UpdateLog>> UpdateLog::Open(
     rocksdb::DB* db, absl::Span<rocksdb::ColumnFamilyHandle* const> column_families,
-    SequenceNumber after, SequenceNumber until, LogPosition position, LiveLog live) try {
+    SequenceNumber after, SequenceNumber until, LogPosition position, LiveLog live,
+    const FlushedRows* flushed) try {
   const std::string where = absl::StrFormat("database '%s'", db->GetName());
   std::vector<uint32_t> ids;
   for (rocksdb::ColumnFamilyHandle* family : column_families) {
@@ -87,7 +88,7 @@ absl::StatusOr<std::unique_ptr<UpdateLog>> UpdateLog::Open(
                         where, until, after));
   }
   RETURN_IF_ERROR(CheckDatabase(db, db->GetDBOptions()));
-  std::unique_ptr<UpdateLog> log(new UpdateLog(db, std::move(ids), after, until, live));
+  std::unique_ptr<UpdateLog> log(new UpdateLog(db, std::move(ids), after, until, live, flushed));
   log->position_ = position;
   // Even if nothing seems to be new, numbers may have been used twice.
   if (!log->done() || position.log_number != 0) RETURN_IF_ERROR(log->OpenFiles(position));
@@ -97,12 +98,13 @@ absl::StatusOr<std::unique_ptr<UpdateLog>> UpdateLog::Open(
 }
 
 UpdateLog::UpdateLog(rocksdb::DB* db, std::vector<uint32_t> column_families, SequenceNumber after,
-                     SequenceNumber until, LiveLog live)
+                     SequenceNumber until, LiveLog live, const FlushedRows* flushed)
     : db_(db),
       column_families_(std::move(column_families)),
       after_(after),
       until_(until),
       live_(live),
+      flushed_(flushed),
       batches_(column_families_, [this](std::string_view name) { return FindPrepared(name); }),
       next_(after + 1) {}
 
@@ -182,10 +184,11 @@ absl::Status UpdateLog::FindStart() {
   return absl::OkStatus();
 }
 
-absl::Status UpdateLog::Read(size_t max_bytes, absl::Span<RowChanges> changes) try {
+absl::Status UpdateLog::Read(size_t max_bytes, absl::Span<RowChanges> changes,
+                             const rocksdb::Snapshot* snapshot) try {
   for (size_t bytes = 0; !done() && bytes < std::max(max_bytes, size_t{1});) {
     ASSIGN_OR_RETURN(auto* const reader, Next());
-    RETURN_IF_ERROR(ReadRecord(reader, changes));
+    RETURN_IF_ERROR(ReadRecord(reader, snapshot, changes));
     bytes = 0;
     for (const RowChanges& c : changes) bytes += c.bytes();
   }
@@ -209,7 +212,8 @@ absl::StatusOr<WalReader*> UpdateLog::Next() {
   return Missing("which ends there");
 }
 
-absl::Status UpdateLog::ReadRecord(WalReader* reader, absl::Span<RowChanges> changes) {
+absl::Status UpdateLog::ReadRecord(WalReader* reader, const rocksdb::Snapshot* snapshot,
+                                   absl::Span<RowChanges> changes) {
   const WalFile& file = files_[file_];
   const SequenceNumber first = reader->sequence();
   const auto batch = std::make_shared<const rocksdb::WriteBatch>(reader->TakeRecord());
@@ -220,12 +224,21 @@ absl::Status UpdateLog::ReadRecord(WalReader* reader, absl::Span<RowChanges> cha
   damage_ = absl::OkStatus();
   RETURN_IF_ERROR(CheckKeys(*reader));
 
+  const bool is_older = flushed_ != nullptr && file.number < live_.log_number;
+  if (is_older) {
+    sizes_before_.clear();
+    for (const RowChanges& c : changes) sizes_before_.push_back(c.size());
+  }
   const absl::StatusOr<uint64_t> count = batches_.Read(batch, first, after_, until_, changes);
   if (!count.ok()) {
     return absl::Status(
         count.status().code(),
         absl::StrFormat("%s (log file '%s', record at offset %d)", count.status().message(),
                         reader->path(), reader->start().offset));
+  }
+  for (size_t i = 0; i < changes.size() && is_older; ++i) {
+    RETURN_IF_ERROR(flushed_->Check({file.number, first, first + *count - 1}, i, snapshot,
+                                    sizes_before_[i], &changes[i]));
   }
   next_ += *count;
   if (const uint64_t empty = batches_.empty_ranges(); empty > 0) {

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "cairn/types.h"
+#include "engine/log/flushed_rows.h"
 #include "engine/log/row_changes.h"
 #include "engine/log/wal_files.h"
 #include "engine/log/write_batch_reader.h"
@@ -41,10 +42,11 @@ struct LiveLog {
 //   }
 //   ... publish, with source->sequence() and (*log)->position() ...
 //
-// Rows to be looked up (merge operands) are read in their state at `until`, not in their state at
-// their position in the log. At the end this is correct: a later change of such a row either
-// requires the same look-up, or is the row's last change and sets the state at `until`. After only
-// some slices, such rows are ahead of the others. So all changes are published once, at the end.
+// Rows to be looked up (after merge operands, or because of FlushedRows) are read in their state at
+// `until`, not in their state at their position in the log. At the end this is correct: a later
+// change of such a row either requires the same look-up, or is the row's last change and sets the
+// state at `until`. After only some slices, such rows are ahead of the others. So all changes are
+// published once, at the end.
 //
 // Completeness check: a record must cover each sequence number after `after`. The first record must
 // begin at after + 1 at the latest, each next one where the last one ended, and the last one must
@@ -89,7 +91,8 @@ class UpdateLog {
   // Opens the log for (after, until]. `until` must be the sequence number of a snapshot that was
   // taken before the call. `column_families` must be distinct. `position`, if given, must be the
   // end of an earlier log of this database that was read up to `after`. Nothing before it is read
-  // again.
+  // again. `flushed`, if given, checks all records in files that `live` does not know; it must
+  // outlive the log.
   //
   // Errors: FailedPrecondition as above; also if until < after, if numbers up to `after` were used
   // again after `position`, and for DBOptions::unordered_write, because its snapshots change.
@@ -98,14 +101,17 @@ class UpdateLog {
   // damaged log.
   static absl::StatusOr<std::unique_ptr<UpdateLog>> Open(
       rocksdb::DB* db, absl::Span<rocksdb::ColumnFamilyHandle* const> column_families,
-      SequenceNumber after, SequenceNumber until, LogPosition position = {}, LiveLog live = {});
+      SequenceNumber after, SequenceNumber until, LogPosition position = {}, LiveLog live = {},
+      const FlushedRows* flushed = nullptr);
 
   // Appends the next slice to changes[i] for the i-th column family. A slice is a number of whole
   // records of the log. It ends once the changes take `max_bytes` of memory (RowChanges::bytes()),
   // with an excess of at most one record, or at `until`. Transactions that are prepared and not yet
   // committed take additional memory. After an error the changes may go beyond sequence(), and the
-  // log cannot be used.
-  absl::Status Read(size_t max_bytes, absl::Span<RowChanges> changes);
+  // log cannot be used. `snapshot`: the state from which rows will be looked up, for FlushedRows;
+  // null if that state is current or will be later.
+  absl::Status Read(size_t max_bytes, absl::Span<RowChanges> changes,
+                    const rocksdb::Snapshot* snapshot = nullptr);
 
   bool done() const { return sequence() == until_; }
   // WriteBatchReader::newest_family of everything read so far.
@@ -120,7 +126,7 @@ class UpdateLog {
 
  private:
   UpdateLog(rocksdb::DB* db, std::vector<uint32_t> column_families, SequenceNumber after,
-            SequenceNumber until, LiveLog live);
+            SequenceNumber until, LiveLog live, const FlushedRows* flushed);
 
   absl::Status OpenFiles(const LogPosition& position);
   // Checks that no file after `position` begins with a number up to after_. RocksDB counts an empty
@@ -136,7 +142,8 @@ class UpdateLog {
 
   // Moves to the next record, in the next file if one has ended.
   absl::StatusOr<WalReader*> Next();
-  absl::Status ReadRecord(WalReader* reader, absl::Span<RowChanges> changes);
+  absl::Status ReadRecord(WalReader* reader, const rocksdb::Snapshot* snapshot,
+                          absl::Span<RowChanges> changes);
   // Returns the end of the numbers that the record just read took. Its last numbers, from `least`
   // up to next_, belong only to empty ranges, which may have taken fewer.
   absl::StatusOr<SequenceNumber> EndOfEmptyRanges(SequenceNumber first, SequenceNumber least,
@@ -158,6 +165,7 @@ class UpdateLog {
   const SequenceNumber after_;
   const SequenceNumber until_;
   const LiveLog live_;
+  const FlushedRows* const flushed_;
   WriteBatchReader batches_;
   std::vector<WalFile> files_;
   std::vector<std::unique_ptr<WalReader>> readers_;  // of files_; null before start_file_
@@ -168,6 +176,7 @@ class UpdateLog {
   LogPosition position_;
   absl::Status damage_;  // the error with which the last file ended, if any
   uint64_t bytes_read_ = 0;
+  std::vector<size_t> sizes_before_;  // of the changes, before the record being read
 };
 
 }  // namespace cairn

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
 #include "absl/types/span.h"
 #include "engine/log/anchor.h"
+#include "engine/log/flushed_rows.h"
 #include "engine/log/ingested_files.h"
 #include "engine/log/older_logs.h"
 #include "engine/log/row_changes.h"
@@ -30,13 +32,10 @@ namespace {
 // The size of the changes in memory at a time: enough for batches that find adjacent rows together,
 // but small compared with an index.
 constexpr size_t kSliceBytes = size_t{64} << 20;
-// The max number of rows that are read again because the log does not show whether they have
-// changed: about a second's work. A build reads all rows, and meanwhile the index does not change.
-constexpr size_t kMaxRowsReadAgain = 100'000;
 constexpr size_t kRowsPerUpdate = 10'000;
 
-absl::Status ReadAndApply(const SnapshotSource& source, const CatchUpOptions& options,
-                          UpdateLog* log, IndexWriter::Update* update, CatchUpReport* report) {
+absl::Status ReadAndApply(const DbSource& source, const CatchUpOptions& options, UpdateLog* log,
+                          IndexWriter::Update* update, CatchUpReport* report) {
   ASSIGN_OR_RETURN(ChangeExtractor extractor, ChangeExtractor::Create(update->version().spec()));
   RateLimiter limiter(options.max_bytes_per_second);
   StopFlag stop(options.cancelled);
@@ -52,7 +51,7 @@ absl::Status ReadAndApply(const SnapshotSource& source, const CatchUpOptions& op
     limiter.Take(log->bytes_read() - std::exchange(limited, log->bytes_read()), &stop);
     if (stop.stopped()) return absl::CancelledError("catching up was cancelled");
     changes.Clear();
-    RETURN_IF_ERROR(log->Read(slice, absl::MakeSpan(&changes, 1)));
+    RETURN_IF_ERROR(log->Read(slice, absl::MakeSpan(&changes, 1), source.snapshot()));
     settled.Settle(changes);
     RETURN_IF_ERROR(extractor.Extract(settled, &source, &updates));
     RETURN_IF_ERROR(update->Apply(updates));
@@ -66,8 +65,7 @@ absl::Status ReadAndApply(const SnapshotSource& source, const CatchUpOptions& op
 // Checks that the database continues the index's state by changes that are in its log. Returns the
 // index's anchor for this opening of the database.
 absl::StatusOr<Anchor> CheckAnchor(const DbSource& database, const CatchUpOptions& options,
-                                   const IndexWriter::Update& update,
-                                   std::vector<ChangedRange>* ranges) {
+                                   const IndexWriter::Update& update, RowsToReadAgain* again) {
   Anchor anchor = update.anchor();
   const SequenceNumber sequence = update.version().sequence;
   rocksdb::ColumnFamilyHandle* const column_family = database.column_family_handle();
@@ -82,7 +80,7 @@ absl::StatusOr<Anchor> CheckAnchor(const DbSource& database, const CatchUpOption
                                   database.db(), column_family));
   bool proven = true;
   absl::Status continues =
-      CheckContinues(sequence, database.db(), column_family, &anchor, &proven, ranges);
+      CheckContinues(sequence, database.db(), column_family, &anchor, &proven, again);
   if (!continues.ok()) {
     if (proven || !options.skip_identity_check) return continues;
     anchor.AssumeProven();
@@ -104,11 +102,11 @@ absl::StatusOr<Anchor> CheckAnchor(const DbSource& database, const CatchUpOption
   return anchor;
 }
 
-// Replaces the index's rows in some ranges by those of the source.
-absl::Status ReadAgain(const SnapshotSource& source, const std::vector<ChangedRange>& ranges,
+// Replaces some of the index's rows by those of the source.
+absl::Status ReadAgain(const SnapshotSource& source, const RowsToReadAgain& again,
                        const CatchUpOptions& options, IndexWriter::Update* update,
                        CatchUpReport* report) {
-  if (ranges.empty()) return absl::OkStatus();
+  if (again.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(ChangeExtractor extractor, ChangeExtractor::Create(update->version().spec()));
   StopFlag stop(options.cancelled);
   RowChanges changes;
@@ -122,8 +120,12 @@ absl::Status ReadAgain(const SnapshotSource& source, const std::vector<ChangedRa
     changes.Clear();
     return stop.stopped() ? absl::CancelledError("catching up was cancelled") : absl::OkStatus();
   };
+  for (size_t i = 0; i < again.rows.size(); ++i) {
+    changes.LookUp(again.rows[i].key);
+    if (changes.size() >= kRowsPerUpdate) RETURN_IF_ERROR(apply());
+  }
   size_t rows = 0;
-  for (const ChangedRange& range : ranges) {
+  for (const ChangedRange& range : again.ranges) {
     changes.DeleteRange(range.lower, range.upper);
     ASSIGN_OR_RETURN(const std::unique_ptr<RowCursor> cursor,
                      source.Scan({range.lower, range.upper, /*open=*/false}));
@@ -153,13 +155,19 @@ absl::StatusOr<CatchUpReport> ToSource(const SnapshotSource& source, const Catch
   IndexWriter::Update update(writer);
   RETURN_IF_ERROR(CheckSameDatabase(*update.version().base, source));
   rocksdb::ColumnFamilyHandle* const column_families[] = {database->column_family_handle()};
-  std::vector<ChangedRange> ranges;
-  ASSIGN_OR_RETURN(Anchor next, CheckAnchor(*database, options, update, &ranges));
-  ASSIGN_OR_RETURN(std::unique_ptr<UpdateLog> log,
-                   UpdateLog::Open(database->db(), column_families, update.version().sequence,
-                                   source.sequence(), update.anchor().log, live));
-  RETURN_IF_ERROR(ReadAndApply(source, options, log.get(), &update, &report));
-  RETURN_IF_ERROR(ReadAgain(source, ranges, options, &update, &report));
+  RowsToReadAgain again;
+  ASSIGN_OR_RETURN(Anchor next, CheckAnchor(*database, options, update, &again));
+  // A database loses no table files while it stays open.
+  std::optional<FlushedRows> flushed;
+  if (next.session_id != update.anchor().session_id) {
+    flushed.emplace(database->db(), column_families);
+  }
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<UpdateLog> log,
+      UpdateLog::Open(database->db(), column_families, update.version().sequence, source.sequence(),
+                      update.anchor().log, live, flushed.has_value() ? &*flushed : nullptr));
+  RETURN_IF_ERROR(ReadAndApply(*database, options, log.get(), &update, &report));
+  RETURN_IF_ERROR(ReadAgain(source, again, options, &update, &report));
   // The published changes may be stored, by this call or by a merge, long after the source is gone.
   // The log is made durable before; otherwise the index could be ahead of a database whose machine
   // failed.

@@ -120,9 +120,9 @@ BOOST_AUTO_TEST_CASE(the_archived_log_that_proves_a_state_is_read_once) {
     files->purges = purges;
     Anchor anchor = taken;
     bool proven = false;
-    std::vector<ChangedRange> ranges;
+    RowsToReadAgain again;
     RequireOk(
-        CheckContinues(then, database.db(), database.families()[0], &anchor, &proven, &ranges));
+        CheckContinues(then, database.db(), database.families()[0], &anchor, &proven, &again));
     BOOST_TEST(proven);
     const uint64_t bytes = files->TakeOtherBytes();
     BOOST_TEST(bytes >= kLogBytes);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <boost/test/unit_test.hpp>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -14,6 +15,7 @@
 #include "cairn/secondary_index.h"
 #include "engine/log/anchor.h"
 #include "engine/util/rocksdb_compat.h"
+#include "rocksdb/utilities/ldb_cmd.h"
 #include "test/engine/indexed_database.h"
 #include "test/temporary_directory.h"
 
@@ -64,6 +66,16 @@ class DatabaseHistory {
     Close();
     fs::remove_all(path());
     fs::copy(directory_ / name, path(), fs::copy_options::recursive);
+    OpenDatabase();
+  }
+  // Closes the database, removes a table file by RocksDB's tool, and opens the database again.
+  void LoseFile(uint64_t number) {
+    Close();
+    const std::unique_ptr<rocksdb::LDBCommand> tool(rocksdb::LDBCommand::InitFromCmdLineArgs(
+        {"--db=" + path(), "unsafe_remove_sst_file", std::to_string(number)}, options_,
+        rocksdb::LDBOptions(), nullptr));
+    tool->Run();
+    BOOST_REQUIRE(tool->GetExecuteState().IsSucceed());
     OpenDatabase();
   }
   void MakeUsersAnew() {

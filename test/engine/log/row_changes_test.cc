@@ -43,6 +43,9 @@ BOOST_AUTO_TEST_CASE(keeps_changes_in_order) {
   BOOST_TEST((changes[2].kind == RowChangeKind::kDelete && changes[2].key == "key"));
   BOOST_TEST((changes[3].kind == RowChangeKind::kLookUp && changes[3].key.size() == 1));
   BOOST_TEST((changes[4].kind == RowChangeKind::kDeleteRange && changes[4].value == "b"));
+  changes.ReplaceByLookUp(0);
+  BOOST_TEST((changes[0].kind == RowChangeKind::kLookUp && changes[0].key == "key"));
+  BOOST_TEST((changes[1].kind == RowChangeKind::kPut));
 }
 
 BOOST_AUTO_TEST_CASE(says_what_memory_it_takes_and_keeps_it_when_cleared) {

@@ -12,7 +12,6 @@
 #include "absl/strings/str_format.h"
 #include "cairn/lookup.h"
 #include "engine/log/anchor.h"
-#include "rocksdb/utilities/ldb_cmd.h"
 #include "test/engine/log/database_history.h"
 #include "test/require_ok.h"
 #include "test/sanitizer.h"
@@ -136,14 +135,7 @@ BOOST_AUTO_TEST_CASE(only_the_oldest_files_may_be_gone_with_fifo_compaction) {
     RequireOk(h.CatchUp(durable));
     const std::vector<TableFile> files = ListTableFiles(h.db(), h.family()).files;
     BOOST_REQUIRE_EQUAL(files.size(), 2u);
-    h.Close();
-    const std::string lost = std::to_string(files[oldest ? 0 : 1].number);
-    const std::unique_ptr<rocksdb::LDBCommand> tool(rocksdb::LDBCommand::InitFromCmdLineArgs(
-        {"--db=" + h.path(), "unsafe_remove_sst_file", lost}, h.options(), rocksdb::LDBOptions(),
-        nullptr));
-    tool->Run();
-    BOOST_REQUIRE(tool->GetExecuteState().IsSucceed());
-    h.OpenDatabase();
+    h.LoseFile(files[oldest ? 0 : 1].number);
     std::string value;
     BOOST_TEST(h.db()->Get({}, "a000", &value).IsNotFound() == oldest);
     if (!oldest) {

@@ -4,6 +4,8 @@
 //   UpdateLog/settle/<random or ascending>  changes of a slice to their net effect, by key;
 //   UpdateLog/read_log/batch:<b>            log files, in the page cache, to row changes;
 //   UpdateLog/read_log/zstd/batch:<b>       the same with a compressed log (wal_compression);
+//   UpdateLog/read_log/unchecked/batch:<b>  a log of many files, whose rows are in table files;
+//   UpdateLog/read_log/checked/batch:<b>    the same, with the check that they are there;
 //   UpdateLog/all/batch:<b>                 read_log, settled slice by slice;
 //   UpdateLog/baseline:get_updates_since[/zstd]/batch:<b>  RocksDB's own walk of the log, undecoded
 #include <benchmark/benchmark.h>
@@ -11,11 +13,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "engine/log/flushed_rows.h"
 #include "engine/log/row_changes.h"
 #include "engine/log/settled_changes.h"
 #include "engine/log/update_log.h"
@@ -54,15 +58,18 @@ std::vector<rocksdb::WriteBatch> Batches(size_t updates, size_t batch_size) {
   return batches;
 }
 
+// Whether the rows are in memory, or in table files of several levels.
+enum class Rows : uint8_t { kInMemory, kInFiles };
+
 // A database with a log of kLogged updates, removed at the end.
 class Logged {
  public:
-  static Logged& Get(size_t batch_size, rocksdb::CompressionType compression) {
-    using Kind = std::pair<size_t, rocksdb::CompressionType>;
+  static Logged& Get(size_t batch_size, rocksdb::CompressionType compression, Rows rows) {
+    using Kind = std::tuple<size_t, rocksdb::CompressionType, Rows>;
     static auto* const all = new std::map<Kind, std::unique_ptr<Logged>>;
-    std::unique_ptr<Logged>& logged = (*all)[{batch_size, compression}];
+    std::unique_ptr<Logged>& logged = (*all)[{batch_size, compression, rows}];
     if (logged == nullptr) {
-      logged.reset(new Logged(batch_size, compression));
+      logged.reset(new Logged(batch_size, compression, rows));
       [[maybe_unused]] static const int registered = std::atexit([] { all->clear(); });
     }
     return *logged;
@@ -70,15 +77,18 @@ class Logged {
   rocksdb::DB* db() { return db_.get(); }
 
  private:
-  Logged(size_t batch_size, rocksdb::CompressionType compression) {
+  Logged(size_t batch_size, rocksdb::CompressionType compression, Rows rows) {
     rocksdb::Options options;
     options.wal_compression = compression;
     options.create_if_missing = true;
-    options.write_buffer_size = size_t{1} << 30;
+    options.write_buffer_size = size_t{1} << (rows == Rows::kInMemory ? 30 : 22);
+    options.target_file_size_base = options.write_buffer_size;
+    options.WAL_size_limit_MB = 10'000;
     OrThrow(rocksdb::DB::Open(options, directory_.path() + "/db", Into(&db_)));
     for (rocksdb::WriteBatch& batch : Batches(kLogged, batch_size)) {
       OrThrow(db_->Write({}, &batch));
     }
+    if (rows == Rows::kInFiles) OrThrow(db_->Flush({}));
   }
 
   const TemporaryDirectory directory_;
@@ -138,15 +148,21 @@ void Settle(benchmark::State& state, bool ascending) {
   SetCounters(state, kSlice);
 }
 
-void ReadLog(benchmark::State& state, bool settle, rocksdb::CompressionType compression) {
-  rocksdb::DB* const db = Logged::Get(static_cast<size_t>(state.range(0)), compression).db();
+enum class Step : uint8_t { kRead, kReadChecked, kSettle };
+
+void ReadLog(benchmark::State& state, Step step, rocksdb::CompressionType compression,
+             Rows rows = Rows::kInMemory) {
+  rocksdb::DB* const db = Logged::Get(static_cast<size_t>(state.range(0)), compression, rows).db();
+  rocksdb::ColumnFamilyHandle* const families[] = {db->DefaultColumnFamily()};
   const SequenceNumber until = db->GetLatestSequenceNumber();
   std::vector<RowChanges> changes(1);
   SettledChanges settled;
   uint64_t read = 0;
   uint64_t bytes = 0;
   for (auto _ : state) {
-    auto log = UpdateLog::Open(db, {db->DefaultColumnFamily()}, 0, until);
+    std::optional<FlushedRows> flushed;
+    if (step == Step::kReadChecked) flushed.emplace(db, families);
+    auto log = UpdateLog::Open(db, families, 0, until, {}, {}, flushed ? &*flushed : nullptr);
     if (!log.ok()) return state.SkipWithError("the log does not open");
     while (!(*log)->done()) {
       changes[0].Clear();
@@ -154,7 +170,7 @@ void ReadLog(benchmark::State& state, bool settle, rocksdb::CompressionType comp
         return state.SkipWithError("the log cannot be read");
       }
       read += changes[0].size();
-      if (settle) settled.Settle(changes[0]);
+      if (step == Step::kSettle) settled.Settle(changes[0]);
     }
     bytes = (*log)->bytes_read();
   }
@@ -165,7 +181,8 @@ void ReadLog(benchmark::State& state, bool settle, rocksdb::CompressionType comp
 }
 
 void GetUpdatesSince(benchmark::State& state, rocksdb::CompressionType compression) {
-  rocksdb::DB* const db = Logged::Get(static_cast<size_t>(state.range(0)), compression).db();
+  rocksdb::DB* const db =
+      Logged::Get(static_cast<size_t>(state.range(0)), compression, Rows::kInMemory).db();
   const SequenceNumber until = db->GetLatestSequenceNumber();
   uint64_t read = 0;
   for (auto _ : state) {
@@ -184,13 +201,19 @@ BENCHMARK_CAPTURE(Settle, "", true)->Name("UpdateLog/settle/ascending");
 void Batched(benchmark::internal::Benchmark* benchmark) {
   benchmark->ArgName("batch")->Arg(1)->Arg(100)->Unit(benchmark::kMillisecond);
 }
-BENCHMARK_CAPTURE(ReadLog, "", false, rocksdb::kNoCompression)
+BENCHMARK_CAPTURE(ReadLog, "", Step::kRead, rocksdb::kNoCompression)
     ->Name("UpdateLog/read_log")
     ->Apply(Batched);
-BENCHMARK_CAPTURE(ReadLog, "", false, rocksdb::kZSTD)
+BENCHMARK_CAPTURE(ReadLog, "", Step::kRead, rocksdb::kZSTD)
     ->Name("UpdateLog/read_log/zstd")
     ->Apply(Batched);
-BENCHMARK_CAPTURE(ReadLog, "", true, rocksdb::kNoCompression)
+BENCHMARK_CAPTURE(ReadLog, "", Step::kRead, rocksdb::kNoCompression, Rows::kInFiles)
+    ->Name("UpdateLog/read_log/unchecked")
+    ->Apply(Batched);
+BENCHMARK_CAPTURE(ReadLog, "", Step::kReadChecked, rocksdb::kNoCompression, Rows::kInFiles)
+    ->Name("UpdateLog/read_log/checked")
+    ->Apply(Batched);
+BENCHMARK_CAPTURE(ReadLog, "", Step::kSettle, rocksdb::kNoCompression)
     ->Name("UpdateLog/all")
     ->Apply(Batched);
 BENCHMARK_CAPTURE(GetUpdatesSince, "", rocksdb::kNoCompression)

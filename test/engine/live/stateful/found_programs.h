@@ -195,6 +195,21 @@ put family=0 key=11 value=1
 reopen field=0 value=0
 lose_file file=0 how=2
 )",
+    R"(# a table that was written after the index was stored, and lost before it was opened
+world indexes=1
+put family=0 key=1 value=1
+copy slot=0
+put family=0 key=2 value=2
+flush family=0
+lose_file file=1 how=5
+check salt=1
+)",
+    R"(# a failed write, of which the follower learns after the index was built again
+world indexes=1 write_path=two_queues on_stale=report
+lose_log file=0 how=0
+write how=3 rows=1
+merge family=0 key=0 value=0
+)",
     R"(# a table that was lost within the second in which it was written
 world indexes=0
 plain_session how=0 key=0 value=0

@@ -173,7 +173,7 @@ inline const std::array<OpInfo, kOps>& OpInfos() {
       {"plain_session", 7, {{"how", 4}, key, value}},
       {"copy", 5, {{"slot", 2}}},
       {"restore", 5, {{"slot", 2}, {"what", 3}}},
-      {"lose_file", 4, {{"file", 8}, {"how", 4}}},
+      {"lose_file", 6, {{"file", 8}, {"how", 6}}},
       {"repair", 4, {}},
       {"disk", 6, {{"how", 4}}},
       {"idle", 1, {}},

@@ -135,15 +135,20 @@ inline void Interpreter::Restore(uint32_t slot, uint32_t what) {
 }
 
 // Loses a table file, and makes the database open without it: by best-effort recovery, with or
-// without its indexes, or by a tool.
+// without its indexes, or by a tool. From 4 on, the process is killed before that, so the indexes do
+// not know the newest files.
 inline void Interpreter::LoseFile(uint32_t file, uint32_t how) {
   std::vector<rocksdb::LiveFileMetaData> files;
   database_.base()->GetLiveFilesMetaData(&files);
   if (files.empty()) return;
   const rocksdb::LiveFileMetaData& lost = files[file % files.size()];
-  // An index that cannot be stored does not know the newest files, and misses their loss.
-  database_.disk().is_full = false;
-  database_.Close();
+  const bool is_killed = how >= 4;
+  if (is_killed) {
+    how -= 3;
+    database_.Stop(0, /*loses_power=*/false, 0);
+  } else {
+    database_.Close();
+  }
   Forget();
   if (how < 2) {
     database_.env()->DeleteFile(kPath + lost.name).PermitUncheckedError();
@@ -167,7 +172,7 @@ inline void Interpreter::LoseFile(uint32_t file, uint32_t how) {
       options, rocksdb::LDBOptions(), nullptr));
   tool->Run();
   ++events_[tool->GetExecuteState().IsSucceed() ? "tables removed" : "tables that ldb kept"];
-  if (Open()) ReconcileIndexes(/*may_be_older=*/false);
+  if (Open()) ReconcileIndexes(/*may_be_older=*/is_killed);
 }
 
 // Removes, cuts off or damages a file of the log while the database is closed. Attached indexes may
