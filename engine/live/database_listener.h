@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -13,7 +14,8 @@ namespace cairn {
 
 // Reports events of a database, through any of its objects: ingested files, and writes that may be
 // in the log although they failed. RocksDB calls it before the ingestion or the write returns.
-// Thread-safe.
+// Delays the first compactions until the table files have been listed, because a compaction can
+// hide that a file was lost. Thread-safe.
 class DatabaseListener final : public rocksdb::EventListener {
  public:
   struct Observer {
@@ -30,6 +32,22 @@ class DatabaseListener final : public rocksdb::EventListener {
     MutexLock lock(&mutex_);
     observer_ = std::move(observer);
     while (calls_ > 0) ended_.Wait(&lock);
+  }
+
+  // Compactions may begin. Until this is called, they wait for a second at most: if RocksDB cannot
+  // open the database, it waits for them.
+  void AllowCompactions() {
+    const MutexLock lock(&mutex_);
+    delays_compactions_ = false;
+    allowed_.NotifyAll();
+  }
+
+  void OnCompactionBegin(rocksdb::DB* /*db*/, const rocksdb::CompactionJobInfo&) override {
+    MutexLock lock(&mutex_);
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+    while (delays_compactions_ && std::chrono::steady_clock::now() < until) {
+      allowed_.WaitUntil(&lock, until);
+    }
   }
 
   void OnExternalFileIngested(rocksdb::DB* /*db*/,
@@ -64,6 +82,8 @@ class DatabaseListener final : public rocksdb::EventListener {
 
   Mutex mutex_;
   CondVar ended_;
+  CondVar allowed_;
+  bool delays_compactions_ ABSL_GUARDED_BY(mutex_) = true;
   std::shared_ptr<const Observer> observer_ ABSL_GUARDED_BY(mutex_);
   int calls_ ABSL_GUARDED_BY(mutex_) = 0;  // of observers, in progress
 };

@@ -342,8 +342,7 @@ absl::Status FollowedIndex::OpenWriter(rocksdb::DB* db, std::shared_ptr<OlderLog
   const auto recorder = std::make_shared<TableFilesRecorder>(db, column_family());
   writer->set_database([db] { return SyncLog(db, /*read_only=*/false); },
                        [recorder, logs = std::move(older_logs)](Anchor* anchor) -> absl::Status {
-                         RETURN_IF_ERROR(recorder->Record(&anchor->tables));
-                         return anchor->RecordOlderLogs(logs.get());
+                         return anchor->RecordFiles(recorder.get(), logs.get());
                        });
   const MutexLock lock(&mutex_);
   writer_.swap(writer);

@@ -96,14 +96,15 @@ rocksdb::DB* IndexedDatabaseOf(rocksdb::DB* db, const IndexedDBOptions& options)
 
 }  // namespace
 
-IndexSet::IndexSet(rocksdb::DB* db, IndexedDBOptions options, IndexCatalog catalog)
+IndexSet::IndexSet(rocksdb::DB* db, absl::Span<rocksdb::ColumnFamilyHandle* const> handles,
+                   IndexedDBOptions options, IndexCatalog catalog)
     : db_(IndexedDatabaseOf(db, options)),
       options_(std::move(options)),
       catalog_(std::move(catalog)),
       event_log_(db->GetDBOptions().info_log, options_.listeners),
       indexes_(db->GetName()),
       follower_(std::make_shared<LogFollower>(
-          db_, LiveLog::Of(db_),
+          db_, LiveLog::Of(db_, handles),
           [this](const std::shared_ptr<FollowedIndex>& index, const absl::Status& why) {
             upkeep_.Lost(index, why);
           })),

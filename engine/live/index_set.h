@@ -36,7 +36,8 @@ namespace cairn {
 class IndexSet {
  public:
   // The database and `options` must live until Close.
-  IndexSet(rocksdb::DB* db, IndexedDBOptions options, IndexCatalog catalog);
+  IndexSet(rocksdb::DB* db, absl::Span<rocksdb::ColumnFamilyHandle* const> handles,
+           IndexedDBOptions options, IndexCatalog catalog);
   ~IndexSet();
 
   // Makes the catalog's indexes follow, and starts the background work. `reports_failed_writes`:

@@ -154,6 +154,10 @@ void IndexSet::NoteFailedWrite(bool in_memtable) {
     if (db_->GetCurrentWalFile(&current).ok()) log_number = current->LogNumber();
     return absl::OkStatus();
   }).IgnoreError();
+  // No index becomes ready before all are marked.
+  const PastLogChanges::Scope any_rows = {{}, true};
+  past_log_.Begin(any_rows);
+  const absl::Cleanup end = [&] { past_log_.End(any_rows); };
   follower_->Doubt();
   past_log_.NoteFailedWrite(log_number);
   Distrust([](const FollowedIndex&) { return true; },

@@ -37,9 +37,9 @@ using rocksdb::WriteOptions;
 
 class IndexedDatabase final : public WatchedDb<IndexedDB> {
  public:
-  IndexedDatabase(std::shared_ptr<rocksdb::DB> db, const IndexedDBOptions& options,
-                  IndexCatalog catalog)
-      : WatchedDb(std::move(db)), indexes_(db_, options, std::move(catalog)) {}
+  IndexedDatabase(std::shared_ptr<rocksdb::DB> db, absl::Span<ColumnFamilyHandle* const> handles,
+                  const IndexedDBOptions& options, IndexCatalog catalog)
+      : WatchedDb(std::move(db)), indexes_(db_, handles, options, std::move(catalog)) {}
 
   absl::Status Start(absl::Span<ColumnFamilyHandle* const> handles) {
     return indexes_.Start(handles, /*reports_failed_writes=*/listener_ != nullptr);
@@ -414,7 +414,8 @@ absl::StatusOr<std::unique_ptr<IndexedDatabase>> AttachTo(
   if (listener == nullptr) {  // otherwise this was done before the database was opened
     RETURN_IF_ERROR(LostLogMarks(catalog).Make(OlderLogCheck(db.get())));
   }
-  auto indexed = std::make_unique<IndexedDatabase>(std::move(db), resolved, std::move(catalog));
+  auto indexed =
+      std::make_unique<IndexedDatabase>(std::move(db), handles, resolved, std::move(catalog));
   if (listener != nullptr) indexed->Hear(std::move(listener));
   RETURN_IF_ERROR(indexed->Start(handles));
   return indexed;
@@ -462,6 +463,7 @@ absl::StatusOr<std::unique_ptr<IndexedDB>> OpenWithIndexes(
     handles->clear();
   };
   db = std::move(opened);
+  const absl::Cleanup allow_compactions = [&listener] { listener->AllowCompactions(); };
   ASSIGN_OR_RETURN(std::unique_ptr<IndexedDatabase> indexed,
                    AttachTo(db, *handles, options, listener));
   indexed->Own(*handles);

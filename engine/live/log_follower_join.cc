@@ -86,7 +86,8 @@ absl::StatusOr<LogFollower::Member> LogFollower::Admit(
     member.position = anchor.log;
     member.known = {anchor.ingested_file, anchor.tables};
     bool proven = true;
-    RETURN_IF_ERROR(CheckContinues(member.from, db_, column_family, &anchor, &proven, &again));
+    RETURN_IF_ERROR(CheckContinues(member.from, db_, column_family, live_.files.get(), &anchor,
+                                   &proven, &again));
     if (!again.empty()) continue;
     // Check here that the log has the missing changes: here an error affects no other index.
     // Numbers that were used twice are not detected anywhere else.

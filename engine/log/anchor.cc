@@ -123,6 +123,7 @@ absl::StatusOr<LogEvidence> ReadLogEvidence(const LogPosition& position, rocksdb
     const SequenceNumber first = reader.sequence();
     const rocksdb::WriteBatch batch(reader.TakeRecord());
     if (lost != nullptr && is_before) readable = lost->Read(position.log_number, first, batch);
+    if (!is_archived) return true;
     // A transaction that was prepared in an older file may be of any column family.
     const absl::StatusOr<uint64_t> count = batches.Read(batch, {});
     kept_family = count.ok() ? batches.last_kept_family() : std::nullopt;
@@ -176,10 +177,7 @@ absl::StatusOr<std::string> MissingForFiles(SequenceNumber sequence, rocksdb::DB
 
 // Returns the files without those that FIFO compaction may have dropped. It drops the oldest files
 // of level 0 first; their rows remain in an index.
-TableFiles WithoutDropped(const TableFiles& then, rocksdb::DB* db,
-                          rocksdb::ColumnFamilyHandle* column_family) {
-  rocksdb::ColumnFamilyMetaData now;
-  db->GetColumnFamilyMetaData(column_family, &now);
+TableFiles WithoutDropped(const TableFiles& then, const rocksdb::ColumnFamilyMetaData& now) {
   SequenceNumber oldest_left = UINT64_MAX;
   std::set<uint64_t> left;
   for (const rocksdb::LevelMetaData& level : now.levels) {
@@ -196,17 +194,30 @@ TableFiles WithoutDropped(const TableFiles& then, rocksdb::DB* db,
   return files;
 }
 
-// FindChangedRanges, between the anchor's files and the current ones.
+// Returns a sequence number up to which all rows of the anchor's state were in table files.
+// Memtables are flushed in order; an ingested file may have a higher number than rows in memory.
+SequenceNumber FlushedUpTo(const Anchor& anchor) {
+  SequenceNumber flushed = 0;
+  if (anchor.tables == nullptr || anchor.ingested_file > 0) return flushed;
+  for (const TableFile& file : anchor.tables->files) {
+    flushed = std::max(flushed, file.largest_sequence);
+  }
+  return flushed;
+}
+
+// FindChangedRanges, between the anchor's files and those at the beginning of the session.
 absl::Status FindRanges(SequenceNumber sequence, rocksdb::DB* db,
-                        rocksdb::ColumnFamilyHandle* column_family, const Anchor& anchor,
-                        ChangedFiles which, std::vector<ChangedRange>* ranges) {
+                        rocksdb::ColumnFamilyHandle* column_family,
+                        const TableFilesOfFamilies* files, const Anchor& anchor, ChangedFiles which,
+                        std::vector<ChangedRange>* ranges) {
   if (anchor.tables == nullptr) return absl::OkStatus();
   const bool drops =
       db->GetOptions(column_family).compaction_style == rocksdb::kCompactionStyleFIFO;
-  const TableFiles now = ListTableFiles(db, column_family);
+  const rocksdb::ColumnFamilyMetaData metadata = FilesOf(db, column_family, files);
+  const TableFiles now = ListTableFiles(metadata);
   absl::StatusOr<std::vector<ChangedRange>> found =
       drops && which == ChangedFiles::kLost
-          ? FindChangedRanges(WithoutDropped(*anchor.tables, db, column_family), now, which)
+          ? FindChangedRanges(WithoutDropped(*anchor.tables, metadata), now, which)
           : FindChangedRanges(*anchor.tables, now, which);
   if (!found.ok()) return Differs(db, sequence, std::string(found.status().message()));
   *ranges = *std::move(found);
@@ -309,10 +320,13 @@ void Anchor::AssumeProven() {
   unproven.clear();
 }
 
-absl::Status Anchor::RecordOlderLogs(OlderLogs* logs) {
+absl::Status Anchor::RecordFiles(TableFilesRecorder* recorder, OlderLogs* logs) {
+  RETURN_IF_ERROR(recorder->Record(&tables));
   std::vector<LogPosition> found;
   if (!HasAllInFiles() && log.place.offset > 0) {
     ASSIGN_OR_RETURN(found, logs->Before(log.log_number, older_logs));
+    RETURN_IF_ERROR(recorder->Record(&tables));
+    if (HasAllInFiles()) found.clear();
   }
   older_logs = std::move(found);
   return absl::OkStatus();
@@ -366,10 +380,10 @@ absl::StatusOr<Anchor> TakeAnchor(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* 
   anchor.column_family_id = column_family->GetID();
   ASSIGN_OR_RETURN(anchor.ingested_file, NewestIngestedFile(db, column_family, sequence));
   RETURN_IF_ERROR(FindInLog(db, column_family, sequence, read_only, &anchor));
-  RETURN_IF_ERROR(TableFilesRecorder(db, column_family).Record(&anchor.tables));
-  anchor.SetSeen(sequence);
+  TableFilesRecorder recorder(db, column_family);
   OlderLogs older_logs(db);
-  RETURN_IF_ERROR(anchor.RecordOlderLogs(&older_logs));
+  RETURN_IF_ERROR(anchor.RecordFiles(&recorder, &older_logs));
+  anchor.SetSeen(sequence);
   const bool in_files = anchor.tables != nullptr && anchor.tables->complete;
   if (sequence > 0 && anchor.log.place.offset == 0 && anchor.unproven.empty() && !in_files) {
     anchor.unproven = absl::StrFormat(
@@ -381,8 +395,9 @@ absl::StatusOr<Anchor> TakeAnchor(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* 
 }
 
 absl::Status CheckContinues(SequenceNumber sequence, rocksdb::DB* db,
-                            rocksdb::ColumnFamilyHandle* column_family, Anchor* anchor,
-                            bool* proven, RowsToReadAgain* again) {
+                            rocksdb::ColumnFamilyHandle* column_family,
+                            const TableFilesOfFamilies* files, Anchor* anchor, bool* proven,
+                            RowsToReadAgain* again) {
   *proven = true;
   *again = {};
   const bool of_database = !anchor->session_id.empty();
@@ -399,7 +414,7 @@ absl::Status CheckContinues(SequenceNumber sequence, rocksdb::DB* db,
   std::optional<LostRows> lost;
   if (sequence > 0 && anchor->log.place.offset > 0) {
     if (!anchor->HasAllInFiles()) {
-      lost.emplace(db, column_family);
+      lost.emplace(db, column_family, FlushedUpTo(*anchor), files);
       for (const LogPosition& log : anchor->older_logs) RETURN_IF_ERROR(lost->ReadFile(log));
     }
     ASSIGN_OR_RETURN(const LogEvidence evidence,
@@ -439,8 +454,12 @@ absl::Status CheckContinues(SequenceNumber sequence, rocksdb::DB* db,
   } else if (anchor->log_behind_files > 0 && anchor->log.log_number <= anchor->log_behind_files) {
     which = ChangedFiles::kGone;
   }
-  RETURN_IF_ERROR(FindRanges(sequence, db, column_family, *anchor, which, &again->ranges));
-  if (lost.has_value()) again->rows = lost->TakeLookUps();
+  RETURN_IF_ERROR(FindRanges(sequence, db, column_family, files, *anchor, which, &again->ranges));
+  if (lost.has_value()) {
+    for (const std::string& row : lost->rows()) again->rows.LookUp(row);
+    again->ranges.insert(again->ranges.end(), lost->ranges().begin(), lost->ranges().end());
+    UniteRanges(&again->ranges);
+  }
   anchor->session_id = std::move(session);
   anchor->column_family_id = column_family->GetID();
   if (missing.empty()) return absl::OkStatus();

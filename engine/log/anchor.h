@@ -64,9 +64,9 @@ struct Anchor {
 
   bool HasAllInFiles() const { return tables != nullptr && tables->complete; }
 
-  // Updates `older_logs`. Must be called after `log` and `tables` were set. Errors: those of
-  // OlderLogs.
-  absl::Status RecordOlderLogs(OlderLogs* logs);
+  // Updates `tables` and `older_logs` for the position `log`. Rows that are flushed during the call
+  // are in one of them or in both. Errors: those of TableFilesRecorder and OlderLogs.
+  absl::Status RecordFiles(TableFilesRecorder* recorder, OlderLogs* logs);
 
   // Drops all requirements that could not be proven.
   void AssumeProven();
@@ -101,9 +101,11 @@ struct RowsToReadAgain {
 // read again, at any later state. Otherwise returns FailedPrecondition with the reason and the
 // remedy. `proven` is false if nothing proves and nothing disproves it, otherwise true. If the
 // result is OK or `proven` is false, the anchor has been moved to this session of the database,
-// except for its tables and older logs.
+// except for its tables and older logs. `files`: the table files at the beginning of the session;
+// null or without the column family: the current ones, in which a compaction may hide a loss.
 absl::Status CheckContinues(SequenceNumber sequence, rocksdb::DB* db,
-                            rocksdb::ColumnFamilyHandle* column_family, Anchor* anchor,
-                            bool* proven, RowsToReadAgain* again);
+                            rocksdb::ColumnFamilyHandle* column_family,
+                            const TableFilesOfFamilies* files, Anchor* anchor, bool* proven,
+                            RowsToReadAgain* again);
 
 }  // namespace cairn

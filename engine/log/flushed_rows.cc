@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <memory>
-#include <string>
+#include <utility>
 
 #include "absl/strings/str_format.h"
-#include "engine/log/table_files.h"
 #include "engine/log/wal_reader.h"
 #include "engine/util/status.h"
 #include "index/keys/escaped_text.h"
@@ -15,138 +14,150 @@
 namespace cairn {
 namespace {
 
-bool MayHaveNumbers(const rocksdb::SstFileMetaData& file, const FlushedRows::Record& record) {
-  return file.file_number > record.log_number && file.smallest_seqno <= record.last &&
-         (file.largest_seqno >= record.first || file.smallest_seqno == 0);
-}
+// The maximum number of rows that are looked up because the deletion of a range is in doubt: some
+// 100 MB of keys.
+constexpr size_t kMaxRowsOfRanges = 4'000'000;
 
 }  // namespace
 
 FlushedRows::FlushedRows(rocksdb::DB* db,
-                         absl::Span<rocksdb::ColumnFamilyHandle* const> column_families)
+                         absl::Span<rocksdb::ColumnFamilyHandle* const> column_families,
+                         const TableFilesOfFamilies* files)
     : db_(db) {
   for (rocksdb::ColumnFamilyHandle* handle : column_families) {
     Family& family = families_.emplace_back();
     family.handle = handle;
-    rocksdb::ColumnFamilyMetaData metadata;
-    db->GetColumnFamilyMetaData(handle, &metadata);
-    for (const rocksdb::LevelMetaData& level : metadata.levels) {
-      if (level.level > 0) {
-        family.levels.push_back(level.files);
-        continue;
-      }
+    for (const rocksdb::LevelMetaData& level : FilesOf(db, handle, files).levels) {
+      Files& numbered = level.level == 0 ? family.level_0 : family.levels.emplace_back();
       for (const rocksdb::SstFileMetaData& file : level.files) {
-        Files& files = file.smallest_seqno > 0 ? family.level_0 : family.levels.emplace_back();
-        files.push_back(file);
+        family.files.push_back(file);
+        if (file.smallest_seqno > 0) numbered.push_back(file);
       }
     }
     std::sort(family.level_0.begin(), family.level_0.end(),
               [](const auto& a, const auto& b) { return a.largest_seqno < b.largest_seqno; });
-    for (Files& files : family.levels) {
-      std::sort(files.begin(), files.end(),
+    for (Files& level : family.levels) {
+      std::sort(level.begin(), level.end(),
                 [](const auto& a, const auto& b) { return a.smallestkey < b.smallestkey; });
     }
   }
 }
 
-bool FlushedRows::CanHold(const Family& family, const Record& record, const RowChange& change) {
-  const std::string_view first = change.key;
-  const std::string_view last =
-      change.kind == RowChangeKind::kDeleteRange ? change.value : change.key;
+bool FlushedRows::CanHold(const Record& record, size_t family, const RowChange& change) const {
+  const bool is_range = change.kind == RowChangeKind::kDeleteRange;
+  const std::string_view first = change.key, last = is_range ? change.value : change.key;
+  const auto has_numbers = [&](const rocksdb::SstFileMetaData& file) {
+    return file.file_number > record.log_number && file.smallest_seqno <= record.last &&
+           file.largest_seqno >= record.first;
+  };
+  const Files& level_0 = families_[family].level_0;
   auto recent =
-      std::lower_bound(family.level_0.begin(), family.level_0.end(), record.first,
+      std::lower_bound(level_0.begin(), level_0.end(), record.first,
                        [](const auto& file, SequenceNumber n) { return file.largest_seqno < n; });
-  for (; recent != family.level_0.end() && recent->smallest_seqno <= record.last; ++recent) {
-    if (recent->file_number > record.log_number && recent->smallestkey <= first &&
-        last <= recent->largestkey) {
+  for (; recent != level_0.end() && recent->smallest_seqno <= record.last; ++recent) {
+    if (has_numbers(*recent) && recent->smallestkey <= first && last <= recent->largestkey) {
       return true;
     }
   }
-  for (const Files& files : family.levels) {
+  for (const Files& level : families_[family].levels) {
+    // A compaction cuts the deletion of a range where a file ends and the next one begins. So the
+    // last key of a file may belong to the next one only.
     auto file =
-        std::lower_bound(files.begin(), files.end(), first,
-                         [](const auto& f, std::string_view key) { return f.largestkey < key; });
-    // A compaction cuts the deletion of a range where a file ends and the next one begins.
-    for (std::string_view from = first; file != files.end(); from = (file++)->largestkey) {
-      if (file->smallestkey > from || !MayHaveNumbers(*file, record)) break;
+        std::upper_bound(level.begin(), level.end(), first,
+                         [](std::string_view key, const auto& f) { return key < f.largestkey; });
+    for (std::string_view from = first; file != level.end(); from = (file++)->largestkey) {
+      if (file->smallestkey > from || !has_numbers(*file)) break;
       if (file->largestkey >= last) return true;
     }
   }
-  return false;
+  if (!is_range) return false;
+  const Files& files = families_[family].files;
+  return std::none_of(files.begin(), files.end(), [&](const rocksdb::SstFileMetaData& file) {
+    return file.smallestkey < last && first <= file.largestkey &&
+           file.smallest_seqno < record.first;
+  });
 }
 
-absl::Status FlushedRows::Check(const Record& record, size_t family,
-                                const rocksdb::Snapshot* snapshot, size_t begin,
-                                RowChanges* changes) const {
+void FlushedRows::Check(const Record& record, size_t family, size_t begin, RowChanges* changes) {
+  std::vector<ChangedRange>& ranges = families_[family].ranges;
   const size_t end = changes->size();
   for (size_t i = begin; i < end; ++i) {
     const RowChange change = (*changes)[i];
-    if (change.kind == RowChangeKind::kLookUp) continue;
-    if (CanHold(families_[family], record, change)) continue;
+    if (change.kind == RowChangeKind::kLookUp || CanHold(record, family, change)) continue;
     if (change.kind == RowChangeKind::kDeleteRange) {
-      RETURN_IF_ERROR(LookUpRange(families_[family], record, snapshot, std::string(change.key),
-                                  std::string(change.value), changes));
+      ranges.push_back({std::string(change.key), std::string(change.value), 0});
+      // Shows the caller that the state is complete only once the rows of the range are looked up.
+      changes->LookUp(ranges.back().lower);
     } else {
       changes->ReplaceByLookUp(i);
     }
   }
-  return absl::OkStatus();
 }
 
-absl::Status FlushedRows::AddLost(const Record& record, size_t family, const RowChanges& changes,
-                                  RowChanges* look_ups) const {
-  for (size_t i = 0; i < changes.size(); ++i) {
-    const RowChange change = changes[i];
-    if (CanHold(families_[family], record, change)) continue;
-    if (change.kind == RowChangeKind::kDeleteRange) {
-      RETURN_IF_ERROR(
-          LookUpRange(families_[family], record, nullptr, change.key, change.value, look_ups));
-    } else {
-      look_ups->LookUp(change.key);
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status FlushedRows::LookUpRange(const Family& family, const Record& record,
-                                      const rocksdb::Snapshot* snapshot, std::string_view lower,
-                                      std::string_view upper, RowChanges* changes) const {
-  const rocksdb::Slice end(upper.data(), upper.size());
-  rocksdb::ReadOptions options;
-  options.snapshot = snapshot;
-  options.iterate_upper_bound = &end;
-  options.total_order_seek = true;
-  options.fill_cache = false;
-  const std::unique_ptr<rocksdb::Iterator> row(db_->NewIterator(options, family.handle));
+absl::Status FlushedRows::LookUpRanges(size_t family, const rocksdb::Snapshot* snapshot,
+                                       RowChanges* changes) {
+  std::vector<ChangedRange> ranges = std::exchange(families_[family].ranges, {});
+  UniteRanges(&ranges);
+  rocksdb::ColumnFamilyHandle* const handle = families_[family].handle;
   size_t rows = 0;
-  for (row->Seek({lower.data(), lower.size()}); row->Valid(); row->Next()) {
-    if (++rows > kMaxRowsReadAgain) {
-      return absl::FailedPreconditionError(absl::StrFormat(
-          "log file %06d.log of database '%s' deletes a range of rows of column family %s, but no "
-          "table file shows that, and more than %d rows may differ; rebuild the index",
-          record.log_number, db_->GetName(), Quoted(family.handle->GetName()), kMaxRowsReadAgain));
+  for (const ChangedRange& range : ranges) {
+    const rocksdb::Slice end(range.upper);
+    rocksdb::ReadOptions options;
+    options.snapshot = snapshot;
+    options.iterate_upper_bound = &end;
+    options.total_order_seek = true;
+    options.fill_cache = false;
+    const std::unique_ptr<rocksdb::Iterator> row(db_->NewIterator(options, handle));
+    for (row->Seek(range.lower); row->Valid(); row->Next()) {
+      if (++rows > kMaxRowsOfRanges) {
+        return absl::FailedPreconditionError(absl::StrFormat(
+            "the log of database '%s' deletes ranges of rows of column family %s, but no table "
+            "file shows that, and more than %d rows may differ; rebuild the index",
+            db_->GetName(), Quoted(handle->GetName()), kMaxRowsOfRanges));
+      }
+      changes->LookUp({row->key().data(), row->key().size()});
     }
-    changes->LookUp({row->key().data(), row->key().size()});
+    RETURN_IF_ERROR(FromRocksDb(
+        row->status(), absl::StrFormat("cannot read rows of database '%s'", db_->GetName())));
   }
-  // Also if there are no rows, the state is complete only at the snapshot.
-  changes->LookUp(lower);
-  return FromRocksDb(row->status(),
-                     absl::StrFormat("cannot read rows of database '%s'", db_->GetName()));
+  return absl::OkStatus();
 }
 
 // A transaction that was prepared in a file before has its rows in table files. Otherwise RocksDB
 // would need that file.
-LostRows::LostRows(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family)
+LostRows::LostRows(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
+                   SequenceNumber flushed, const TableFilesOfFamilies* files)
     : db_(db),
-      flushed_(db, absl::MakeConstSpan(&column_family, 1)),
+      flushed_up_to_(flushed),
+      flushed_(db, absl::MakeConstSpan(&column_family, 1), files),
       batches_({column_family->GetID()}, [](std::string_view) { return PreparedTransaction(); }) {}
 
 absl::Status LostRows::Read(uint64_t log_number, SequenceNumber first,
                             const rocksdb::WriteBatch& batch) {
   changes_.Clear();
-  ASSIGN_OR_RETURN(const uint64_t count,
-                   batches_.Read(batch, first, 0, UINT64_MAX, absl::MakeSpan(&changes_, 1)));
-  return flushed_.AddLost({log_number, first, first + count - 1}, 0, changes_, &look_ups_);
+  const absl::StatusOr<uint64_t> count =
+      batches_.Read(batch, first, flushed_up_to_, UINT64_MAX, absl::MakeSpan(&changes_, 1));
+  if (!count.ok() && !absl::IsFailedPrecondition(count.status())) return count.status();
+  const FlushedRows::Record record = {log_number, first,
+                                      first + (count.ok() ? *count : changes_.size()) - 1};
+  for (size_t i = 0; i < changes_.size(); ++i) {
+    const RowChange change = changes_[i];
+    const bool is_range = change.kind == RowChangeKind::kDeleteRange;
+    const bool is_held = flushed_.CanHold(record, 0, change);
+    if (is_range) {
+      Forget(change.key, change.value);
+      if (!is_held) ranges_.push_back({std::string(change.key), std::string(change.value), 0});
+    } else if (!is_held) {
+      rows_.emplace(change.key);
+    } else if (!rows_.empty()) {
+      rows_.erase(std::string(change.key));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void LostRows::Forget(std::string_view lower, std::string_view upper) {
+  rows_.erase(rows_.lower_bound(std::string(lower)), rows_.lower_bound(std::string(upper)));
 }
 
 absl::Status LostRows::ReadFile(const LogPosition& log) {

@@ -2,14 +2,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
+#include "absl/container/btree_set.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "cairn/types.h"
 #include "engine/log/row_changes.h"
+#include "engine/log/table_files.h"
 #include "engine/log/wal_files.h"
 #include "engine/log/write_batch_reader.h"
 #include "rocksdb/db.h"
@@ -23,12 +25,13 @@ namespace cairn {
 // changes that the database lacks.
 //
 // A table file can hold a change if its number is higher than the log file's, and its keys and
-// sequence numbers include the change's. A compaction may replace sequence numbers by 0. If no
-// table file can hold a change, the log must not be trusted, and the row is read from the database
-// instead. This is also correct if a compaction dropped the change, or if the row is in memory.
+// sequence numbers include the change's. If no table file can hold a change, the log must not be
+// trusted, and the row is read from the database instead. This is also correct if a compaction
+// dropped the change, or if the row is in memory. A file in which a compaction has set sequence
+// numbers to 0 can have rows of any age, so it proves nothing.
 //
-// A lost file is not noticed if a later compaction has merged files with lower and with higher
-// sequence numbers, so that the result covers those of the lost file. Thread-safe.
+// A lost file is not noticed if a compaction has merged files with lower and with higher sequence
+// numbers, so that the result covers those of the lost file. Not thread-safe.
 class FlushedRows {
  public:
   // A record of the log.
@@ -38,38 +41,35 @@ class FlushedRows {
     SequenceNumber last = 0;
   };
 
-  // Lists the current table files of the families. The database must outlive this.
-  FlushedRows(rocksdb::DB* db, absl::Span<rocksdb::ColumnFamilyHandle* const> column_families);
+  // Uses the families' table files in `files`, or else the current ones. The database must outlive
+  // this.
+  FlushedRows(rocksdb::DB* db, absl::Span<rocksdb::ColumnFamilyHandle* const> column_families,
+              const TableFilesOfFamilies* files);
 
-  // Replaces changes of a record that no table file can hold by look-ups of their rows. The changes
-  // are those from `begin` on, of the i-th column family. After the deletion of a range, the rows
-  // that the range has at `snapshot` are looked up; null: that it has now.
-  //
-  // Errors: FailedPrecondition if the range has more than kMaxRowsReadAgain rows; RocksDB's own.
-  absl::Status Check(const Record& record, size_t family, const rocksdb::Snapshot* snapshot,
-                     size_t begin, RowChanges* changes) const;
+  // Returns whether table files of the i-th column family can hold a change of the record. For the
+  // deletion of a range, also returns true if no table file has rows that it would delete.
+  bool CanHold(const Record& record, size_t family, const RowChange& change) const;
 
-  // Adds look-ups of the rows of `changes`, the record's changes of the i-th column family, that no
-  // table file can hold. Errors: those of Check.
-  absl::Status AddLost(const Record& record, size_t family, const RowChanges& changes,
-                       RowChanges* look_ups) const;
+  // Replaces the record's changes of the i-th column family, those from `begin` on, by look-ups of
+  // their rows if no table file can hold them. Collects ranges whose deletion no file can hold.
+  void Check(const Record& record, size_t family, size_t begin, RowChanges* changes);
+
+  // Must be called after all records have been checked. Adds look-ups of the rows in the collected
+  // ranges that the i-th column family has at `snapshot`; null: that it has now. Errors:
+  // FailedPrecondition for millions of rows; RocksDB's own.
+  absl::Status LookUpRanges(size_t family, const rocksdb::Snapshot* snapshot, RowChanges* changes);
 
  private:
   using Files = std::vector<rocksdb::SstFileMetaData>;
   struct Family {
     rocksdb::ColumnFamilyHandle* handle;
-    // Files of level 0, with disjoint sequence numbers, in ascending order.
+    Files files;  // all
+    // Those whose sequence numbers are greater than 0: of level 0, with disjoint sequence numbers
+    // in ascending order, and of each other level, with disjoint keys in ascending order.
     Files level_0;
-    // Files of other levels, with disjoint keys, in ascending order. A file of level 0 in which a
-    // compaction has set sequence numbers to 0 is a level by itself.
     std::vector<Files> levels;
+    std::vector<ChangedRange> ranges;  // deleted according to the log; in doubt
   };
-
-  // Returns whether the files of one level can hold the change.
-  static bool CanHold(const Family& family, const Record& record, const RowChange& change);
-  absl::Status LookUpRange(const Family& family, const Record& record,
-                           const rocksdb::Snapshot* snapshot, std::string_view lower,
-                           std::string_view upper, RowChanges* changes) const;
 
   rocksdb::DB* const db_;
   std::vector<Family> families_;
@@ -79,25 +79,34 @@ class FlushedRows {
 // since. Not thread-safe.
 class LostRows {
  public:
-  // The database must outlive this.
-  LostRows(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family);
+  // `flushed`: all rows up to this sequence number were in table files then. The rest is as for
+  // FlushedRows.
+  LostRows(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family, SequenceNumber flushed,
+           const TableFilesOfFamilies* files);
 
   // Reads a record. All records of the state that were not in table files must be read in order.
-  // Errors: those of WriteBatchReader::Read and FlushedRows::Check.
+  // Errors: those of WriteBatchReader::Read, except FailedPrecondition: RocksDB has applied only
+  // the part before that error.
   absl::Status Read(uint64_t log_number, SequenceNumber first, const rocksdb::WriteBatch& batch);
   // Reads a file of the log up to a position; nothing if it is gone. Errors: those of Read, and of
   // reading the log.
   absl::Status ReadFile(const LogPosition& log);
 
-  // Returns look-ups of the rows found, once.
-  RowChanges TakeLookUps() { return std::move(look_ups_); }
+  // The rows and ranges found. The file number of a range is 0.
+  const absl::btree_set<std::string>& rows() const { return rows_; }
+  const std::vector<ChangedRange>& ranges() const { return ranges_; }
 
  private:
+  // Removes the rows in a range.
+  void Forget(std::string_view lower, std::string_view upper);
+
   rocksdb::DB* const db_;
+  const SequenceNumber flushed_up_to_;
   const FlushedRows flushed_;
   WriteBatchReader batches_;
   RowChanges changes_;
-  RowChanges look_ups_;
+  absl::btree_set<std::string> rows_;  // those whose last change no table file can hold
+  std::vector<ChangedRange> ranges_;
 };
 
 }  // namespace cairn

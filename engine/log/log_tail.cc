@@ -98,7 +98,10 @@ absl::Status LogTail::ReadLog(SequenceNumber until, size_t max_bytes,
   if (log_ == nullptr || log_until_ != until) {
     log_ = nullptr;
     const bool is_older = sequence_ < live_.sequence;
-    flushed_ = is_older ? std::make_unique<FlushedRows>(db_, column_families_) : nullptr;
+    // An earlier one may have ranges to be looked up.
+    if (is_older && flushed_ == nullptr) {
+      flushed_ = std::make_unique<FlushedRows>(db_, column_families_, live_.files.get());
+    }
     ASSIGN_OR_RETURN(log_, UpdateLog::Open(db_, column_families_, sequence_, until, position_,
                                            live_, flushed_.get()));
     log_until_ = until;
@@ -107,7 +110,10 @@ absl::Status LogTail::ReadLog(SequenceNumber until, size_t max_bytes,
   sequence_ = log_->sequence();
   position_ = log_->position();
   newest_family_ = std::max(newest_family_, log_->newest_family());
-  if (log_->done()) log_ = nullptr;
+  if (log_->done()) {
+    log_ = nullptr;
+    flushed_ = nullptr;
+  }
   return absl::OkStatus();
 }
 

@@ -21,6 +21,8 @@ constexpr size_t kMaxBytesOfKeys = size_t{4} << 20;
 // If there are more files, none are remembered.
 constexpr size_t kMaxFiles = 100'000;
 constexpr int kFields = 8;
+// A process keeps the list of at most this many files while it has a database open: some MB.
+constexpr size_t kMaxFilesOfFamilies = 10'000;
 
 // Writes bytes that are not printable, '%' and ':' as %hh.
 std::string EscapeKey(std::string_view key) {
@@ -196,12 +198,41 @@ absl::StatusOr<TableFiles> TableFiles::Parse(std::string_view text) {
   return tables;
 }
 
-TableFiles ListTableFiles(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family) {
+std::shared_ptr<const TableFilesOfFamilies> TableFilesNow(
+    rocksdb::DB* db, absl::Span<rocksdb::ColumnFamilyHandle* const> column_families) {
+  auto files = std::make_shared<TableFilesOfFamilies>();
+  size_t count = 0;
+  const auto add = [&](rocksdb::ColumnFamilyHandle* family) {
+    rocksdb::ColumnFamilyMetaData metadata;
+    db->GetColumnFamilyMetaData(family, &metadata);
+    count += metadata.file_count;
+    files->emplace(family->GetID(), std::move(metadata));
+  };
+  add(db->DefaultColumnFamily());
+  for (rocksdb::ColumnFamilyHandle* family : column_families) add(family);
+  return count > kMaxFilesOfFamilies ? nullptr : files;
+}
+
+rocksdb::ColumnFamilyMetaData FilesOf(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
+                                      const TableFilesOfFamilies* files) {
+  if (files != nullptr) {
+    if (const auto found = files->find(column_family->GetID()); found != files->end()) {
+      return found->second;
+    }
+  }
   rocksdb::ColumnFamilyMetaData metadata;
   db->GetColumnFamilyMetaData(column_family, &metadata);
+  return metadata;
+}
+
+TableFiles ListTableFiles(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family) {
+  return ListTableFiles(FilesOf(db, column_family, nullptr));
+}
+
+TableFiles ListTableFiles(const rocksdb::ColumnFamilyMetaData& metadata) {
   TableFiles tables;
   tables.files.reserve(metadata.file_count);
-  for (rocksdb::LevelMetaData& level : metadata.levels) {
+  for (const rocksdb::LevelMetaData& level : metadata.levels) {
     for (const rocksdb::SstFileMetaData& file : level.files) {
       tables.files.push_back({file.file_number, file.size, file.largest_seqno,
                               file.file_creation_time, file.oldest_ancester_time, false,

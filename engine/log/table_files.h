@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -9,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "cairn/types.h"
 #include "rocksdb/db.h"
 #include "rocksdb/metadata.h"
@@ -22,6 +24,17 @@ constexpr size_t kMaxRowsReadAgain = 100'000;
 
 // The number of entries in a column family's memtables.
 uint64_t EntriesInMemory(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family);
+
+// The table files of column families, by id.
+using TableFilesOfFamilies = std::map<uint32_t, rocksdb::ColumnFamilyMetaData>;
+
+// Returns the live table files of the default column family and of these. Null if there are too
+// many files.
+std::shared_ptr<const TableFilesOfFamilies> TableFilesNow(
+    rocksdb::DB* db, absl::Span<rocksdb::ColumnFamilyHandle* const> column_families);
+// Returns a column family's files in `files`, which may be null, or else its live files.
+rocksdb::ColumnFamilyMetaData FilesOf(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
+                                      const TableFilesOfFamilies* files);
 
 // All live table files.
 std::vector<rocksdb::LiveFileMetaData> LiveFiles(rocksdb::DB* db);
@@ -83,7 +96,8 @@ class TableFilesRecorder {
   std::shared_ptr<const TableFiles> last_;
 };
 
-// Returns the live files of a column family, none of them seen.
+// Returns the files of a column family, none of them seen. In the second form, the live ones.
+TableFiles ListTableFiles(const rocksdb::ColumnFamilyMetaData& metadata);
 TableFiles ListTableFiles(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family);
 
 // Keys from `lower` up to but not including `upper`, whose rows may have been lost or added without
@@ -91,7 +105,7 @@ TableFiles ListTableFiles(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_f
 struct ChangedRange {
   std::string lower;
   std::string upper;
-  uint64_t file = 0;  // a table file that is gone or new
+  uint64_t file = 0;  // a table file that is gone or new; 0: deleted by the log (LostRows)
 };
 
 // The files whose ranges count as changed.

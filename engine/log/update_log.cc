@@ -61,8 +61,10 @@ bool AnyFileHas(rocksdb::DB* db, SequenceNumber first, SequenceNumber end) {
 
 }  // namespace
 
-LiveLog LiveLog::Of(rocksdb::DB* db) {
+LiveLog LiveLog::Of(rocksdb::DB* db,
+                    absl::Span<rocksdb::ColumnFamilyHandle* const> column_families) {
   LiveLog live;
+  live.files = TableFilesNow(db, column_families);
   std::unique_ptr<rocksdb::LogFile> current;
   // Get the file first: later writes are in this file or in a newer one.
   if (!db->GetCurrentWalFile(&current).ok()) return live;
@@ -74,7 +76,7 @@ LiveLog LiveLog::Of(rocksdb::DB* db) {
 absl::StatusOr<std::unique_ptr<UpdateLog>> UpdateLog::Open(
     rocksdb::DB* db, absl::Span<rocksdb::ColumnFamilyHandle* const> column_families,
     SequenceNumber after, SequenceNumber until, LogPosition position, LiveLog live,
-    const FlushedRows* flushed) try {
+    FlushedRows* flushed) try {
   const std::string where = absl::StrFormat("database '%s'", db->GetName());
   std::vector<uint32_t> ids;
   for (rocksdb::ColumnFamilyHandle* family : column_families) {
@@ -98,7 +100,7 @@ absl::StatusOr<std::unique_ptr<UpdateLog>> UpdateLog::Open(
 }
 
 UpdateLog::UpdateLog(rocksdb::DB* db, std::vector<uint32_t> column_families, SequenceNumber after,
-                     SequenceNumber until, LiveLog live, const FlushedRows* flushed)
+                     SequenceNumber until, LiveLog live, FlushedRows* flushed)
     : db_(db),
       column_families_(std::move(column_families)),
       after_(after),
@@ -188,9 +190,12 @@ absl::Status UpdateLog::Read(size_t max_bytes, absl::Span<RowChanges> changes,
                              const rocksdb::Snapshot* snapshot) try {
   for (size_t bytes = 0; !done() && bytes < std::max(max_bytes, size_t{1});) {
     ASSIGN_OR_RETURN(auto* const reader, Next());
-    RETURN_IF_ERROR(ReadRecord(reader, snapshot, changes));
+    RETURN_IF_ERROR(ReadRecord(reader, changes));
     bytes = 0;
     for (const RowChanges& c : changes) bytes += c.bytes();
+  }
+  for (size_t i = 0; i < changes.size() && flushed_ != nullptr && done(); ++i) {
+    RETURN_IF_ERROR(flushed_->LookUpRanges(i, snapshot, &changes[i]));
   }
   return absl::OkStatus();
 } catch (...) {
@@ -212,8 +217,7 @@ absl::StatusOr<WalReader*> UpdateLog::Next() {
   return Missing("which ends there");
 }
 
-absl::Status UpdateLog::ReadRecord(WalReader* reader, const rocksdb::Snapshot* snapshot,
-                                   absl::Span<RowChanges> changes) {
+absl::Status UpdateLog::ReadRecord(WalReader* reader, absl::Span<RowChanges> changes) {
   const WalFile& file = files_[file_];
   const SequenceNumber first = reader->sequence();
   const auto batch = std::make_shared<const rocksdb::WriteBatch>(reader->TakeRecord());
@@ -237,8 +241,7 @@ absl::Status UpdateLog::ReadRecord(WalReader* reader, const rocksdb::Snapshot* s
                         reader->path(), reader->start().offset));
   }
   for (size_t i = 0; i < changes.size() && is_older; ++i) {
-    RETURN_IF_ERROR(flushed_->Check({file.number, first, first + *count - 1}, i, snapshot,
-                                    sizes_before_[i], &changes[i]));
+    flushed_->Check({file.number, first, first + *count - 1}, i, sizes_before_[i], &changes[i]);
   }
   next_ += *count;
   if (const uint64_t empty = batches_.empty_ranges(); empty > 0) {

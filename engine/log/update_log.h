@@ -20,14 +20,20 @@
 
 namespace cairn {
 
-// A writing process's knowledge of its log: everything after `sequence` is in files from
-// `log_number` on, which have never been recovered. The default is no knowledge.
+// A writing process's knowledge of its database. The default is no knowledge.
 struct LiveLog {
+  // Everything after `sequence` is in log files from `log_number` on, which have never been
+  // recovered.
   uint64_t log_number = UINT64_MAX;
   SequenceNumber sequence = UINT64_MAX;
+  // The table files that had everything up to a number before `sequence`, except for rows in
+  // memory. Null: unknown.
+  std::shared_ptr<const TableFilesOfFamilies> files;
 
-  // Returns the current values. The process must have the database open for writing.
-  static LiveLog Of(rocksdb::DB* db);
+  // Returns the current values, with the files of the default column family and of these. The
+  // process must have the database open for writing.
+  static LiveLog Of(rocksdb::DB* db,
+                    absl::Span<rocksdb::ColumnFamilyHandle* const> column_families = {});
 };
 
 // Reads the commits to some column families of a database after one sequence number, up to and
@@ -102,7 +108,7 @@ class UpdateLog {
   static absl::StatusOr<std::unique_ptr<UpdateLog>> Open(
       rocksdb::DB* db, absl::Span<rocksdb::ColumnFamilyHandle* const> column_families,
       SequenceNumber after, SequenceNumber until, LogPosition position = {}, LiveLog live = {},
-      const FlushedRows* flushed = nullptr);
+      FlushedRows* flushed = nullptr);
 
   // Appends the next slice to changes[i] for the i-th column family. A slice is a number of whole
   // records of the log. It ends once the changes take `max_bytes` of memory (RowChanges::bytes()),
@@ -126,7 +132,7 @@ class UpdateLog {
 
  private:
   UpdateLog(rocksdb::DB* db, std::vector<uint32_t> column_families, SequenceNumber after,
-            SequenceNumber until, LiveLog live, const FlushedRows* flushed);
+            SequenceNumber until, LiveLog live, FlushedRows* flushed);
 
   absl::Status OpenFiles(const LogPosition& position);
   // Checks that no file after `position` begins with a number up to after_. RocksDB counts an empty
@@ -142,8 +148,7 @@ class UpdateLog {
 
   // Moves to the next record, in the next file if one has ended.
   absl::StatusOr<WalReader*> Next();
-  absl::Status ReadRecord(WalReader* reader, const rocksdb::Snapshot* snapshot,
-                          absl::Span<RowChanges> changes);
+  absl::Status ReadRecord(WalReader* reader, absl::Span<RowChanges> changes);
   // Returns the end of the numbers that the record just read took. Its last numbers, from `least`
   // up to next_, belong only to empty ranges, which may have taken fewer.
   absl::StatusOr<SequenceNumber> EndOfEmptyRanges(SequenceNumber first, SequenceNumber least,
@@ -165,7 +170,7 @@ class UpdateLog {
   const SequenceNumber after_;
   const SequenceNumber until_;
   const LiveLog live_;
-  const FlushedRows* const flushed_;
+  FlushedRows* const flushed_;
   WriteBatchReader batches_;
   std::vector<WalFile> files_;
   std::vector<std::unique_ptr<WalReader>> readers_;  // of files_; null before start_file_

@@ -65,7 +65,8 @@ absl::Status ReadAndApply(const DbSource& source, const CatchUpOptions& options,
 // Checks that the database continues the index's state by changes that are in its log. Returns the
 // index's anchor for this opening of the database.
 absl::StatusOr<Anchor> CheckAnchor(const DbSource& database, const CatchUpOptions& options,
-                                   const IndexWriter::Update& update, RowsToReadAgain* again) {
+                                   const IndexWriter::Update& update, const LiveLog& live,
+                                   RowsToReadAgain* again) {
   Anchor anchor = update.anchor();
   const SequenceNumber sequence = update.version().sequence;
   rocksdb::ColumnFamilyHandle* const column_family = database.column_family_handle();
@@ -79,8 +80,8 @@ absl::StatusOr<Anchor> CheckAnchor(const DbSource& database, const CatchUpOption
   RETURN_IF_ERROR(CheckRowReading(update.version().base->manifest.reading, update.version().spec(),
                                   database.db(), column_family));
   bool proven = true;
-  absl::Status continues =
-      CheckContinues(sequence, database.db(), column_family, &anchor, &proven, again);
+  absl::Status continues = CheckContinues(sequence, database.db(), column_family, live.files.get(),
+                                          &anchor, &proven, again);
   if (!continues.ok()) {
     if (proven || !options.skip_identity_check) return continues;
     anchor.AssumeProven();
@@ -131,10 +132,18 @@ absl::Status ReadAgain(const SnapshotSource& source, const RowsToReadAgain& agai
                      source.Scan({range.lower, range.upper, /*open=*/false}));
     while (cursor->Next()) {
       if (++rows > kMaxRowsReadAgain) {
-        return absl::FailedPreconditionError(absl::StrFormat(
-            "table file %06d.sst of %s is not as it was at the state %d that the index has, and "
-            "its log does not show why: more than %d rows may have changed; rebuild the index",
-            range.file, source.description(), update->version().sequence, kMaxRowsReadAgain));
+        const std::string reason =
+            range.file == 0
+                ? absl::StrFormat(
+                      "the log of %s deletes ranges of rows, but no table file shows that",
+                      source.description())
+                : absl::StrFormat(
+                      "table file %06d.sst of %s is not as it was at the state %d that the index "
+                      "has, and its log does not show why",
+                      range.file, source.description(), update->version().sequence);
+        return absl::FailedPreconditionError(
+            absl::StrFormat("%s: more than %d rows may have changed; rebuild the index", reason,
+                            kMaxRowsReadAgain));
       }
       changes.LookUp(cursor->row().primary_key);
       if (changes.size() >= kRowsPerUpdate) RETURN_IF_ERROR(apply());
@@ -156,11 +165,11 @@ absl::StatusOr<CatchUpReport> ToSource(const SnapshotSource& source, const Catch
   RETURN_IF_ERROR(CheckSameDatabase(*update.version().base, source));
   rocksdb::ColumnFamilyHandle* const column_families[] = {database->column_family_handle()};
   RowsToReadAgain again;
-  ASSIGN_OR_RETURN(Anchor next, CheckAnchor(*database, options, update, &again));
+  ASSIGN_OR_RETURN(Anchor next, CheckAnchor(*database, options, update, live, &again));
   // A database loses no table files while it stays open.
   std::optional<FlushedRows> flushed;
   if (next.session_id != update.anchor().session_id) {
-    flushed.emplace(database->db(), column_families);
+    flushed.emplace(database->db(), column_families, live.files.get());
   }
   ASSIGN_OR_RETURN(
       std::unique_ptr<UpdateLog> log,
@@ -173,8 +182,10 @@ absl::StatusOr<CatchUpReport> ToSource(const SnapshotSource& source, const Catch
   // failed.
   next.MoveTo(log->position());
   if (!writer->syncs_log()) {
+    TableFilesRecorder recorder(database->db(), database->column_family_handle());
     OlderLogs older_logs(database->db());
-    RETURN_IF_ERROR(next.RecordOlderLogs(&older_logs));
+    RETURN_IF_ERROR(next.RecordFiles(&recorder, &older_logs));
+    next.SetSeen(database->sequence());
     RETURN_IF_ERROR(SyncLog(database->db(), database->snapshot() == nullptr));
   }
   RETURN_IF_ERROR(update.Publish(

@@ -121,8 +121,8 @@ BOOST_AUTO_TEST_CASE(the_archived_log_that_proves_a_state_is_read_once) {
     Anchor anchor = taken;
     bool proven = false;
     RowsToReadAgain again;
-    RequireOk(
-        CheckContinues(then, database.db(), database.families()[0], &anchor, &proven, &again));
+    RequireOk(CheckContinues(then, database.db(), database.families()[0], nullptr, &anchor, &proven,
+                             &again));
     BOOST_TEST(proven);
     const uint64_t bytes = files->TakeOtherBytes();
     BOOST_TEST(bytes >= kLogBytes);

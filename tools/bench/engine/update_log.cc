@@ -161,7 +161,7 @@ void ReadLog(benchmark::State& state, Step step, rocksdb::CompressionType compre
   uint64_t bytes = 0;
   for (auto _ : state) {
     std::optional<FlushedRows> flushed;
-    if (step == Step::kReadChecked) flushed.emplace(db, families);
+    if (step == Step::kReadChecked) flushed.emplace(db, families, nullptr);
     auto log = UpdateLog::Open(db, families, 0, until, {}, {}, flushed ? &*flushed : nullptr);
     if (!log.ok()) return state.SkipWithError("the log does not open");
     while (!(*log)->done()) {

@@ -63,21 +63,21 @@ class Disk final : public rocksdb::FileSystemWrapper {
     Log(Disk* disk, std::unique_ptr<rocksdb::FSWritableFile> file)
         : FSWritableFileOwnerWrapper(std::move(file)), disk_(disk) {}
     IOStatus Append(const rocksdb::Slice& bytes, const IOOptions& options, Debug* d) override {
-      if (disk_->append_fails) return Failed();
+      if (disk_->append_fails) return IOStatus::IOError("made to fail");
       disk_->TakeTimeOfLog();
       return FSWritableFileOwnerWrapper::Append(bytes, options, d);
     }
     IOStatus Append(const rocksdb::Slice& bytes, const IOOptions& options,
                     const rocksdb::DataVerificationInfo& info, Debug* d) override {
-      if (disk_->append_fails) return Failed();
+      if (disk_->append_fails) return IOStatus::IOError("made to fail");
       disk_->TakeTimeOfLog();
       return FSWritableFileOwnerWrapper::Append(bytes, options, info, d);
     }
     IOStatus Sync(const IOOptions& options, Debug* d) override {
-      return disk_->sync_fails ? Failed() : FSWritableFileOwnerWrapper::Sync(options, d);
+      return disk_->sync_fails ? FailedSync() : FSWritableFileOwnerWrapper::Sync(options, d);
     }
     IOStatus Fsync(const IOOptions& options, Debug* d) override {
-      return disk_->sync_fails ? Failed() : FSWritableFileOwnerWrapper::Fsync(options, d);
+      return disk_->sync_fails ? FailedSync() : FSWritableFileOwnerWrapper::Fsync(options, d);
     }
 
    private:
@@ -112,8 +112,10 @@ class Disk final : public rocksdb::FileSystemWrapper {
   };
 
   // RocksDB resumes within milliseconds after this error. After NoSpace it waits until the file
-  // system reports free space, and looks every five seconds.
-  static IOStatus Failed() {
+  // system reports free space, and looks every five seconds. After a failed append the database is
+  // closed, so that error is not retryable: RocksDB 7.8 may wait forever if it is closed while it
+  // resumes.
+  static IOStatus FailedSync() {
     IOStatus s = IOStatus::IOError("made to fail");
     s.SetRetryable(true);
     return s;

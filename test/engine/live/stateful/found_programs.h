@@ -204,6 +204,13 @@ flush family=0
 lose_file file=1 how=5
 check salt=1
 )",
+    R"(# a table that was lost, and a compaction when the database is opened again
+world indexes=1
+many_files hundreds=0
+put family=0 key=0 value=0
+entity family=1 key=0 value=0
+lose_file file=0 how=2
+)",
     R"(# a failed write, of which the follower learns after the index was built again
 world indexes=1 write_path=two_queues on_stale=report
 lose_log file=0 how=0
