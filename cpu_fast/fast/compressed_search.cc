@@ -1,12 +1,12 @@
 // The search kernels of CompressedPages, compiled once for each instruction set that Highway
-// supports. The plain C++ version is cpu_fast/fast/compressed_scalar.cc.
+// supports.
+#include "cpu_fast/simd/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu_fast/fast/compressed_search.cc"
 #include "hwy/foreach_target.h"
 // Must be included after foreach_target.h.
 #include "hwy/highway.h"
 
-#include "cpu_fast/fast/compressed_scalar.h"
 #include "cpu_fast/fast/compressed_search.h"
 #include "cpu_fast/simd/simd_dispatch.h"
 #include "index/machine/prefetch.h"
@@ -147,11 +147,7 @@ namespace cairn {
 
 template <typename Key>
 const CompressedSearch<Key>& CompressedSearchFor(SimdLevel level) {
-  switch (level) {
-    CAIRN_SIMD_CASES(Searches<Key>())
-    default:
-      return ScalarCompressedSearch<Key>();
-  }
+  switch (level) { CAIRN_LEVEL_CASES(Searches<Key>()) }
 }
 
 template const CompressedSearch<uint32_t>& CompressedSearchFor<uint32_t>(SimdLevel level);

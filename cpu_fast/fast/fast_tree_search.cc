@@ -1,12 +1,11 @@
-// The search kernels of FastTree, compiled once for each instruction set that Highway supports. The
-// plain C++ version is cpu_fast/fast/fast_tree_scalar.cc.
+// The search kernels of FastTree, compiled once for each instruction set that Highway supports.
+#include "cpu_fast/simd/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu_fast/fast/fast_tree_search.cc"
 #include "hwy/foreach_target.h"
 // Must be included after foreach_target.h.
 #include "hwy/highway.h"
 
-#include "cpu_fast/fast/fast_tree_scalar.h"
 #include "cpu_fast/fast/fast_tree_search.h"
 #include "cpu_fast/simd/simd_dispatch.h"
 #include "index/machine/prefetch.h"
@@ -198,11 +197,7 @@ namespace cairn {
 
 template <typename Key>
 const FastTreeSearch<Key>& FastTreeSearchFor(SimdLevel level) {
-  switch (level) {
-    CAIRN_SIMD_CASES(Searches<Key>())
-    default:
-      return ScalarFastTreeSearch<Key>();
-  }
+  switch (level) { CAIRN_LEVEL_CASES(Searches<Key>()) }
 }
 
 template const FastTreeSearch<uint32_t>& FastTreeSearchFor<uint32_t>(SimdLevel level);

@@ -1,5 +1,6 @@
 // The search kernels over packed leaves, compiled once for each instruction set that Highway
-// supports. The plain C++ version is cpu_fast/packed/packed_search_scalar.cc.
+// supports.
+#include "cpu_fast/simd/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu_fast/packed/packed_search.cc"
 #include "hwy/foreach_target.h"
@@ -10,7 +11,6 @@
 #include <type_traits>
 
 #include "cpu_fast/packed/packed_search.h"
-#include "cpu_fast/packed/packed_search_scalar.h"
 #include "cpu_fast/simd/simd_dispatch.h"
 #include "index/machine/prefetch.h"
 
@@ -124,7 +124,8 @@ HWY_INLINE Before SeparatorsBefore(const Cell& cell, uint16_t query_step) {
   const auto head = hn::Load(d, lanes);
   size_t count = hn::CountTrue(d, hn::AndNot(hn::FirstN(d, 2), hn::Lt(head, step)));
   auto same = hn::Eq(head, step);
-  for (size_t v = hn::Lanes(d); v < 32; v += hn::Lanes(d)) {
+  // A vector of one lane has only half of `first`.
+  for (size_t v = std::max(hn::Lanes(d), size_t{2}); v < 32; v += hn::Lanes(d)) {
     const auto some = hn::Load(d, lanes + v);
     count += hn::CountTrue(d, hn::Lt(some, step));
     same = hn::Or(same, hn::Eq(some, step));
@@ -299,11 +300,7 @@ namespace cairn {
 
 template <typename Key>
 const PackedSearch<Key>& PackedSearchFor(SimdLevel level, int bits, bool exact, LeafTrust trust) {
-  switch (level) {
-    CAIRN_SIMD_CASES(SearchesFor<Key>(bits, exact, trust))
-    default:
-      return ScalarPackedSearch<Key>(bits);
-  }
+  switch (level) { CAIRN_LEVEL_CASES(SearchesFor<Key>(bits, exact, trust)) }
 }
 
 template const PackedSearch<uint32_t>& PackedSearchFor(SimdLevel, int, bool, LeafTrust);

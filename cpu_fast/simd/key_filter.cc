@@ -1,4 +1,5 @@
 // Batch lookups in a KeyFilter, compiled once for each instruction set that Highway supports.
+#include "cpu_fast/simd/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu_fast/simd/key_filter.cc"
 #include "hwy/foreach_target.h"
@@ -111,7 +112,7 @@ size_t SelectFirst(SimdLevel level, const uint64_t* words, int shift, absl::Span
                    uint32_t* passed, size_t* tested) {
   switch (level) {
     CAIRN_SIMD_CASES(SelectKeys<Key>(words, shift, keys, passed, tested))
-    default:
+    default:  // HWY_SCALAR cannot multiply halves of a lane, so MayHold tests all keys
       *tested = 0;
       return 0;
   }

@@ -3,8 +3,9 @@
 // For sources that Highway compiles once for each instruction set (hwy/foreach_target.h). Include
 // this header after hwy/highway.h.
 //
-// CAIRN_SIMD_CASES(call): the cases of a switch over a SimdLevel that each return `call` as
-// compiled for that level. The scalar level is left to the switch's default.
+// CAIRN_LEVEL_CASES(call): the cases of a switch over a SimdLevel that each return `call` as
+// compiled for that level.
+// CAIRN_SIMD_CASES(call): the same without the scalar level, which is left to the switch's default.
 #include "cpu_fast/simd/simd_level.h"
 #include "hwy/highway.h"
 
@@ -45,3 +46,8 @@
   CAIRN_SIMD_CASE_AVX2(__VA_ARGS__)   \
   CAIRN_SIMD_CASE_AVX512(__VA_ARGS__) \
   CAIRN_SIMD_CASE_NEON(__VA_ARGS__)
+
+#define CAIRN_LEVEL_CASES(...)  \
+  CAIRN_SIMD_CASES(__VA_ARGS__) \
+  default:                      \
+    return N_SCALAR::__VA_ARGS__;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_format.h"
+#include "cpu_fast/simd/simd_targets.h"
 #include "hwy/targets.h"
 #include "index/machine/status_macros.h"
 

@@ -1,5 +1,6 @@
 // Batch lower bounds in a SlottedArray, compiled once for each instruction set that Highway
 // supports.
+#include "cpu_fast/simd/simd_targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu_fast/simd/slotted_array.cc"
 #include "hwy/foreach_target.h"
@@ -90,18 +91,7 @@ constexpr size_t kGroup = 256;
 size_t SearchGroup(SimdLevel level, const SlottedArray::View& view,
                    absl::Span<const uint32_t> numbers, uint32_t* lower, size_t from,
                    uint32_t* equal) {
-  switch (level) {
-    CAIRN_SIMD_CASES(LowerBounds(view, numbers, lower, from, equal))
-    default:
-      break;
-  }
-  size_t found = 0;
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    lower[i] = SearchSlot(view, view.slots[numbers[i] >> view.log2_slot], numbers[i]);
-    equal[found] = static_cast<uint32_t>(from + i);
-    found += view.elements[lower[i]] == numbers[i] ? 1 : 0;
-  }
-  return found;
+  switch (level) { CAIRN_LEVEL_CASES(LowerBounds(view, numbers, lower, from, equal)) }
 }
 
 }  // namespace

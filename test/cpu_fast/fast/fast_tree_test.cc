@@ -1,15 +1,14 @@
 #include "cpu_fast/fast/fast_tree.h"
 
 #include <boost/test/unit_test.hpp>
-#include <cstdlib>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "test/ordered_index_oracle.h"
 #include "test/require_ok.h"
 #include "test/sanitizer.h"
+#include "test/scoped_environment.h"
 
 namespace cairn {
 BOOST_AUTO_TEST_SUITE(fast_tree_test)
@@ -35,26 +34,6 @@ void CheckEveryLevelAndLayout() {
     }
   }
 }
-
-// Sets an environment variable for the lifetime of the object.
-class ScopedEnvironment {
- public:
-  ScopedEnvironment(const char* name, const char* value) : name_(name) {
-    if (const char* old = std::getenv(name)) old_ = old;
-    setenv(name, value, 1);
-  }
-  ~ScopedEnvironment() {
-    if (old_.has_value()) {
-      setenv(name_, old_->c_str(), 1);
-    } else {
-      unsetenv(name_);
-    }
-  }
-
- private:
-  const char* name_;
-  std::optional<std::string> old_;
-};
 
 BOOST_AUTO_TEST_CASE(answers_like_the_oracle_for_32_bit_keys_at_every_simd_level,
                      *StartsNoThread()) {
@@ -105,7 +84,7 @@ BOOST_AUTO_TEST_CASE(takes_less_than_a_tenth_of_its_run) {
 BOOST_AUTO_TEST_CASE(the_environment_chooses_the_simd_level) {
   for (SimdLevel level : SupportedSimdLevels()) {
     const std::string name(SimdLevelName(level));
-    const ScopedEnvironment simd("CAIRN_SIMD", name.c_str());
+    const ScopedEnvironment simd("CAIRN_SIMD", name);
     BOOST_TEST(Make(SortedRun(), {})->description() == "cpu:fast,page=none,simd=" + name);
   }
   const ScopedEnvironment simd("CAIRN_SIMD", "mmx");

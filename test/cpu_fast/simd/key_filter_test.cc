@@ -8,6 +8,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "cpu_fast/simd/simd_level.h"
+#include "test/scoped_environment.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -46,9 +48,10 @@ auto AskedAs(const std::vector<Key>& keys) {
 
 using DataTypes = boost::mpl::list<uint32_t, uint64_t, std::string>;
 
-BOOST_AUTO_TEST_CASE_TEMPLATE(a_batch_is_selected_as_its_keys_are_one_by_one, Key, DataTypes) {
-  std::mt19937_64 random = TestRandom();
-  const std::vector<Key> keys = Keys<Key>(4 * kCapacity, &random);
+// Selects batches at one SIMD level, and compares with one lookup per key.
+template <typename Key>
+void CheckSelect(SimdLevel level, const std::vector<Key>& keys, std::mt19937_64* random) {
+  const ScopedEnvironment simd("CAIRN_SIMD", std::string(SimdLevelName(level)));
   KeyFilter filter(kCapacity);
   for (size_t i = 0; i < kCapacity; ++i) filter.Add(KeyFilter::Hash(keys[i]));
   BOOST_TEST(filter.size() == kCapacity);
@@ -57,7 +60,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_batch_is_selected_as_its_keys_are_one_by_one, Ke
   // Whole vectors of every width, and rests.
   for (const size_t size : {size_t{0}, size_t{1}, size_t{7}, size_t{8}, size_t{9}, size_t{17},
                             size_t{1000}, asked.size()}) {
-    const size_t first = random() % (asked.size() - size + 1);
+    const size_t first = (*random)() % (asked.size() - size + 1);
     const auto batch = absl::MakeConstSpan(asked).subspan(first, size);
     const size_t count = filter.Select(batch, passed.data());
     std::vector<uint32_t> expected;
@@ -69,6 +72,12 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_batch_is_selected_as_its_keys_are_one_by_one, Ke
     BOOST_TEST(std::vector<uint32_t>(passed.begin(), passed.begin() + count) == expected,
                boost::test_tools::per_element());
   }
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_batch_is_selected_as_its_keys_are_one_by_one, Key, DataTypes) {
+  std::mt19937_64 random = TestRandom();
+  const std::vector<Key> keys = Keys<Key>(4 * kCapacity, &random);
+  for (const SimdLevel level : SupportedSimdLevels()) CheckSelect(level, keys, &random);
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(few_other_keys_pass, Key, DataTypes) {

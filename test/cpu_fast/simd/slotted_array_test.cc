@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <random>
+#include <string>
 #include <vector>
 
+#include "cpu_fast/simd/simd_level.h"
+#include "test/scoped_environment.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -21,8 +24,9 @@ SlottedArray Make(const std::vector<uint32_t>& elements, uint32_t greatest) {
 }
 
 // Searches numbers in and between the elements, and compares with std::lower_bound.
-void Check(const std::vector<uint32_t>& elements, uint32_t greatest,
-           const std::vector<uint32_t>& numbers) {
+void CheckLevel(SimdLevel level, const std::vector<uint32_t>& elements, uint32_t greatest,
+                const std::vector<uint32_t>& numbers) {
+  const ScopedEnvironment simd("CAIRN_SIMD", std::string(SimdLevelName(level)));
   const SlottedArray array = Make(elements, greatest);
   BOOST_TEST(array.size() == elements.size());
   BOOST_TEST(array.memory_bytes() <= 5 * elements.size() + 256);
@@ -38,6 +42,13 @@ void Check(const std::vector<uint32_t>& elements, uint32_t greatest,
     }
   }
   BOOST_TEST(equal == expected_equal, boost::test_tools::per_element());
+}
+
+void Check(const std::vector<uint32_t>& elements, uint32_t greatest,
+           const std::vector<uint32_t>& numbers) {
+  for (const SimdLevel level : SupportedSimdLevels()) {
+    CheckLevel(level, elements, greatest, numbers);
+  }
 }
 
 // Numbers near each element, and the ends.
@@ -88,7 +99,10 @@ BOOST_AUTO_TEST_CASE(no_numbers) {
 // Possible contents of a damaged file.
 BOOST_AUTO_TEST_CASE(elements_that_do_not_ascend) {
   auto random = TestRandom();
-  for (int round = 0; round < 50; ++round) {
+  const std::vector<SimdLevel>& levels = SupportedSimdLevels();
+  for (size_t round = 0; round < 50; ++round) {
+    const std::string level(SimdLevelName(levels[round % levels.size()]));
+    const ScopedEnvironment simd("CAIRN_SIMD", level);
     std::vector<uint32_t> elements(1 + random() % 1000), numbers(1000);
     for (uint32_t& element : elements) element = static_cast<uint32_t>(random() % 100000);
     for (uint32_t& number : numbers) number = static_cast<uint32_t>(random() % 100000);
