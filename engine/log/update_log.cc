@@ -229,10 +229,8 @@ absl::Status UpdateLog::ReadRecord(WalReader* reader, absl::Span<RowChanges> cha
   RETURN_IF_ERROR(CheckKeys(*reader));
 
   const bool is_older = flushed_ != nullptr && file.number < live_.log_number;
-  if (is_older) {
-    sizes_before_.clear();
-    for (const RowChanges& c : changes) sizes_before_.push_back(c.size());
-  }
+  sizes_before_.clear();
+  for (const RowChanges& c : changes) sizes_before_.push_back(c.size());
   const absl::StatusOr<uint64_t> count = batches_.Read(batch, first, after_, until_, changes);
   if (!count.ok()) {
     return absl::Status(
@@ -240,7 +238,9 @@ absl::Status UpdateLog::ReadRecord(WalReader* reader, absl::Span<RowChanges> cha
         absl::StrFormat("%s (log file '%s', record at offset %d)", count.status().message(),
                         reader->path(), reader->start().offset));
   }
-  for (size_t i = 0; i < changes.size() && is_older; ++i) {
+  for (size_t i = 0; i < changes.size(); ++i) {
+    changes_ += changes[i].size() - sizes_before_[i];
+    if (!is_older) continue;
     flushed_->Check({file.number, first, first + *count - 1}, i, sizes_before_[i], &changes[i]);
   }
   next_ += *count;

@@ -127,6 +127,8 @@ class UpdateLog {
   // The position of the next record. Once done(), the position from which to continue after
   // `until`.
   LogPosition position() const { return position_; }
+  // Changes of the log that were read, without look-ups that FlushedRows added.
+  uint64_t changes() const { return changes_; }
   // Bytes of the log that were read.
   uint64_t bytes_read() const { return bytes_read_; }
 
@@ -180,6 +182,7 @@ class UpdateLog {
   SequenceNumber next_;  // the number that the next record must have
   LogPosition position_;
   absl::Status damage_;  // the error with which the last file ended, if any
+  uint64_t changes_ = 0;
   uint64_t bytes_read_ = 0;
   std::vector<size_t> sizes_before_;  // of the changes, before the record being read
 };

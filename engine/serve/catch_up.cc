@@ -55,9 +55,9 @@ absl::Status ReadAndApply(const DbSource& source, const CatchUpOptions& options,
     settled.Settle(changes);
     RETURN_IF_ERROR(extractor.Extract(settled, &source, &updates));
     RETURN_IF_ERROR(update->Apply(updates));
-    report->changes += changes.size();
     report->rows += updates.rows();
   }
+  report->changes = log->changes();
   report->log_bytes = log->bytes_read();
   return absl::OkStatus();
 }
@@ -121,10 +121,14 @@ absl::Status ReadAgain(const SnapshotSource& source, const RowsToReadAgain& agai
     changes.Clear();
     return stop.stopped() ? absl::CancelledError("catching up was cancelled") : absl::OkStatus();
   };
+  // The index has these rows already, unless their table file was lost.
+  const uint64_t changed = report->rows;
   for (size_t i = 0; i < again.rows.size(); ++i) {
     changes.LookUp(again.rows[i].key);
     if (changes.size() >= kRowsPerUpdate) RETURN_IF_ERROR(apply());
   }
+  RETURN_IF_ERROR(apply());
+  report->rows = changed;
   size_t rows = 0;
   for (const ChangedRange& range : again.ranges) {
     changes.DeleteRange(range.lower, range.upper);

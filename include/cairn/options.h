@@ -152,7 +152,7 @@ struct CatchUpOptions {
 // The result of CatchUp.
 struct CatchUpReport {
   uint64_t changes = 0;    // changes of rows in the log: puts, deletes, merges, range deletions
-  uint64_t rows = 0;       // rows whose keys were extracted again
+  uint64_t rows = 0;       // rows that changed, with keys extracted again
   uint64_t log_bytes = 0;  // bytes of log read
   SequenceNumber sequence = 0;
 };

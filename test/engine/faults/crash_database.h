@@ -37,7 +37,8 @@ inline std::string WhyStale(const absl::Status& status, bool of_recovered_log,
     return "stale, as its last row left nothing";
   }
   // Rows recovered from a log are in synced files, but the log itself may not be synced.
-  if (of_recovered_log && absl::StrContains(status.message(), "are not those that the index has read")) {
+  if (of_recovered_log &&
+      absl::StrContains(status.message(), "are not those that the index has read")) {
     return "stale, as a log was lost that had been recovered";
   }
   return "stale";
