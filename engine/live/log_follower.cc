@@ -87,7 +87,7 @@ absl::Status Closed() {
 LogFollower::LogFollower(rocksdb::DB* db, LiveLog live, OnLost on_lost, Publishing publishing,
                          LogFollower* told)
     : db_(db),
-      live_(live),
+      live_(std::move(live)),
       on_lost_(std::move(on_lost)),
       publishing_(publishing),
       told_(told),

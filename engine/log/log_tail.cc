@@ -26,7 +26,7 @@ LogTail::LogTail(rocksdb::DB* db, std::vector<rocksdb::ColumnFamilyHandle*> colu
       ids_(Ids(column_families_)),
       manual_flush_(db->GetDBOptions().manual_wal_flush),
       directory_(LogDirectory(db)),
-      live_(live),
+      live_(std::move(live)),
       sequence_(after),
       position_(position) {}
 

@@ -90,7 +90,8 @@ absl::StatusOr<std::unique_ptr<UpdateLog>> UpdateLog::Open(
                         where, until, after));
   }
   RETURN_IF_ERROR(CheckDatabase(db, db->GetDBOptions()));
-  std::unique_ptr<UpdateLog> log(new UpdateLog(db, std::move(ids), after, until, live, flushed));
+  std::unique_ptr<UpdateLog> log(
+      new UpdateLog(db, std::move(ids), after, until, std::move(live), flushed));
   log->position_ = position;
   // Even if nothing seems to be new, numbers may have been used twice.
   if (!log->done() || position.log_number != 0) RETURN_IF_ERROR(log->OpenFiles(position));
@@ -105,7 +106,7 @@ UpdateLog::UpdateLog(rocksdb::DB* db, std::vector<uint32_t> column_families, Seq
       column_families_(std::move(column_families)),
       after_(after),
       until_(until),
-      live_(live),
+      live_(std::move(live)),
       flushed_(flushed),
       batches_(column_families_, [this](std::string_view name) { return FindPrepared(name); }),
       next_(after + 1) {}

@@ -158,7 +158,7 @@ absl::Status ReadAgain(const SnapshotSource& source, const RowsToReadAgain& agai
 }
 
 absl::StatusOr<CatchUpReport> ToSource(const SnapshotSource& source, const CatchUpOptions& options,
-                                       IndexWriter* writer, LiveLog live) {
+                                       IndexWriter* writer, const LiveLog& live) {
   const auto* const database = dynamic_cast<const DbSource*>(&source);
   if (database == nullptr || !database->has_log()) {
     return absl::FailedPreconditionError(absl::StrFormat(
@@ -204,7 +204,7 @@ absl::StatusOr<CatchUpReport> ToSource(const SnapshotSource& source, const Catch
 }  // namespace
 
 absl::StatusOr<CatchUpReport> CatchUp(const SnapshotSource& source, const CatchUpOptions& options,
-                                      IndexWriter* writer, LiveLog live) {
+                                      IndexWriter* writer, const LiveLog& live) {
   absl::StatusOr<CatchUpReport> report =
       Guarded("catching up", [&] { return ToSource(source, options, writer, live); });
   if (!report.ok() || !options.durable) return report;

@@ -11,6 +11,6 @@ namespace cairn {
 // SecondaryIndex::CatchUp for the index whose versions `writer` creates. `live`: see
 // UpdateLog::Open.
 absl::StatusOr<CatchUpReport> CatchUp(const SnapshotSource& source, const CatchUpOptions& options,
-                                      IndexWriter* writer, LiveLog live = {});
+                                      IndexWriter* writer, const LiveLog& live = {});
 
 }  // namespace cairn
