@@ -119,12 +119,12 @@ class Successors {
 
  private:
   static bool IsAsOld(const TableFile& file, const TableFile& gone) {
-    if (file.ancestry == 0 || gone.ancestry == 0) return true;
-    if (file.ancestry != gone.ancestry) return file.ancestry < gone.ancestry;
-    // If rows were written, flushed and followed by others within a second, sequence numbers
-    // decide.
+    const bool are_known = file.ancestry != 0 && gone.ancestry != 0;
+    if (are_known && file.ancestry != gone.ancestry) return file.ancestry < gone.ancestry;
+    // If times are unknown, as after RepairDB, or if rows were written, flushed and followed by
+    // others within a second, sequence numbers decide.
     const bool was_brief = gone.created <= gone.ancestry + 1;
-    return !was_brief || file.smallest_sequence <= gone.largest_sequence;
+    return (are_known && !was_brief) || file.smallest_sequence <= gone.largest_sequence;
   }
 
   std::vector<const TableFile*> files_;    // by smallest key

@@ -54,6 +54,11 @@ BOOST_AUTO_TEST_CASE(a_file_went_on_into_newer_ones_that_are_as_old_and_have_its
   const TableFiles then = {false, "", {File(5, "b", "d", 100), File(7, "f", "h", 200)}};
   BOOST_TEST(Ranges(then, then).empty());
   BOOST_TEST(Ranges(then, {}) == "b-d f-h ");
+  // If times are unknown, a file has the rows of another one unless all its entries are newer.
+  TableFile undated = File(8, "a", "z");
+  BOOST_TEST(Ranges(then, {false, "", {undated}}).empty());
+  undated.smallest_sequence = 6;  // those of `then` have 5 and 7 as their largest ones
+  BOOST_TEST(Ranges(then, {false, "", {undated}}) == "b-d ");
   // Both in one file; a file that is newer than only one of them; one with other keys.
   BOOST_TEST(Ranges(then, {false, "", {File(8, "d", "f", 100)}}).empty());
   BOOST_TEST(Ranges(then, {false, "", {File(8, "a", "z", 150)}}) == "b-d ");

@@ -211,6 +211,15 @@ put family=0 key=0 value=0
 entity family=1 key=0 value=0
 lose_file file=0 how=2
 )",
+    R"(# a table that was lost from a repaired database, which does not know how old it is
+world indexes=1
+single family=0 delete=0 value=0
+repair
+copy slot=0
+single family=0 delete=0 value=0
+store
+lose_file file=0 how=5
+)",
     R"(# a failed write, of which the follower learns after the index was built again
 world indexes=1 write_path=two_queues on_stale=report
 lose_log file=0 how=0
