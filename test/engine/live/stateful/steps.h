@@ -135,8 +135,8 @@ inline void Interpreter::Restore(uint32_t slot, uint32_t what) {
 }
 
 // Loses a table file, and makes the database open without it: by best-effort recovery, with or
-// without its indexes, or by a tool. From 4 on, the process is killed before that, so the indexes do
-// not know the newest files.
+// without its indexes, or by a tool. From 4 on, the process is killed before that, so the indexes
+// do not know the newest files.
 inline void Interpreter::LoseFile(uint32_t file, uint32_t how) {
   std::vector<rocksdb::LiveFileMetaData> files;
   database_.base()->GetLiveFilesMetaData(&files);
