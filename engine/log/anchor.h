@@ -30,7 +30,7 @@ class OlderLogs;
 //   If that part of the log is gone, or the log was empty, files prove the state instead. Then
 //   `tables` contained all rows of the state, and no record that is now in the log has a number up
 //   to that state. The rows in the key ranges of all changed files are read again.
-// - The rows that were in no table file then are in one now (FlushedRows), or are read again.
+// - The rows that were in no table file then are in one now (LostRows), or are read again.
 // - The rows of each file in `tables` still exist: in the file itself, in a newer file that can be
 //   a compaction of it, or in the index in their current state, because their range is read again.
 //   Newer files do not count up to the log number `log_behind_files`, because an equal log proves
