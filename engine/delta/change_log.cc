@@ -2,21 +2,33 @@
 
 #include <algorithm>
 #include <new>
+#include <type_traits>
 #include <utility>
 
 #include "engine/util/sorted_order.h"
 #include "index/query/physical_key.h"
+#include "index/run/gallop.h"
 
 namespace cairn {
 namespace {
 
-// Appends row i of `from`.
+// Appends rows [begin, end) of `from`.
 template <typename Key>
-void AppendRow(const KeysOfRows& from, size_t i, KeysOfRows* to) {
-  for (uint64_t k = from.KeysBegin(i); k < from.key_ends[i]; ++k) {
-    AppendKey(KeyAt<Key>(from.keys, k), &to->keys);
+void AppendRows(const KeysOfRows& from, size_t begin, size_t end, KeysOfRows* to) {
+  if (begin == end) return;
+  const uint64_t first = from.KeysBegin(begin), last = from.key_ends[end - 1];
+  const uint64_t offset = to->keys.size() - first;
+  if constexpr (std::is_same_v<Key, uint32_t>) {
+    std::copy_n(from.keys.u32().data() + first, last - first, to->keys.ExtendU32(last - first));
+  } else if constexpr (std::is_same_v<Key, uint64_t>) {
+    std::copy_n(from.keys.u64().data() + first, last - first, to->keys.ExtendU64(last - first));
+  } else {
+    for (uint64_t k = first; k < last; ++k) to->keys.AppendBytes(from.keys.bytes(k));
   }
-  to->EndRow(from.rows[i]);
+  for (size_t i = begin; i < end; ++i) {
+    to->rows.push_back(from.rows[i]);
+    to->key_ends.push_back(from.key_ends[i] + offset);
+  }
 }
 
 KeysOfRows ByRow(KeysOfRows changes) {
@@ -26,9 +38,14 @@ KeysOfRows ByRow(KeysOfRows changes) {
   sorted.key_ends.reserve(changes.rows.size());
   const std::vector<uint32_t> order = SortedOrder<uint32_t>(changes.rows);
   WithPhysicalKey(changes.keys.kind(), [&](auto type) {
-    for (uint32_t i : order) AppendRow<typename decltype(type)::type>(changes, i, &sorted);
+    for (uint32_t i : order) AppendRows<typename decltype(type)::type>(changes, i, i + 1, &sorted);
   });
   return sorted;
+}
+
+// Returns the index of the first of `rows`, from index `begin` on, that is not less than `row`.
+size_t FirstNotBefore(RowId row, const std::vector<RowId>& rows, size_t begin) {
+  return Gallop(begin, rows.size(), [&](size_t i) { return rows[i] < row; });
 }
 
 // Merges two sets of changes, both by row. If a row is in both, the later keys win.
@@ -38,15 +55,19 @@ KeysOfRows Merged(const KeysOfRows& earlier, const KeysOfRows& later) {
   merged.key_ends.reserve(earlier.rows.size() + later.rows.size());
   WithPhysicalKey(later.keys.kind(), [&](auto type) {
     using Key = typename decltype(type)::type;
-    size_t i = 0;
-    for (size_t j = 0; j < later.rows.size(); ++j) {
-      for (; i < earlier.rows.size() && earlier.rows[i] < later.rows[j]; ++i) {
-        AppendRow<Key>(earlier, i, &merged);
-      }
+    size_t i = 0, j = 0;
+    while (j < later.rows.size()) {
+      const size_t earlier_end = FirstNotBefore(later.rows[j], earlier.rows, i);
+      AppendRows<Key>(earlier, i, earlier_end, &merged);
+      i = earlier_end;
       if (i < earlier.rows.size() && earlier.rows[i] == later.rows[j]) ++i;
-      AppendRow<Key>(later, j, &merged);
+      const size_t later_end = i < earlier.rows.size()
+                                   ? FirstNotBefore(earlier.rows[i], later.rows, j)
+                                   : later.rows.size();
+      AppendRows<Key>(later, j, later_end, &merged);
+      j = later_end;
     }
-    for (; i < earlier.rows.size(); ++i) AppendRow<Key>(earlier, i, &merged);
+    AppendRows<Key>(earlier, i, earlier.rows.size(), &merged);
   });
   return merged;
 }
