@@ -27,9 +27,11 @@
 #include "engine/util/sorted_order.h"
 #include "index/machine/guard.h"
 #include "index/machine/mutex.h"
+#include "index/machine/prefetch.h"
 #include "index/machine/status_macros.h"
 #include "index/query/physical_key.h"
 #include "index/run/gallop.h"
+#include "index/run/run_columns.h"
 
 namespace cairn {
 namespace {
@@ -79,8 +81,45 @@ absl::Status TakeEntries(std::vector<DeltaEntry<Key>> taken, const DeltaRows& ro
       absl::StrFormat("%d removed entries are in no segment of the delta", taken.size()));
 }
 
-// A segment is merged with the entries after it unless it is at least this many times larger.
-constexpr uint64_t kSegmentRatio = 4;
+// Sets [begin[i], end[i]) to the entries with keys[i] in the run of `index`. Key is uint32_t,
+// uint64_t or std::string_view.
+template <typename Key>
+absl::Status FindRuns(const OrderedIndex& index, absl::Span<const Key> keys,
+                      absl::Span<Position> begin, absl::Span<Position> end) {
+  if constexpr (std::is_same_v<Key, std::string_view>) {
+    return index.Execute(Batch::EqualRange(keys, begin, end));
+  } else {
+    // A run that has more entries ends where the next greater key would begin. A search for that
+    // key reads fewer cache lines than galloping through the run does.
+    constexpr uint64_t kShortRun = 4;
+    RETURN_IF_ERROR(index.Execute(Batch::LowerBound(keys, begin)));
+    const auto column = ColumnOf<Key>(index.run());
+    const uint64_t entries = index.run().size();
+    PrefetchKeys(column, entries, begin);
+    std::vector<Key> next_keys;
+    std::vector<size_t> in_long_runs;
+    for (size_t i = 0; i < keys.size(); ++i) {
+      const uint64_t bound = std::min(begin[i] + kShortRun, entries);
+      end[i] = static_cast<Position>(PartitionPoint<uint64_t>(
+          begin[i], bound, [&](size_t p) { return column[p] == keys[i]; }));
+      if (end[i] < bound || end[i] == entries) continue;
+      in_long_runs.push_back(i);
+      next_keys.push_back(keys[i] + 1);
+    }
+    std::vector<Position> ends(next_keys.size());
+    RETURN_IF_ERROR(index.Execute(Batch::LowerBound(next_keys, absl::MakeSpan(ends))));
+    // The greatest key has no next one. Its run ends with the last entry.
+    for (size_t i = 0; i < ends.size(); ++i) {
+      end[in_long_runs[i]] = next_keys[i] == 0 ? static_cast<Position>(entries) : ends[i];
+    }
+    return absl::OkStatus();
+  }
+}
+
+// A segment is merged with the entries after it unless it is at least this many times larger. A
+// larger ratio makes fewer segments, but copies an entry more often: with 4, updates take 8% to 15%
+// longer (Delta/apply), and queries are not faster (Delta/first, find, count, scan).
+constexpr uint64_t kSegmentRatio = 2;
 // Rows whose reads are in flight at the same time.
 constexpr size_t kAhead = 32;
 // A writer keeps the memory for the rows of a batch, and uses it for the next batch. This is the
@@ -380,17 +419,17 @@ absl::Status TypedDeltaWriter<Key>::FindPlaces(const Delta& version,
                                                absl::Span<DeltaEntry<Key>> entries) const {
   std::vector<Key> keys(entries.size());
   for (size_t i = 0; i < keys.size(); ++i) keys[i] = entries[i].key;
-  std::vector<Position> places(entries.size());
-  RETURN_IF_ERROR(base_index_->Execute(Batch::LowerBound(keys, absl::MakeSpan(places))));
-  const auto column = ColumnOf<Key>(version.base_run);
+  std::vector<Position> places(entries.size()), ends(entries.size());
+  RETURN_IF_ERROR(FindRuns<Key>(*base_index_, keys, absl::MakeSpan(places), absl::MakeSpan(ends)));
   const absl::Span<const RowId> rows = version.base_run.row_ids();
-  PrefetchKeys(column, rows.size(), places);
+  for (size_t i = 0; i < ends.size(); ++i) {
+    if (places[i] < ends[i]) Prefetch(rows.data() + ends[i] - 1);
+  }
   for (size_t i = 0; i < entries.size(); ++i) {
-    const auto& [key, row, place] = entries[i];
-    entries[i].place =
-        static_cast<Position>(Gallop(places[i], rows.size(), [&, key = key, row = row](size_t p) {
-          return column[p] == key && rows_->Less(rows[p], row);
-        }));
+    const auto precedes = [&, row = entries[i].row](size_t p) { return rows_->Less(rows[p], row); };
+    // Newer rows mostly have greater primary keys as well.
+    const bool at_end = places[i] == ends[i] || precedes(ends[i] - 1);
+    entries[i].place = at_end ? ends[i] : PartitionPoint(places[i], ends[i] - 1, precedes);
   }
   return absl::OkStatus();
 }

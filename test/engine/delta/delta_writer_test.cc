@@ -166,6 +166,36 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_applied_changes_nothing) {
   BOOST_TEST(FirstRow(*after, 5) == 100u);
 }
 
+// Rows of keys with 1, 3, 4, 5 and 100 entries each, among them the least and the greatest key, and
+// then new rows with primary keys before, between and after those rows.
+template <typename Key>
+void CheckRunsOfOneKey(const std::vector<Key>& keys) {
+  const auto name = [](size_t key, int i) { return std::to_string(1000 * key + 10 * i + 5); };
+  for (const size_t longest : {size_t{0}, keys.size() - 1}) {
+    ModelRows<Key> rows, added;
+    for (size_t key = 0; key < keys.size(); ++key) {
+      const int sizes[] = {1, 3, 4, 5};
+      const int size = key == longest ? 100 : sizes[key % 4];
+      for (int i = 0; i < size; ++i) rows[name(key, i)] = {keys[key]};
+      for (int at : {-1, 0, size / 2, size}) added[name(key, at) + "+"] = {keys[key]};
+    }
+    const auto writer = MakeWriter(rows);
+    RowUpdates updates(writer->delta()->base_run.kind());
+    for (const auto& [primary_key, row_keys] : added) AppendRow(primary_key, row_keys, &updates);
+    const auto version = MustApply(writer.get(), updates);
+    const IndexSearch base(version->base_run);
+    rows.insert(added.begin(), added.end());
+    VersionCheck<Key>(*version, base, rows).CheckAll(keys);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(new_rows_of_runs_of_one_key) {
+  CheckRunsOfOneKey<uint32_t>({0, 1, 7, 8, 9, UINT32_MAX - 1, UINT32_MAX});
+  CheckRunsOfOneKey<uint64_t>({0, 1, UINT32_MAX, uint64_t{1} << 32, UINT64_MAX - 1, UINT64_MAX});
+  CheckRunsOfOneKey<std::string>(
+      {"", std::string(1, '\0'), "a", std::string("a\0", 2), "b", std::string(40, '\xff')});
+}
+
 BOOST_AUTO_TEST_CASE(segments_stay_few) {
   auto random = TestRandom();
   const auto writer = MakeWriter(HundredRows());
