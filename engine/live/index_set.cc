@@ -410,20 +410,23 @@ absl::StatusOr<std::shared_ptr<const SecondaryIndex>> IndexSet::Index(
   return LiveIndex(std::move(index), follower_);
 }
 
-absl::StatusOr<std::shared_ptr<const SecondaryIndex>> IndexSet::Pin(
-    const std::string& name, const StopCondition& stop) const {
-  ASSIGN_OR_RETURN(std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
-  return Pin(*index, stop);
+absl::StatusOr<std::shared_ptr<const IndexVersion>> IndexSet::VersionOf(
+    const FollowedIndex& index, const LookupOptions& options) const {
+  const StopCondition stop = StopCondition::Of(options);
+  if (options.snapshot == nullptr) return follower_->Current(index, stop);
+  ASSIGN_OR_RETURN(LogFollower::State state, follower_->StateAt(index, options.snapshot, stop));
+  return std::move(state.version);
 }
 
 absl::StatusOr<std::shared_ptr<const SecondaryIndex>> IndexSet::Pin(
-    const FollowedIndex& index, const StopCondition& stop) const {
-  ASSIGN_OR_RETURN(auto version, follower_->Current(index, stop));
+    const std::string& name, const LookupOptions& options) const {
+  ASSIGN_OR_RETURN(const std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
+  ASSIGN_OR_RETURN(auto version, VersionOf(*index, options));
   return OverVersion(std::move(version));
 }
 
 absl::StatusOr<std::shared_ptr<const IndexGroup>> IndexSet::PinGroup(
-    absl::Span<const std::string> names, const StopCondition& stop) const {
+    absl::Span<const std::string> names, const LookupOptions& options) const {
   IndexList::Indexes indexes;
   for (const std::string& name : names) {
     ASSIGN_OR_RETURN(std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
@@ -431,7 +434,15 @@ absl::StatusOr<std::shared_ptr<const IndexGroup>> IndexSet::PinGroup(
   }
   if (indexes.empty())
     return absl::InvalidArgumentError("PinGroup: expected at least one index, got none");
-  ASSIGN_OR_RETURN(auto versions, follower_->CurrentTogether(indexes, stop));
+  std::vector<std::shared_ptr<const IndexVersion>> versions;
+  if (options.snapshot == nullptr) {
+    ASSIGN_OR_RETURN(versions, follower_->CurrentTogether(indexes, StopCondition::Of(options)));
+  } else {
+    for (const auto& index : indexes) {
+      ASSIGN_OR_RETURN(auto version, VersionOf(*index, options));
+      versions.push_back(std::move(version));
+    }
+  }
   std::vector<IndexGroup::Member> members;
   for (auto& version : versions) members.push_back({OverVersion(std::move(version))});
   return groups_.Create(names, std::move(members));
@@ -440,7 +451,7 @@ absl::StatusOr<std::shared_ptr<const IndexGroup>> IndexSet::PinGroup(
 absl::StatusOr<FoundKeys> IndexSet::Lookup(const std::string& name, const KeyQuery& keys,
                                            const LookupOptions& options) const {
   ASSIGN_OR_RETURN(const std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
-  ASSIGN_OR_RETURN(auto version, follower_->Current(*index, StopCondition::Of(options)));
+  ASSIGN_OR_RETURN(auto version, VersionOf(*index, options));
   FoundKeys found;
   RETURN_IF_ERROR(LookUpKeys(OpenIndex(std::move(version)), keys, options, &found));
   return found;
@@ -451,8 +462,11 @@ absl::StatusOr<FoundRows> IndexSet::LookupRows(const std::string& name, const Ke
   ASSIGN_OR_RETURN(const std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
   RETURN_IF_ERROR(index->Ready().status());
   const auto column_family = index->HoldColumnFamily();
+  const StopCondition stop = StopCondition::Of(options);
   ASSIGN_OR_RETURN(LogFollower::State state,
-                   follower_->CurrentState(*index, StopCondition::Of(options)));
+                   options.snapshot == nullptr
+                       ? follower_->CurrentState(*index, stop)
+                       : follower_->StateAt(*index, options.snapshot, stop));
   const OpenIndex version(std::move(state.version));
   FoundRows found;
   // An index that ignores dropped rows may also have former keys of rows that a compaction filter
@@ -461,8 +475,7 @@ absl::StatusOr<FoundRows> IndexSet::LookupRows(const std::string& name, const Ke
     const auto read = [&](const StringList& keys, StringList* values,
                           std::vector<size_t>* value_of) {
       RETURN_IF_ERROR(ReadValues(db_->GetRootDB(), index->column_family(),
-                                 state.snapshot->snapshot(), keys, StopCondition::Of(options),
-                                 values, value_of));
+                                 state.snapshot->snapshot(), keys, stop, values, value_of));
       // A change past the log, such as the removal of a file, may have changed rows at the
       // snapshot.
       RETURN_IF_ERROR(index->Ready().status());

@@ -58,14 +58,20 @@ class IndexSet {
   absl::Status WaitUntilReady(const std::string& name, absl::Duration timeout) const;
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Index(const std::string& name) const;
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin(const std::string& name,
-                                                            const StopCondition& stop = {}) const;
+                                                            const LookupOptions& options) const;
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> PinStale(const std::string& name) const;
   absl::StatusOr<std::shared_ptr<const IndexGroup>> PinGroup(absl::Span<const std::string> names,
-                                                             const StopCondition& stop) const;
+                                                             const LookupOptions& options) const;
   absl::StatusOr<FoundKeys> Lookup(const std::string& name, const KeyQuery& keys,
                                    const LookupOptions& options) const;
   absl::StatusOr<FoundRows> LookupRows(const std::string& name, const KeyQuery& keys,
                                        const LookupOptions& options) const;
+  // Returns null if the database does not support snapshots.
+  const rocksdb::Snapshot* GetSnapshot() { return follower_->snapshots().Take(); }
+  // Returns false if the snapshot is not from GetSnapshot.
+  bool ReleaseSnapshot(const rocksdb::Snapshot* snapshot) {
+    return follower_->snapshots().Release(snapshot);
+  }
   // Appends to `infos`.
   void ListIndexes(std::vector<IndexInfo>* infos) const;
   absl::Status FlushIndexes();
@@ -124,8 +130,10 @@ class IndexSet {
   absl::Status CheckOpen() const;
   // CheckOpen, and checks that an index may be built.
   absl::Status CheckMayBuild() const;
-  absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin(const FollowedIndex& index,
-                                                            const StopCondition& stop) const;
+  // Returns the index's version at the snapshot of `options`, or else with all commits that
+  // returned before the call.
+  absl::StatusOr<std::shared_ptr<const IndexVersion>> VersionOf(const FollowedIndex& index,
+                                                                const LookupOptions& options) const;
   IndexList::Indexes In(const PastLogChanges::Scope& scope) const;
   // Makes an empty write that does not wait. It fails after an error from which the database has
   // not recovered, and is Incomplete if writes must wait.

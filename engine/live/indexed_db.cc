@@ -94,14 +94,12 @@ class IndexedDatabase final : public WatchedDb<IndexedDB> {
     return Guarded("opening an index", [&] { return indexes_.Index(name); });
   }
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin(
-      const std::string& name, const QueryOptions& options) const override {
-    return Guarded("pinning an index",
-                   [&] { return indexes_.Pin(name, StopCondition::Of(options)); });
+      const std::string& name, const LookupOptions& options) const override {
+    return Guarded("pinning an index", [&] { return indexes_.Pin(name, options); });
   }
   absl::StatusOr<std::shared_ptr<const IndexGroup>> PinGroup(
-      absl::Span<const std::string> names, const QueryOptions& options) const override {
-    return Guarded("pinning indexes",
-                   [&] { return indexes_.PinGroup(names, StopCondition::Of(options)); });
+      absl::Span<const std::string> names, const LookupOptions& options) const override {
+    return Guarded("pinning indexes", [&] { return indexes_.PinGroup(names, options); });
   }
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> PinStale(
       const std::string& name) const override {
@@ -118,6 +116,18 @@ class IndexedDatabase final : public WatchedDb<IndexedDB> {
   BacklogStats Backlog() const override { return indexes_.Backlog(); }
   absl::Status FlushIndexes() override {
     return Guarded("storing indexes", [&] { return indexes_.FlushIndexes(); });
+  }
+
+  const rocksdb::Snapshot* GetSnapshot() override {
+    const rocksdb::Snapshot* snapshot = nullptr;
+    Guarded("taking a snapshot", [&] {
+      snapshot = indexes_.GetSnapshot();
+      return absl::OkStatus();
+    }).IgnoreError();
+    return snapshot;
+  }
+  void ReleaseSnapshot(const rocksdb::Snapshot* snapshot) override {
+    if (!indexes_.ReleaseSnapshot(snapshot)) db_->ReleaseSnapshot(snapshot);
   }
 
   using StackableDB::Put;
@@ -492,23 +502,22 @@ absl::Status IndexedDB::CreateIndex(std::string_view spec, ColumnFamilyHandle* c
 absl::StatusOr<std::vector<uint64_t>> IndexedDB::Count(const std::string& index,
                                                        const KeyQuery& keys,
                                                        const LookupOptions& options) const {
-  ASSIGN_OR_RETURN(const std::shared_ptr<const SecondaryIndex> pinned,
-                   Pin(index, StopCondition::Of(options).As<QueryOptions>()));
-  return pinned->Count(keys, options);
+  ASSIGN_OR_RETURN(const std::shared_ptr<const SecondaryIndex> pinned, Pin(index, options));
+  return pinned->Count(keys, StopCondition::Of(options).As<LookupOptions>());
 }
 
 absl::StatusOr<std::vector<bool>> IndexedDB::Contains(const std::string& index,
                                                       const KeyQuery& keys,
                                                       const LookupOptions& options) const {
-  ASSIGN_OR_RETURN(const std::shared_ptr<const SecondaryIndex> pinned,
-                   Pin(index, StopCondition::Of(options).As<QueryOptions>()));
-  return pinned->Contains(keys, options);
+  ASSIGN_OR_RETURN(const std::shared_ptr<const SecondaryIndex> pinned, Pin(index, options));
+  return pinned->Contains(keys, StopCondition::Of(options).As<LookupOptions>());
 }
 
 IndexIterator IndexedDB::NewIndexIterator(const std::string& index,
                                           const IteratorOptions& options) const {
-  absl::StatusOr<std::shared_ptr<const SecondaryIndex>> pinned =
-      Pin(index, StopCondition::Of(options).As<QueryOptions>());
+  LookupOptions pin = StopCondition::Of(options).As<LookupOptions>();
+  pin.snapshot = options.snapshot;
+  absl::StatusOr<std::shared_ptr<const SecondaryIndex>> pinned = Pin(index, pin);
   return pinned.ok() ? IterateVersion(*std::move(pinned), options) : IndexIterator(pinned.status());
 }
 

@@ -92,6 +92,7 @@ LogFollower::LogFollower(rocksdb::DB* db, LiveLog live, OnLost on_lost, Publishi
       publishing_(publishing),
       told_(told),
       followed_(kNothingFollows),
+      snapshots_(db),
       manifest_(db),
       current_at_(absl::Now()) {}
 
@@ -229,6 +230,33 @@ absl::StatusOr<LogFollower::State> LogFollower::CurrentState(const FollowedIndex
       "index %s is not at the state of a snapshot that was just taken", Quoted(index.name())));
 }
 
+absl::StatusOr<LogFollower::State> LogFollower::StateAt(const FollowedIndex& index,
+                                                        const rocksdb::Snapshot* snapshot,
+                                                        const StopCondition& stop) {
+  RETURN_IF_ERROR(stop.Check());
+  HeedDoubt();
+  RETURN_IF_ERROR(index.Ready().status());
+  KeptSnapshots::Found found = snapshots_.Find(snapshot, index);
+  if (found.snapshot != nullptr && !found.reached) {
+    const LockUnlessStopped lock(&mutex_, stop);
+    RETURN_IF_ERROR(lock.status());
+    if (closed_) return Closed();
+    RETURN_IF_ERROR(FollowTo(found.snapshot->snapshot()->GetSequenceNumber(), nullptr, stop));
+    found = snapshots_.Find(snapshot, index);
+  }
+  if (found.snapshot == nullptr) {
+    return absl::InvalidArgumentError(
+        "the snapshot is not from GetSnapshot of this IndexedDB, or has been released");
+  }
+  State state{index.writer(), std::move(found.version), std::move(found.snapshot)};
+  RETURN_IF_ERROR(index.Ready().status());
+  if (state.version != nullptr) return state;
+  return absl::FailedPreconditionError(
+      absl::StrFormat("index %s has no state at the snapshot of sequence number %d: it was not "
+                      "ready then, or it has been rebuilt since",
+                      Quoted(index.name()), state.snapshot->snapshot()->GetSequenceNumber()));
+}
+
 bool LogFollower::LimitBacklog(absl::Duration longest, bool may_wait, absl::Duration* waited) {
   const SequenceNumber followed = followed_.load(std::memory_order_relaxed);
   if (followed == kNothingFollows) return true;
@@ -274,15 +302,20 @@ bool LogFollower::LimitBacklog(absl::Duration longest, bool may_wait, absl::Dura
 absl::Status LogFollower::FollowTo(SequenceNumber until,
                                    std::shared_ptr<rocksdb::ManagedSnapshot> snapshot,
                                    const StopCondition& stop) {
+  KeepVersions();
   while (tail_ != nullptr && tail_->sequence() < until) {
     RETURN_IF_ERROR(stop.Check());
+    std::shared_ptr<rocksdb::ManagedSnapshot> kept = snapshots_.Next();
+    const bool ends_at_kept = kept != nullptr && kept->snapshot()->GetSequenceNumber() <= until;
     const SequenceNumber before = tail_->sequence();
     const absl::Time begin = absl::Now();
     const uint64_t ingested = CountIngested(/*wait=*/false);
     const absl::Status status = Guarded("following the database's log", [&]() -> absl::Status {
       mutex_.AssertHeld();
-      return Step(until, &snapshot);
+      return ends_at_kept ? Step(kept->snapshot()->GetSequenceNumber(), &kept)
+                          : Step(until, &snapshot);
     });
+    KeepVersions();
     // The missing number may belong to an ingested file that has not been noted yet.
     if (absl::IsFailedPrecondition(status) && CountIngested(/*wait=*/true) > ingested) continue;
     if (!status.ok()) {
@@ -294,6 +327,24 @@ absl::Status LogFollower::FollowTo(SequenceNumber until,
     speed_.Note(reached - before, absl::Now() - begin, slice_is_full_);
   }
   return absl::OkStatus();
+}
+
+void LogFollower::KeepVersions() {
+  while (const auto snapshot = snapshots_.Next()) {
+    const SequenceNumber sequence = snapshot->snapshot()->GetSequenceNumber();
+    if (tail_ != nullptr && tail_->sequence() < sequence) return;
+    KeptSnapshots::Versions versions;
+    const absl::Status taken = Guarded("keeping versions for a snapshot", [&] {
+      mutex_.AssertHeld();
+      for (const Member& member : members_) {
+        std::shared_ptr<const IndexVersion> version = member.index->writer()->version();
+        if (version->sequence == sequence) versions[member.index.get()] = std::move(version);
+      }
+      return absl::OkStatus();
+    });
+    if (!taken.ok()) versions.clear();
+    snapshots_.Reach(*snapshot, std::move(versions));
+  }
 }
 
 absl::Status LogFollower::Step(SequenceNumber until,
@@ -386,7 +437,7 @@ absl::Status LogFollower::Advance(SequenceNumber until,
     // The lookups read rows at the snapshot. So this loop continues to the snapshot's sequence
     // number, and no earlier state is published.
     if (has_looked_up && *snapshot == nullptr) {
-      *snapshot = std::make_shared<rocksdb::ManagedSnapshot>(db_);
+      *snapshot = snapshots_.NextOrNew();
       if ((*snapshot)->snapshot() == nullptr) {
         return absl::FailedPreconditionError(absl::StrFormat(
             "database '%s' does not support snapshots (inplace_update_support)", db_->GetName()));
@@ -456,6 +507,7 @@ absl::Status LogFollower::ApplyTo(const Member& member, const Family& family,
 
 void LogFollower::Leave(const FollowedIndex& index) {
   const MutexLock lock(&mutex_);
+  snapshots_.Forget(index);
   const auto member = std::find_if(members_.begin(), members_.end(),
                                    [&](const auto& m) { return m.index.get() == &index; });
   if (member == members_.end()) return;
@@ -471,6 +523,7 @@ void LogFollower::Fail(absl::FunctionRef<bool(const FollowedIndex&)> is_failing,
 }
 
 void LogFollower::Lose(const Member& member, const absl::Status& why) {
+  snapshots_.Forget(*member.index);
   if (member.joining != nullptr) {
     *member.joining = why;
   } else {
@@ -578,6 +631,7 @@ void LogFollower::Close() {
   const std::unique_lock<std::shared_mutex> use(use_mutex_);
   closed_ = true;
   members_.clear();
+  snapshots_.ForgetAll();
   RestartTail();
 }
 

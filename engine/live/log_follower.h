@@ -19,6 +19,7 @@
 #include "engine/delta/row_updates.h"
 #include "engine/live/follow_speed.h"
 #include "engine/live/followed_index.h"
+#include "engine/live/kept_snapshots.h"
 #include "engine/log/log_tail.h"
 #include "engine/log/row_changes.h"
 #include "engine/log/settled_changes.h"
@@ -92,6 +93,12 @@ class LogFollower {
     std::shared_ptr<rocksdb::ManagedSnapshot> snapshot;
   };
   absl::StatusOr<State> CurrentState(const FollowedIndex& index, const StopCondition& stop = {});
+  // An index at the state of a snapshot from snapshots(). Errors: those of Current; InvalidArgument
+  // for another snapshot; FailedPrecondition if the index was not ready at that state, or has been
+  // rebuilt or stale since.
+  absl::StatusOr<State> StateAt(const FollowedIndex& index, const rocksdb::Snapshot* snapshot,
+                                const StopCondition& stop = {});
+  KeptSnapshots& snapshots() { return snapshots_; }
   // Waits while catching up would take the indexes longer than `longest`. From half of that on,
   // while another thread follows, delays the caller by some milliseconds at most, in proportion to
   // the rest of the backlog. So writers slow down to the speed of the indexes, and rarely stop.
@@ -216,6 +223,8 @@ class LogFollower {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     FollowTo(until, std::move(snapshot), {}).IgnoreError();
   }
+  // Stores the indexes' versions for the snapshots that they have reached.
+  void KeepVersions() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Follows up to a place where the indexes can be published, and publishes them.
   absl::Status Step(SequenceNumber until, std::shared_ptr<rocksdb::ManagedSnapshot>* snapshot)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -244,6 +253,7 @@ class LogFollower {
   SequenceNumber NextIngested(SequenceNumber sequence) const;
   // Returns the count of noted numbers. Waits briefly for ingestions in progress to end.
   uint64_t CountIngested(bool wait);
+  // Calls on_lost_. The index has no versions at earlier snapshots any more.
   void Lose(const Member& member, const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The members for which `is_lost` returns true leave, each for the reason that `why` returns.
   void LoseThose(absl::FunctionRef<bool(const Member&)> is_lost,
@@ -275,6 +285,7 @@ class LogFollower {
   // The sequence number that the indexes have reached; the largest number if there are none.
   std::atomic<SequenceNumber> followed_;
   FollowSpeed speed_;  // changed under mutex_
+  KeptSnapshots snapshots_;
 
   mutable Mutex mutex_;  // locked before the two others
   std::vector<Member> members_ ABSL_GUARDED_BY(mutex_);

@@ -154,6 +154,12 @@ absl::Status CheckHasNoColumns(const LookupOptions& options) {
 
 }  // namespace
 
+absl::Status CheckHasNoSnapshot(const rocksdb::Snapshot* snapshot) {
+  if (snapshot == nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "a SecondaryIndex answers at its own state; pass the snapshot to a method of IndexedDB");
+}
+
 absl::Status LookUpKeys(const SecondaryIndex& version, const KeyQuery& query,
                         const LookupOptions& options, FoundKeys* found) {
   auto memory = LookupMemory<std::string_view>::Of(found);
@@ -227,6 +233,7 @@ absl::StatusOr<FoundRows> SecondaryIndex::LookupRows(const SnapshotSource& sourc
                                                      const KeyQuery& keys,
                                                      const LookupOptions& options) const {
   return Guarded("looking up rows", [&]() -> absl::StatusOr<FoundRows> {
+    RETURN_IF_ERROR(CheckHasNoSnapshot(options.snapshot));
     FoundRows found;
     RETURN_IF_ERROR(LookUpRows(*this, source, keys, options, &found));
     return found;
@@ -236,6 +243,7 @@ absl::StatusOr<FoundRows> SecondaryIndex::LookupRows(const SnapshotSource& sourc
 absl::StatusOr<std::vector<uint64_t>> SecondaryIndex::Count(const KeyQuery& keys,
                                                             const LookupOptions& options) const {
   return Guarded("counting entries", [&]() -> absl::StatusOr<std::vector<uint64_t>> {
+    RETURN_IF_ERROR(CheckHasNoSnapshot(options.snapshot));
     RangeColumn ranges;
     RETURN_IF_ERROR(PhysicalRanges(*this, keys, &ranges));
     std::vector<uint64_t> counts(ranges.size());
@@ -248,6 +256,7 @@ absl::StatusOr<std::vector<uint64_t>> SecondaryIndex::Count(const KeyQuery& keys
 absl::StatusOr<std::vector<bool>> SecondaryIndex::Contains(const KeyQuery& keys,
                                                            const LookupOptions& options) const {
   return Guarded("looking for keys", [&]() -> absl::StatusOr<std::vector<bool>> {
+    RETURN_IF_ERROR(CheckHasNoSnapshot(options.snapshot));
     RangeColumn ranges;
     RETURN_IF_ERROR(PhysicalRanges(*this, keys, &ranges));
     const QueryOptions query = StopCondition::Of(options).As<QueryOptions>();

@@ -29,6 +29,8 @@ struct IteratorOptions {
   // then becomes invalid, with status Cancelled or DeadlineExceeded.
   const std::atomic<bool>* cancelled = nullptr;
   absl::Time deadline = absl::InfiniteFuture();
+  // See LookupOptions::snapshot.
+  const rocksdb::Snapshot* snapshot = nullptr;
 };
 
 // Iterates over the entries of an index in (secondary key, primary key) order, like

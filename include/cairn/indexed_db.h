@@ -23,6 +23,7 @@
 #include "cairn/types.h"
 #include "rocksdb/db.h"
 #include "rocksdb/options.h"
+#include "rocksdb/snapshot.h"
 #include "rocksdb/utilities/stackable_db.h"
 
 namespace cairn {
@@ -372,6 +373,24 @@ class IndexedDB : public rocksdb::StackableDB {
   virtual absl::Status WaitUntilReady(const std::string& name,
                                       absl::Duration timeout = absl::InfiniteDuration()) = 0;
 
+  // Returns a snapshot of the database and of its indexes. Reads of rows use it as
+  // rocksdb::ReadOptions::snapshot, and queries of indexes as LookupOptions::snapshot or
+  // IteratorOptions::snapshot:
+  //
+  //   rocksdb::ManagedSnapshot then(db.get());
+  //   auto people = db->LookupRows("city", "Lisbon", {.snapshot = then.snapshot()});
+  //
+  // Takes as long as GetSnapshot of the database, and copies nothing. Until it is released, the
+  // memory and the files of the indexes' states at the snapshot are kept, also if an index is
+  // compacted. Release it with ReleaseSnapshot of this object before the database is closed. Null
+  // if the database does not support snapshots or memory runs out.
+  //
+  // Errors of queries at a snapshot: InvalidArgument if it is not from this method or has been
+  // released; FailedPrecondition if the index was not ready at the snapshot, for example because it
+  // was created later, or if it became stale or was rebuilt afterwards; those of Lookup.
+  const rocksdb::Snapshot* GetSnapshot() override = 0;
+  void ReleaseSnapshot(const rocksdb::Snapshot* snapshot) override = 0;
+
   // Returns the primary keys of the rows with these keys, or with keys in this range: see lookup.h.
   // The result, including the columns of LookupOptions::columns, is from one state of the index,
   // with all writes that returned before the call. The call waits until these writes are applied to
@@ -390,7 +409,7 @@ class IndexedDB : public rocksdb::StackableDB {
   virtual absl::StatusOr<FoundRows> LookupRows(const std::string& index, const KeyQuery& keys,
                                                const LookupOptions& options = {}) const = 0;
   // Return the results of SecondaryIndex::Count and Contains at the state that Lookup would use,
-  // and use only `cancelled` and `deadline` of `options`. Errors: those of Lookup.
+  // and use only `snapshot`, `cancelled` and `deadline` of `options`. Errors: those of Lookup.
   absl::StatusOr<std::vector<uint64_t>> Count(const std::string& index, const KeyQuery& keys,
                                               const LookupOptions& options = {}) const;
   absl::StatusOr<std::vector<bool>> Contains(const std::string& index, const KeyQuery& keys,
@@ -414,20 +433,21 @@ class IndexedDB : public rocksdb::StackableDB {
   virtual absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Index(
       const std::string& name) const = 0;
   // Returns the current state of the index, with all writes that have returned. It never changes,
-  // including its row ids, and may outlive the database. `cancelled` and `deadline` of `options`
-  // limit the wait for these writes, here and in PinGroup; the other options are ignored. Errors:
-  // those of Index and its queries.
+  // including its row ids, and may outlive the database. With LookupOptions::snapshot, returns the
+  // state at that snapshot. `cancelled` and `deadline` limit the wait for writes, here and in
+  // PinGroup; the other options are ignored. Errors: those of Index and its queries, and of
+  // LookupOptions::snapshot (GetSnapshot).
   virtual absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin(
-      const std::string& name, const QueryOptions& options = {}) const = 0;
+      const std::string& name, const LookupOptions& options = {}) const = 0;
   // Returns several indexes of one column family at one state, with all writes that have returned,
   // for predicates over them. Writes do not wait. Errors: those of Pin and of IndexGroup::Create.
   //
   //   auto people = db->PinGroup({"city", "age"});
   //   (*people)->Count(Predicate("city", "Lisbon") && Predicate("age", KeyQuery::AtLeast(18)));
   virtual absl::StatusOr<std::shared_ptr<const IndexGroup>> PinGroup(
-      absl::Span<const std::string> names, const QueryOptions& options = {}) const = 0;
+      absl::Span<const std::string> names, const LookupOptions& options = {}) const = 0;
   absl::StatusOr<std::shared_ptr<const IndexGroup>> PinGroup(
-      std::initializer_list<std::string> names, const QueryOptions& options = {}) const {
+      std::initializer_list<std::string> names, const LookupOptions& options = {}) const {
     return PinGroup(absl::MakeConstSpan(names.begin(), names.size()), options);
   }
   // Returns the state that the index has now, without waiting and without reading the log. For a

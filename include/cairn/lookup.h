@@ -22,6 +22,10 @@
 
 // Queries and results of IndexedDB::Lookup and LookupRows.
 
+namespace rocksdb {
+class Snapshot;
+}  // namespace rocksdb
+
 namespace cairn {
 
 // The value of one key part: a number, text or bytes, or null. Conversions are implicit, so that
@@ -207,6 +211,10 @@ struct LookupOptions {
   // that the index has not applied yet.
   const std::atomic<bool>* cancelled = nullptr;
   absl::Time deadline = absl::InfiniteFuture();
+  // For methods of IndexedDB: answer at the state of this snapshot, which must be from
+  // IndexedDB::GetSnapshot. Null: with all writes that returned before the call. SecondaryIndex
+  // returns InvalidArgument for any other value, because its state is its own.
+  const rocksdb::Snapshot* snapshot = nullptr;
 };
 
 // The result of a lookup. Results are in the order of the keys of the query; those of one key or

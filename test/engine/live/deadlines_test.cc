@@ -181,10 +181,10 @@ std::vector<Question> QuestionsOf(const IndexedDB& db) {
          return Walk(db.NewIterator("n", stop.As<IteratorOptions>()));
        }},
       {"IndexedDB::Pin",
-       [&db](const StopCondition& stop) { return db.Pin("n", stop.As<QueryOptions>()).status(); }},
+       [&db](const StopCondition& stop) { return db.Pin("n", stop.As<LookupOptions>()).status(); }},
       {"IndexedDB::PinGroup",
        [&db](const StopCondition& stop) {
-         return db.PinGroup({"n"}, stop.As<QueryOptions>()).status();
+         return db.PinGroup({"n"}, stop.As<LookupOptions>()).status();
        }},
       {"IndexedDB::Index", [&db](const StopCondition& stop) {
          uint64_t count = 0;
