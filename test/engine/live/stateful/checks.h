@@ -80,6 +80,34 @@ inline void Interpreter::AskIndexes(uint64_t salt) {
     }
     AskTogether(database_.get(), a, b, scanned_[a.family], extractor, salt);
   }
+  AskIndexesAtSnapshot(salt);
+}
+
+// Queries all indexes at the snapshot that is held. Compactions drop rows without regard to
+// snapshots.
+inline void Interpreter::AskIndexesAtSnapshot(uint64_t salt) {
+  const rocksdb::Snapshot* const snapshot = database_.snapshot();
+  if (snapshot == nullptr || DropsRows(database_.world()) || values_changed_) return;
+  std::array<Rows, kFamilies> rows;
+  for (size_t family = 0; family < kFamilies; ++family) {
+    rows[family] = database_.Scan(family, snapshot);
+    Require(database_.scan_status(), "reading the database at a snapshot");
+  }
+  const uint32_t extractor = database_.world()[kExtractor];
+  const IndexKind* before = nullptr;
+  for (const size_t index : created_) {
+    const IndexKind& kind = IndexKinds()[index];
+    if (ignores_dropped_.count(index) > 0) continue;
+    const absl::Status refusal = Questions(database_.get(), kind, rows[kind.family], extractor,
+                                           salt + index, Losses::kNone, snapshot)
+                                     .AskAll();
+    ++events_[refusal.ok() ? "indexes that answered at a snapshot"
+                           : "indexes that refused a snapshot"];
+    if (before != nullptr && before->family == kind.family) {
+      AskTogether(database_.get(), *before, kind, rows[kind.family], extractor, salt, snapshot);
+    }
+    before = &kind;
+  }
 }
 
 // Waits for an index, unless it is rebuilt repeatedly or cannot be built.

@@ -201,10 +201,13 @@ class Database {
     return rocksdb::RepairDB(kPath, options, {{"default", options}, {"a", options}}, options);
   }
 
-  Rows Scan(size_t family) {
+  // The rows of a family, at the snapshot if one is given.
+  Rows Scan(size_t family, const rocksdb::Snapshot* snapshot = nullptr) {
     Rows rows;
     if (!has(family)) return rows;
-    const std::unique_ptr<rocksdb::Iterator> row(base()->NewIterator({}, families_[family]));
+    rocksdb::ReadOptions options;
+    options.snapshot = snapshot;
+    const std::unique_ptr<rocksdb::Iterator> row(base()->NewIterator(options, families_[family]));
     for (row->SeekToFirst(); row->Valid(); row->Next()) {
       rows[row->key().ToString()] = row->value().ToString();
     }
@@ -214,12 +217,14 @@ class Database {
   const rocksdb::Status& scan_status() const { return status_; }
 
   void HoldSnapshot() {
-    if (snapshot_ == nullptr) snapshot_ = base()->GetSnapshot();
+    if (snapshot_ == nullptr) snapshot_ = indexed_->GetSnapshot();
   }
   void ReleaseSnapshot() {
-    if (snapshot_ != nullptr) base()->ReleaseSnapshot(snapshot_);
+    if (snapshot_ != nullptr) indexed_->ReleaseSnapshot(snapshot_);
     snapshot_ = nullptr;
   }
+  // The snapshot that is held; null if there is none.
+  const rocksdb::Snapshot* snapshot() const { return snapshot_; }
 
  private:
   class NoLogger final : public rocksdb::Logger {

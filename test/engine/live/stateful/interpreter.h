@@ -80,6 +80,7 @@ class Interpreter {
   absl::Status AwaitReady(size_t index);
   absl::Status AskIndex(size_t index, uint64_t salt);
   void AskIndexes(uint64_t salt);
+  void AskIndexesAtSnapshot(uint64_t salt);
   void Check(uint64_t salt);
   void ReconcileIndexes(bool may_be_older);
   std::optional<IndexInfo> Info(size_t index);

@@ -151,7 +151,7 @@ inline const std::array<OpInfo, kOps>& OpInfos() {
       {"single", 15, {family, {"delete", 2}, value}},
       {"write", 60, {{"how", kHows}, {"rows", 5}}},
       {"finish_prepared", 5, {{"commit", 2}}},
-      {"hold_snapshot", 4, {}},
+      {"hold_snapshot", 10, {}},
       {"release_snapshot", 4, {}},
       {"flush", 12, {family}},
       {"compact", 8, {family}},

@@ -32,18 +32,21 @@ struct Failure : std::runtime_error {
 // entries.
 enum class Losses : uint8_t { kNone, kRemoved, kChanged };
 
-// Queries one index of a database without concurrent writes. Each query must have the results that
-// follow from the rows, or be refused; `refusal` is that of the first refused query.
+// Queries one index of a database without concurrent writes, or at a snapshot. Each query must have
+// the results that follow from the rows, or be refused; `refusal` is that of the first refused
+// query.
 class Questions {
  public:
   Questions(IndexedDB* db, const IndexKind& kind, const Rows& rows, uint32_t extractor,
-            uint64_t seed, Losses losses)
+            uint64_t seed, Losses losses, const rocksdb::Snapshot* snapshot = nullptr)
       : db_(*db),
         kind_(kind),
         rows_(rows),
         entries_(EntriesOf(kind, rows, extractor)),
         random_(seed),
-        losses_(losses) {}
+        losses_(losses) {
+    options_.snapshot = snapshot;
+  }
 
   absl::Status AskAll() {
     if (losses_ != Losses::kNone) return AskRows(), refusal_;
@@ -140,7 +143,7 @@ class Questions {
     }
     std::vector<LogicalKey> asked;
     for (const Key& key : keys) asked.push_back(Logical(key, key.size()));
-    LookupOptions options;
+    LookupOptions options = options_;
     if (kind_.column != nullptr) options.columns = {kind_.column};
     const auto found = db_.Lookup(kind_.name, KeyQuery(asked), options);
     if (!Answered(found.status(), "keys")) return;
@@ -181,7 +184,7 @@ class Questions {
         begin = LowerBound(lower);
         end = std::max(begin, LowerBound(upper));
     }
-    LookupOptions options;
+    LookupOptions options = options_;
     options.order = descending ? Order::kDescending : Order::kAscending;
     const auto found = db_.Lookup(kind_.name, query, options);
     if (!Answered(found.status(), "a range")) return;
@@ -196,7 +199,7 @@ class Questions {
   // Queries all of a range, a few rows at a time.
   void AskPages() {
     if (kind_.keys == AllTagsOf && !IsOn("pages_of_many_keys")) return;
-    LookupOptions options;
+    LookupOptions options = options_;
     options.limit = 1 + random_() % 3;
     options.order = random_() % 2 == 0 ? Order::kDescending : Order::kAscending;
     std::vector<std::string> expected =
@@ -234,7 +237,8 @@ class Questions {
     const Key key = AnyKey();
     const std::string text = std::get<std::string>(key[0]);
     const std::string prefix = text.substr(0, 1 + random_() % text.size());
-    const auto starting = db_.Lookup(kind_.name, KeyQuery::BytePrefix(std::string_view(prefix)));
+    const auto starting =
+        db_.Lookup(kind_.name, KeyQuery::BytePrefix(std::string_view(prefix)), options_);
     if (!Answered(starting.status(), "a prefix")) return;
     std::set<std::string> seen;
     std::vector<std::string> expected, leading;
@@ -247,7 +251,7 @@ class Questions {
     }
     Expect(expected, Found(*starting, 0), absl::StrCat("rows of prefix ", prefix));
     if (key.size() < 2) return;
-    const auto found = db_.Lookup(kind_.name, KeyQuery::Prefix(std::string_view(text)));
+    const auto found = db_.Lookup(kind_.name, KeyQuery::Prefix(std::string_view(text)), options_);
     if (!Answered(found.status(), "leading parts")) return;
     Expect(leading, Found(*found, 0), absl::StrCat("rows of leading part ", text));
   }
@@ -256,7 +260,8 @@ class Questions {
     const Key one = AnyKey(), other = AnyKey();
     const auto found = db_.LookupRows(
         kind_.name,
-        KeyQuery(std::vector<LogicalKey>{Logical(one, one.size()), Logical(other, other.size())}));
+        KeyQuery(std::vector<LogicalKey>{Logical(one, one.size()), Logical(other, other.size())}),
+        options_);
     if (!Answered(found.status(), "whole rows")) return;
     for (size_t query = 0; query < 2; ++query) {
       const Key& key = query == 0 ? one : other;
@@ -291,7 +296,7 @@ class Questions {
 
   // Counts, in total and per group of equal first parts; and verifies the structure.
   void AskPinned() {
-    const auto pinned = db_.Pin(kind_.name);
+    const auto pinned = db_.Pin(kind_.name, options_);
     if (!Answered(pinned.status(), "pinning")) return;
     const RangeBatch everything = RangeBatch::Everything((*pinned)->kind());
     uint64_t count = 0;
@@ -329,13 +334,15 @@ class Questions {
   const std::vector<Entry> entries_;
   std::mt19937_64 random_;
   const Losses losses_;
+  LookupOptions options_;  // with the snapshot, if the queries are at one
   absl::Status refusal_;
 };
 
 // Queries two indexes of one column family together for the rows that have a key of each. Returns
 // OK also if they refuse.
 inline void AskTogether(IndexedDB* db, const IndexKind& a, const IndexKind& b, const Rows& rows,
-                        uint32_t extractor, uint64_t seed) {
+                        uint32_t extractor, uint64_t seed,
+                        const rocksdb::Snapshot* snapshot = nullptr) {
   const std::vector<Entry> of_a = EntriesOf(a, rows, extractor),
                            of_b = EntriesOf(b, rows, extractor);
   if (of_a.empty() || of_b.empty()) return;
@@ -351,7 +358,9 @@ inline void AskTogether(IndexedDB* db, const IndexKind& a, const IndexKind& b, c
   const std::set<std::string> its_a = rows_of(of_a, in_a), its_b = rows_of(of_b, in_b);
   std::set<std::string> either = its_a;
   either.insert(its_b.begin(), its_b.end());
-  const auto group = db->PinGroup({a.name, b.name});
+  LookupOptions options;
+  options.snapshot = snapshot;
+  const auto group = db->PinGroup({a.name, b.name}, options);
   const absl::Status& status = group.status();
   if (absl::IsUnavailable(status) || absl::IsFailedPrecondition(status)) return;
   if (!status.ok()) throw Failure(absl::StrCat("pinning together: ", status.ToString()));
