@@ -15,6 +15,12 @@
 
 namespace cairn {
 
+// Returns the error for a message or a log line of a database's live indexes. Without
+// DBOptions::allow_data_in_errors, errors about rows (InvalidArgument, AlreadyExists) have no bytes
+// of keys and values. They also omit messages of an application's extractor, which may quote such
+// bytes.
+absl::Status ShownError(rocksdb::DB* db, const absl::Status& error);
+
 // Reports events of a database's indexes: state changes with their reasons, finished background
 // work, and waiting writers. Events go to the database's info log (DBOptions::info_log), if it has
 // one, in lines that begin with "[cairn]". They also go to listeners, which one thread calls.

@@ -8,7 +8,6 @@
 #include "absl/time/clock.h"
 #include "engine/live/can_follow.h"
 #include "engine/live/live_index.h"
-#include "engine/live/refused_options.h"
 #include "engine/shards/lookup.h"
 #include "engine/shards/open_index.h"
 #include "engine/source/db_source.h"

@@ -12,7 +12,7 @@
 #include "cairn/snapshot_source.h"
 #include "cairn/types.h"
 #include "engine/live/can_follow.h"
-#include "engine/live/row_errors.h"
+#include "engine/live/event_log.h"
 #include "engine/log/wal_files.h"
 #include "engine/util/periodically.h"
 #include "engine/util/status.h"

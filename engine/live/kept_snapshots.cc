@@ -6,8 +6,8 @@
 namespace cairn {
 
 KeptSnapshots::~KeptSnapshots() {
-  // The database may be gone, so its snapshots cannot be released here. As in RocksDB, their memory
-  // is lost if nobody releases them.
+  // The database may be gone, so the snapshots cannot be released here. If their owners do not
+  // release them either, their memory is lost, as it is with RocksDB alone.
   const MutexLock lock(&mutex_);
   for (Kept& kept : kept_) {
     new (std::nothrow) std::shared_ptr<rocksdb::ManagedSnapshot>(std::move(kept.snapshot));

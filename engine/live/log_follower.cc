@@ -146,6 +146,12 @@ absl::Status LogFollower::Follow(SequenceNumber sequence, const StopCondition& s
   return FollowTo(db_->GetLatestSequenceNumber(), nullptr, stop);
 }
 
+absl::Status LogFollower::FollowUpTo(SequenceNumber sequence, const StopCondition& stop) {
+  const LockUnlessStopped lock(&mutex_, stop);
+  RETURN_IF_ERROR(lock.status());
+  return closed_ ? Closed() : FollowTo(sequence, nullptr, stop);
+}
+
 absl::StatusOr<std::shared_ptr<const IndexVersion>> LogFollower::Current(
     const FollowedIndex& index, const StopCondition& stop) {
   while (true) {
@@ -230,33 +236,6 @@ absl::StatusOr<LogFollower::State> LogFollower::CurrentState(const FollowedIndex
       "index %s is not at the state of a snapshot that was just taken", Quoted(index.name())));
 }
 
-absl::StatusOr<LogFollower::State> LogFollower::StateAt(const FollowedIndex& index,
-                                                        const rocksdb::Snapshot* snapshot,
-                                                        const StopCondition& stop) {
-  RETURN_IF_ERROR(stop.Check());
-  HeedDoubt();
-  RETURN_IF_ERROR(index.Ready().status());
-  KeptSnapshots::Found found = snapshots_.Find(snapshot, index);
-  if (found.snapshot != nullptr && !found.reached) {
-    const LockUnlessStopped lock(&mutex_, stop);
-    RETURN_IF_ERROR(lock.status());
-    if (closed_) return Closed();
-    RETURN_IF_ERROR(FollowTo(found.snapshot->snapshot()->GetSequenceNumber(), nullptr, stop));
-    found = snapshots_.Find(snapshot, index);
-  }
-  if (found.snapshot == nullptr) {
-    return absl::InvalidArgumentError(
-        "the snapshot is not from GetSnapshot of this IndexedDB, or has been released");
-  }
-  State state{index.writer(), std::move(found.version), std::move(found.snapshot)};
-  RETURN_IF_ERROR(index.Ready().status());
-  if (state.version != nullptr) return state;
-  return absl::FailedPreconditionError(
-      absl::StrFormat("index %s has no state at the snapshot of sequence number %d: it was not "
-                      "ready then, or it has been rebuilt since",
-                      Quoted(index.name()), state.snapshot->snapshot()->GetSequenceNumber()));
-}
-
 bool LogFollower::LimitBacklog(absl::Duration longest, bool may_wait, absl::Duration* waited) {
   const SequenceNumber followed = followed_.load(std::memory_order_relaxed);
   if (followed == kNothingFollows) return true;
@@ -327,24 +306,6 @@ absl::Status LogFollower::FollowTo(SequenceNumber until,
     speed_.Note(reached - before, absl::Now() - begin, slice_is_full_);
   }
   return absl::OkStatus();
-}
-
-void LogFollower::KeepVersions() {
-  while (const auto snapshot = snapshots_.Next()) {
-    const SequenceNumber sequence = snapshot->snapshot()->GetSequenceNumber();
-    if (tail_ != nullptr && tail_->sequence() < sequence) return;
-    KeptSnapshots::Versions versions;
-    const absl::Status taken = Guarded("keeping versions for a snapshot", [&] {
-      mutex_.AssertHeld();
-      for (const Member& member : members_) {
-        std::shared_ptr<const IndexVersion> version = member.index->writer()->version();
-        if (version->sequence == sequence) versions[member.index.get()] = std::move(version);
-      }
-      return absl::OkStatus();
-    });
-    if (!taken.ok()) versions.clear();
-    snapshots_.Reach(*snapshot, std::move(versions));
-  }
 }
 
 absl::Status LogFollower::Step(SequenceNumber until,

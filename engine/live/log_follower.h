@@ -192,6 +192,9 @@ class LogFollower {
   // Brings the indexes up to `sequence`, and further to all current commits, or waits until another
   // thread has done so. Errors: FailedPrecondition after Close; those of `stop`.
   absl::Status Follow(SequenceNumber sequence, const StopCondition& stop = {});
+  // Brings the indexes up to `sequence`, which the database has reached, and no further. Errors:
+  // those of Follow.
+  absl::Status FollowUpTo(SequenceNumber sequence, const StopCondition& stop);
 
   // Checks that the database continues the index's state, and updates the index's anchor
   // accordingly.

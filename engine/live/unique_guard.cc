@@ -10,7 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/types/span.h"
 #include "cairn/snapshot_source.h"
-#include "engine/live/row_errors.h"
+#include "engine/live/event_log.h"
 #include "engine/log/settled_changes.h"
 #include "engine/log/write_batch_reader.h"
 #include "engine/serve/change_extractor.h"

@@ -29,10 +29,10 @@ namespace cairn {
 BOOST_AUTO_TEST_SUITE(indexed_db_snapshots_test)
 namespace {
 
-// Rows are "colour|number".
-constexpr std::string_view kColour = "colour=value.field('|',0):text";
+// Rows are "color|number".
+constexpr std::string_view kColor = "color=value.field('|',0):text";
 constexpr std::string_view kNumber =
-    "number=value.field('|',1):u32,include(colour=value.field('|',0):text),on_error=skip";
+    "number=value.field('|',1):u32,include(color=value.field('|',0):text),on_error=skip";
 
 LookupOptions At(const rocksdb::Snapshot* snapshot) {
   LookupOptions options;
@@ -50,7 +50,7 @@ std::string KeysAt(IndexedDB* db, const std::string& index, const KeyQuery& quer
 
 // Compares all kinds of queries at a snapshot with a scan of the database's rows at that snapshot.
 void CheckAtSnapshot(IndexedDB* db, const rocksdb::Snapshot* snapshot) {
-  std::map<std::pair<std::string, std::string>, std::string> by_colour;  // colour, key -> value
+  std::map<std::pair<std::string, std::string>, std::string> by_color;  // color, key -> value
   std::map<std::pair<uint32_t, std::string>, std::string> by_number;
   rocksdb::ReadOptions read;
   read.snapshot = snapshot;
@@ -58,7 +58,7 @@ void CheckAtSnapshot(IndexedDB* db, const rocksdb::Snapshot* snapshot) {
   for (rows->SeekToFirst(); rows->Valid(); rows->Next()) {
     const std::string key = rows->key().ToString(), value = rows->value().ToString();
     const size_t bar = value.find('|');
-    by_colour[{value.substr(0, bar), key}] = value;
+    by_color[{value.substr(0, bar), key}] = value;
     uint32_t number = 0;
     if (bar != std::string::npos && absl::SimpleAtoi(value.substr(bar + 1), &number)) {
       by_number[{number, key}] = value;
@@ -66,30 +66,30 @@ void CheckAtSnapshot(IndexedDB* db, const rocksdb::Snapshot* snapshot) {
   }
   RequireOk(FromRocksDb(rows->status(), "scanning"));
 
-  const FoundRows found = RequireOk(db->LookupRows("colour", KeyQuery::Everything(), At(snapshot)));
-  BOOST_REQUIRE(found.size() == by_colour.size());
+  const FoundRows found = RequireOk(db->LookupRows("color", KeyQuery::Everything(), At(snapshot)));
+  BOOST_REQUIRE(found.size() == by_color.size());
   size_t i = 0;
-  for (const auto& [entry, value] : by_colour) {
+  for (const auto& [entry, value] : by_color) {
     BOOST_REQUIRE(found[i].primary_key == entry.second);
     BOOST_REQUIRE(found[i++].value == value);
   }
-  LookupOptions with_colour = At(snapshot);
-  with_colour.columns = {"colour"};
-  const FoundKeys numbers = RequireOk(db->Lookup("number", KeyQuery::Everything(), with_colour));
+  LookupOptions with_color = At(snapshot);
+  with_color.columns = {"color"};
+  const FoundKeys numbers = RequireOk(db->Lookup("number", KeyQuery::Everything(), with_color));
   BOOST_REQUIRE(numbers.size() == by_number.size());
   i = 0;
   for (const auto& [entry, value] : by_number) {
     BOOST_REQUIRE(numbers[i] == entry.second);
     BOOST_REQUIRE(numbers.columns()[0].bytes(i++) == value.substr(0, value.find('|')));
   }
-  const auto of_colour = [&](const std::string& colour) {
-    return std::count_if(by_colour.begin(), by_colour.end(),
-                         [&](const auto& row) { return row.first.first == colour; });
+  const auto of_color = [&](const std::string& color) {
+    return std::count_if(by_color.begin(), by_color.end(),
+                         [&](const auto& row) { return row.first.first == color; });
   };
-  for (const char* colour : {"red", "blue", "none"}) {
-    const auto expected = static_cast<uint64_t>(of_colour(colour));
-    BOOST_REQUIRE(RequireOk(db->Count("colour", colour, At(snapshot)))[0] == expected);
-    BOOST_REQUIRE(RequireOk(db->Contains("colour", colour, At(snapshot)))[0] == (expected > 0));
+  for (const char* color : {"red", "blue", "none"}) {
+    const auto expected = static_cast<uint64_t>(of_color(color));
+    BOOST_REQUIRE(RequireOk(db->Count("color", color, At(snapshot)))[0] == expected);
+    BOOST_REQUIRE(RequireOk(db->Contains("color", color, At(snapshot)))[0] == (expected > 0));
   }
   IteratorOptions iterate;
   iterate.snapshot = snapshot;
@@ -102,18 +102,18 @@ void CheckAtSnapshot(IndexedDB* db, const rocksdb::Snapshot* snapshot) {
   }
   BOOST_REQUIRE(!it.Valid());
   RequireOk(it.status());
-  const auto group = RequireOk(db->PinGroup({"colour", "number"}, At(snapshot)));
+  const auto group = RequireOk(db->PinGroup({"color", "number"}, At(snapshot)));
   const auto expected = std::count_if(by_number.begin(), by_number.end(), [](const auto& row) {
     return row.second.starts_with("red|") && row.first.first >= 5;
   });
-  BOOST_REQUIRE(RequireOk(group->Count(Predicate("colour", "red") &&
+  BOOST_REQUIRE(RequireOk(group->Count(Predicate("color", "red") &&
                                        Predicate("number", KeyQuery::AtLeast(5)))) ==
                 static_cast<uint64_t>(expected));
 }
 
 std::string RandomValue(std::mt19937_64& random) {
-  static const char* const kColours[] = {"red", "blue", "green", ""};
-  std::string value = kColours[random() % 4];
+  static const char* const kColors[] = {"red", "blue", "green", ""};
+  std::string value = kColors[random() % 4];
   if (random() % 8 != 0) absl::StrAppend(&value, "|", random() % 10);
   return value;
 }
@@ -124,19 +124,19 @@ BOOST_AUTO_TEST_CASE(a_query_at_a_snapshot_sees_the_rows_of_that_time) {
   IndexedDatabase db;
   db.Put("a", "red|1");
   db.Put("b", "blue|2");
-  db.Create(kColour);
+  db.Create(kColor);
   rocksdb::ManagedSnapshot first(db.get());
   db.Put("c", "red|3");
   RequireOk(db->Delete({}, "b"));
   rocksdb::ManagedSnapshot second(db.get());
   db.Put("a", "blue|1");
-  BOOST_TEST(KeysAt(db.get(), "colour", {"red", "blue"}, first.snapshot()) == "a b");
-  BOOST_TEST(KeysAt(db.get(), "colour", {"red", "blue"}, second.snapshot()) == "a c");
-  BOOST_TEST(KeysAt(db.get(), "colour", {"red", "blue"}, nullptr) == "c a");
-  RequireOk(db->CompactIndex("colour"));
+  BOOST_TEST(KeysAt(db.get(), "color", {"red", "blue"}, first.snapshot()) == "a b");
+  BOOST_TEST(KeysAt(db.get(), "color", {"red", "blue"}, second.snapshot()) == "a c");
+  BOOST_TEST(KeysAt(db.get(), "color", {"red", "blue"}, nullptr) == "c a");
+  RequireOk(db->CompactIndex("color"));
   RequireOk(db->FlushIndexes());
-  BOOST_TEST(KeysAt(db.get(), "colour", "red", first.snapshot()) == "a");
-  const FoundRows rows = RequireOk(db->LookupRows("colour", "red", At(second.snapshot())));
+  BOOST_TEST(KeysAt(db.get(), "color", "red", first.snapshot()) == "a");
+  const FoundRows rows = RequireOk(db->LookupRows("color", "red", At(second.snapshot())));
   BOOST_REQUIRE(rows.size() == 2u);
   BOOST_TEST(rows[0].value == "red|1");
 }
@@ -144,7 +144,7 @@ BOOST_AUTO_TEST_CASE(a_query_at_a_snapshot_sees_the_rows_of_that_time) {
 BOOST_AUTO_TEST_CASE(snapshots_agree_with_scans_of_the_database) {
   IndexedDatabase db;
   auto random = TestRandom();
-  db.Create(kColour);
+  db.Create(kColor);
   db.Create(kNumber);
   std::deque<std::unique_ptr<rocksdb::ManagedSnapshot>> held;
   for (int step = 0; step < 600; ++step) {
@@ -173,7 +173,7 @@ BOOST_AUTO_TEST_CASE(snapshots_agree_with_scans_of_the_database) {
         if (random() % 8 == 0) RequireOk(db->CompactIndex("number"));
         break;
       case 7:
-        RequireOk(db->Lookup("colour", "red"));
+        RequireOk(db->Lookup("color", "red"));
         break;
       default: {
         rocksdb::WriteBatch batch;
@@ -191,7 +191,7 @@ BOOST_AUTO_TEST_CASE(snapshots_beside_writers_and_the_follower) {
   IndexedDatabase db;
   db.options().follow_interval = absl::Milliseconds(1);
   db.Reopen();
-  db.Create(kColour);
+  db.Create(kColor);
   db.Create(kNumber);
   std::atomic<bool> stop{false};
   std::vector<std::thread> writers;
@@ -211,7 +211,7 @@ BOOST_AUTO_TEST_CASE(snapshots_beside_writers_and_the_follower) {
   for (int round = 0; round < 60; ++round) {
     rocksdb::ManagedSnapshot early(db.get()), late(db.get());
     CheckAtSnapshot(db.get(), round % 2 == 0 ? early.snapshot() : late.snapshot());
-    if (round % 20 == 10) RequireOk(db->CompactIndex("colour"));
+    if (round % 20 == 10) RequireOk(db->CompactIndex("color"));
     CheckAtSnapshot(db.get(), early.snapshot());
   }
   stop = true;
@@ -221,21 +221,21 @@ BOOST_AUTO_TEST_CASE(snapshots_beside_writers_and_the_follower) {
 BOOST_AUTO_TEST_CASE(only_snapshots_of_this_object_are_accepted) {
   IndexedDatabase db;
   db.Put("a", "red");
-  db.Create(kColour);
+  db.Create(kColor);
   const auto refuses = [&](const rocksdb::Snapshot* snapshot) {
-    CheckFails(db->Lookup("colour", "red", At(snapshot)).status(),
+    CheckFails(db->Lookup("color", "red", At(snapshot)).status(),
                absl::StatusCode::kInvalidArgument, "GetSnapshot");
   };
   {
     rocksdb::ManagedSnapshot of_base(db->GetBaseDB());
     refuses(of_base.snapshot());
-    CheckFails(db->LookupRows("colour", "red", At(of_base.snapshot())).status(),
+    CheckFails(db->LookupRows("color", "red", At(of_base.snapshot())).status(),
                absl::StatusCode::kInvalidArgument, "GetSnapshot");
   }
   // A snapshot of the database below may be released through this object.
   db->ReleaseSnapshot(db->GetBaseDB()->GetSnapshot());
   const rocksdb::Snapshot* const released = db->GetSnapshot();
-  BOOST_TEST(KeysAt(db.get(), "colour", "red", released) == "a");
+  BOOST_TEST(KeysAt(db.get(), "color", "red", released) == "a");
   db->ReleaseSnapshot(released);
   refuses(released);
   uint64_t held = 1;
@@ -248,46 +248,46 @@ BOOST_AUTO_TEST_CASE(an_index_without_a_state_at_the_snapshot_refuses) {
   db.Put("a", "red|1");
   rocksdb::ManagedSnapshot before(db.get());
   db.Put("a", "red|2");
-  db.Create(kColour);
+  db.Create(kColor);
   const auto refuses = [&](const rocksdb::Snapshot* snapshot) {
-    CheckFails(db->Lookup("colour", "red", At(snapshot)).status(),
+    CheckFails(db->Lookup("color", "red", At(snapshot)).status(),
                absl::StatusCode::kFailedPrecondition, "no state at the snapshot");
   };
   refuses(before.snapshot());
-  CheckFails(db->PinGroup({"colour"}, At(before.snapshot())).status(),
+  CheckFails(db->PinGroup({"color"}, At(before.snapshot())).status(),
              absl::StatusCode::kFailedPrecondition, "no state at the snapshot");
   rocksdb::ManagedSnapshot seen(db.get()), unseen(db.get());
-  BOOST_TEST(KeysAt(db.get(), "colour", "red", seen.snapshot()) == "a");
+  BOOST_TEST(KeysAt(db.get(), "color", "red", seen.snapshot()) == "a");
   // The index cannot vouch for its earlier states once it has become stale.
   rocksdb::WriteOptions past_log;
   past_log.disableWAL = true;
   RequireOk(db->Put(past_log, "b", "red|2"));
-  RequireOk(db->WaitUntilReady("colour"));
+  RequireOk(db->WaitUntilReady("color"));
   refuses(seen.snapshot());
   refuses(unseen.snapshot());
   // Another index of the same name is another index.
   rocksdb::ManagedSnapshot of_first(db.get());
-  BOOST_TEST(KeysAt(db.get(), "colour", "red", of_first.snapshot()) == "a b");
-  RequireOk(db->DropIndex("colour"));
-  BOOST_TEST(absl::IsNotFound(db->Lookup("colour", "red", At(of_first.snapshot())).status()));
-  db.Create("colour=value.field('|',1):text");
+  BOOST_TEST(KeysAt(db.get(), "color", "red", of_first.snapshot()) == "a b");
+  RequireOk(db->DropIndex("color"));
+  BOOST_TEST(absl::IsNotFound(db->Lookup("color", "red", At(of_first.snapshot())).status()));
+  db.Create("color=value.field('|',1):text");
   refuses(of_first.snapshot());
-  RequireOk(db->RebuildIndex("colour"));
-  RequireOk(db->WaitUntilReady("colour"));
+  RequireOk(db->RebuildIndex("color"));
+  RequireOk(db->WaitUntilReady("color"));
   refuses(of_first.snapshot());
 }
 
 BOOST_AUTO_TEST_CASE(an_index_of_its_own_state_takes_no_snapshot) {
   IndexedDatabase db;
   db.Put("a", "red|1");
-  db.Create(kColour);
+  db.Create(kColor);
   rocksdb::ManagedSnapshot snapshot(db.get());
   const LookupOptions at = At(snapshot.snapshot());
   IteratorOptions iterate;
   iterate.snapshot = snapshot.snapshot();
   const auto source = RequireOk(SnapshotSource::FromDb(db->GetBaseDB()));
-  for (const auto& index : {RequireOk(db->Pin("colour")), RequireOk(db->Pin("colour", at)),
-                            RequireOk(db->Index("colour"))}) {
+  for (const auto& index : {RequireOk(db->Pin("color")), RequireOk(db->Pin("color", at)),
+                            RequireOk(db->Index("color"))}) {
     for (const absl::Status& status :
          {index->Lookup("red", at).status(), index->Count("red", at).status(),
           index->Contains("red", at).status(), index->LookupRows(*source, "red", at).status(),
@@ -300,8 +300,8 @@ BOOST_AUTO_TEST_CASE(an_index_of_its_own_state_takes_no_snapshot) {
 BOOST_AUTO_TEST_CASE(files_of_a_held_state_go_when_it_is_released) {
   IndexedDatabase db;
   Fill(db.get(), 3000, "red|");
-  db.Create(kColour);
-  const std::string directory = db.Info("colour").directory;
+  db.Create(kColor);
+  const std::string directory = db.Info("color").directory;
   // The files that are mapped, whether they have been removed from the directory or not.
   const auto runs = [&] {
     std::set<std::string> names;
@@ -316,11 +316,11 @@ BOOST_AUTO_TEST_CASE(files_of_a_held_state_go_when_it_is_released) {
   };
   const auto before = runs();
   const rocksdb::Snapshot* const snapshot = db->GetSnapshot();
-  BOOST_TEST(RequireOk(db->Count("colour", "red", At(snapshot)))[0] == 3000u);
+  BOOST_TEST(RequireOk(db->Count("color", "red", At(snapshot)))[0] == 3000u);
   db.Put("a0000000", "blue|0");
-  RequireOk(db->WaitUntilReady("colour"));  // applies the change
-  RequireOk(db->CompactIndex("colour"));
-  BOOST_TEST(RequireOk(db->Count("colour", "red", At(snapshot)))[0] == 3000u);
+  RequireOk(db->WaitUntilReady("color"));  // applies the change
+  RequireOk(db->CompactIndex("color"));
+  BOOST_TEST(RequireOk(db->Count("color", "red", At(snapshot)))[0] == 3000u);
   BOOST_TEST(runs() == 2 * before);
   db->ReleaseSnapshot(snapshot);
   BOOST_TEST(runs() == before);
@@ -329,15 +329,15 @@ BOOST_AUTO_TEST_CASE(files_of_a_held_state_go_when_it_is_released) {
 BOOST_AUTO_TEST_CASE(snapshots_outlive_a_closed_object) {
   IndexedDatabase db;
   db.Put("a", "red|1");
-  db.Create(kColour);
+  db.Create(kColor);
   const rocksdb::Snapshot* const reached = db->GetSnapshot();
-  BOOST_TEST(KeysAt(db.get(), "colour", "red", reached) == "a");
+  BOOST_TEST(KeysAt(db.get(), "color", "red", reached) == "a");
   const rocksdb::Snapshot* const not_reached = db->GetSnapshot();
   db.Put("a", "blue|1");
   // Ends the work of the indexes; the database stays open, since handles exist.
   RequireOk(FromRocksDb(db->Close(), "closing"));
   for (const rocksdb::Snapshot* snapshot : {reached, not_reached}) {
-    CheckFails(db->Lookup("colour", "red", At(snapshot)).status(),
+    CheckFails(db->Lookup("color", "red", At(snapshot)).status(),
                absl::StatusCode::kFailedPrecondition, "closed");
     rocksdb::ReadOptions read;
     read.snapshot = snapshot;
