@@ -2,7 +2,6 @@
 
 #include <cuda_runtime.h>
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -28,15 +27,6 @@ absl::Status CheckAggregatedKeys(PhysicalType kind) {
   if (kind != PhysicalType::kBytes) return absl::OkStatus();
   return absl::UnimplementedError(
       "aggregates on a device: expected integer keys, got byte strings");
-}
-
-absl::Status CheckUsableDevice(int device) {
-  ASSIGN_OR_RETURN(const std::vector<Device> devices, ListDevices());
-  if (std::ranges::any_of(devices, [&](const Device& d) { return d.ordinal == device; })) {
-    return absl::OkStatus();
-  }
-  return absl::UnavailableError(
-      absl::StrFormat("no usable CUDA device %d; found %d", device, devices.size()));
 }
 
 // Sorts entries by key, each with the index of its value.
@@ -102,7 +92,7 @@ MadeAggregates MakeDeviceAggregates(DeviceKeys keys, const RowId* row_ids,
     RETURN_IF_ERROR(gpu::CheckNotCapturing("aggregates on a device", "building", stream));
     const gpu::BesideCaptures beside;
     ASSIGN_OR_RETURN(const int device, gpu::DeviceOfStream(stream));
-    RETURN_IF_ERROR(CheckUsableDevice(device));
+    RETURN_IF_ERROR(gpu::CheckUsableDevice(device));
     const gpu::OnDevice on_device(device);
     if (keys.kind() == PhysicalType::kU32) {
       return BuildAndWaitFor<uint32_t>(
@@ -119,7 +109,7 @@ MadeAggregates MakeDeviceAggregates(const SortedRun& run, absl::Span<const Devic
                                     absl::Span<const DeviceAggregate> aggregates, int device) {
   return Guarded("building aggregates on a device", [&]() -> MadeAggregates {
     RETURN_IF_ERROR(CheckAggregatedKeys(run.kind()));
-    RETURN_IF_ERROR(CheckUsableDevice(device));
+    RETURN_IF_ERROR(gpu::CheckUsableDevice(device));
     const gpu::OnDevice on_device(device);
     const gpu::BesideCaptures beside;
     ASSIGN_OR_RETURN(const gpu::Stream stream, gpu::Stream::Create());

@@ -171,16 +171,10 @@ absl::StatusOr<FactoryString> ParseForDevice(std::string_view text) {
 
 // OK if a device with this ordinal exists, otherwise Unavailable with the reason.
 absl::Status CheckDevice(const FactoryString& factory, int device) {
-  const absl::StatusOr<std::vector<Device>> devices = ListDevices();
-  std::string reason;
-  if (!devices.ok()) {
-    reason = std::string(devices.status().message());
-  } else if (std::ranges::none_of(*devices, [&](const Device& d) { return d.ordinal == device; })) {
-    reason = absl::StrFormat("no usable CUDA device %d; found %d", device, devices->size());
-  } else {
-    return absl::OkStatus();
-  }
-  return absl::UnavailableError(absl::StrFormat("ordered index '%s': %s", factory.text, reason));
+  absl::Status usable = CheckUsableDevice(device);
+  if (usable.ok()) return usable;
+  return absl::UnavailableError(
+      absl::StrFormat("ordered index '%s': %s", factory.text, usable.message()));
 }
 
 // Calls build(), which enqueues the work, and waits for it.

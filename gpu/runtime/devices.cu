@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "cairn/device.h"
 #include "gpu/runtime/cuda_status.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace gpu {
@@ -22,6 +23,15 @@ absl::Status CheckCapability(std::string_view name, int major, int minor,
   return absl::UnavailableError(absl::StrFormat(
       "%s has compute capability %d.%d, but this build of Cairn requires %d.%d or newer", name,
       major, minor, least / 100, least / 10 % 10));
+}
+
+absl::Status CheckUsableDevice(int device) {
+  ASSIGN_OR_RETURN(const std::vector<Device> devices, ListDevices());
+  if (std::ranges::any_of(devices, [&](const Device& d) { return d.ordinal == device; })) {
+    return absl::OkStatus();
+  }
+  return absl::UnavailableError(
+      absl::StrFormat("no usable CUDA device %d; found %d", device, devices.size()));
 }
 
 absl::StatusOr<int> DeviceOfStream(cudaStream_t stream) {

@@ -20,6 +20,9 @@ inline constexpr int kMaxDevices = 64;
 absl::Status CheckCapability(std::string_view name, int major, int minor,
                              absl::Span<const int> built_for);
 
+// OK if ListDevices has a device with this ordinal, otherwise Unavailable.
+absl::Status CheckUsableDevice(int device);
+
 // The device of the stream, or the current device for the default stream.
 absl::StatusOr<int> DeviceOfStream(cudaStream_t stream);
 
