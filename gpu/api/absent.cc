@@ -3,6 +3,7 @@
 #include "absl/strings/str_format.h"
 #include "cairn/device.h"
 #include "cairn/device/aggregates.h"
+#include "cairn/device/index_group.h"
 #include "cairn/device/join.h"
 #include "gpu/api/gpu_factory.h"
 
@@ -13,6 +14,10 @@ constexpr char kNoCuda[] = "no CUDA device: Cairn was built without CUDA";
 
 absl::Status Unavailable(std::string_view factory) {
   return absl::UnavailableError(absl::StrFormat("ordered index '%s': %s", factory, kNoCuda));
+}
+
+absl::Status NoColumns() {
+  return absl::UnavailableError(absl::StrFormat("DeviceIndexGroup: %s", kNoCuda));
 }
 
 }  // namespace
@@ -105,6 +110,16 @@ absl::Status CountDeviceJoin(const DeviceEntries&, const DeviceEntries&, uint64_
 absl::Status JoinDevice(const DeviceEntries&, const DeviceEntries&, const DevicePairs&,
                         DeviceStream) {
   return absl::UnavailableError(kNoCuda);
+}
+
+absl::StatusOr<std::unique_ptr<DeviceIndexGroup>> DeviceIndexGroup::Create(uint64_t,
+                                                                           absl::Span<const Column>,
+                                                                           DeviceStream) {
+  return NoColumns();
+}
+absl::StatusOr<std::unique_ptr<DeviceIndexGroup>> DeviceIndexGroup::Create(
+    uint64_t, absl::Span<const SortedRun>, int) {
+  return NoColumns();
 }
 
 absl::StatusOr<std::unique_ptr<OrderedIndex>> gpu::MakeGpuIndex(FactoryString factory, SortedRun,

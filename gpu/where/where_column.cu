@@ -16,10 +16,6 @@ namespace {
 
 constexpr Position kNoPosition = UINT32_MAX;
 
-__global__ void PutRowNumbers(RowId* rows, size_t size) {
-  ForEachIndex(size, [=](size_t i) { rows[i] = static_cast<RowId>(i); });
-}
-
 // positions[rows[p]] = p, for positions from `first` on. *beyond becomes the greatest row that does
 // not exist.
 __global__ void PutPositions(const RowId* by_position, Position first, size_t size, uint32_t rows,
@@ -182,12 +178,5 @@ template absl::StatusOr<WhereColumn> MakeWhereColumn(DeviceRun<uint32_t>, uint64
                                                      cudaStream_t);
 template absl::StatusOr<WhereColumn> MakeWhereColumn(DeviceRun<uint64_t>, uint64_t, size_t,
                                                      cudaStream_t);
-
-absl::Status NumberRows(RowId* rows, size_t size, cudaStream_t stream) {
-  if (size == 0) return absl::OkStatus();
-  CAIRN_RETURN_IF_LAUNCH_FAILS("PutRowNumbers", SimpleShape(size), stream, PutRowNumbers, rows,
-                               size);
-  return absl::OkStatus();
-}
 
 }  // namespace cairn::gpu

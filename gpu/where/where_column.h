@@ -36,7 +36,4 @@ template <typename Key>
 absl::StatusOr<WhereColumn> MakeWhereColumn(DeviceRun<Key> run, uint64_t rows, size_t number,
                                             cudaStream_t stream);
 
-// rows[i] = i. Enqueued on `stream`.
-absl::Status NumberRows(RowId* rows, size_t size, cudaStream_t stream);
-
 }  // namespace cairn::gpu

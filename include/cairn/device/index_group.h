@@ -164,24 +164,24 @@ class DeviceIndexGroup {
   static absl::StatusOr<std::unique_ptr<DeviceIndexGroup>> Create(
       uint64_t rows, absl::Span<const SortedRun> columns, int device = 0);
 
-  ~DeviceIndexGroup();
+  virtual ~DeviceIndexGroup() = default;
   DeviceIndexGroup(const DeviceIndexGroup&) = delete;
   DeviceIndexGroup& operator=(const DeviceIndexGroup&) = delete;
 
-  uint64_t rows() const;
-  size_t columns() const;
+  virtual uint64_t rows() const = 0;
+  virtual size_t columns() const = 0;
   // Returns the number of rows with a key in the column.
-  uint64_t entries(size_t column) const;
-  int device() const;
+  virtual uint64_t entries(size_t column) const = 0;
+  virtual int device() const = 0;
   // Returns the total bytes of device memory.
-  uint64_t memory_bytes() const;
+  virtual uint64_t memory_bytes() const = 0;
 
   // Returns the plan of Count (if `only_count`) or Find. Runs only on the host. Errors:
   // InvalidArgument for a column that does not exist, an empty All or Any, more than
   // kMaxComparisons or kMaxDepth, and a strategy that does not support the predicate.
-  absl::StatusOr<DeviceWherePlan> Explain(
+  virtual absl::StatusOr<DeviceWherePlan> Explain(
       const DevicePredicate& where, bool only_count = false,
-      DeviceWhereStrategy strategy = DeviceWhereStrategy::kAuto) const;
+      DeviceWhereStrategy strategy = DeviceWhereStrategy::kAuto) const = 0;
 
   // Enqueues work that sets *count, in device memory, to the number of rows for which `where` is
   // true. `stream` must be of the device of the group. It may be in capture mode; the group must
@@ -189,24 +189,20 @@ class DeviceIndexGroup {
   //
   // Scratch memory: 12 bytes per range of keys and 80 per comparison; for kBitmap, also 4 bytes per
   // entry of its comparisons. Errors: those of Explain and of DeviceIndex.
-  absl::Status Count(const DevicePredicate& where, uint64_t* count, DeviceStream stream,
-                     DeviceWhereStrategy strategy = DeviceWhereStrategy::kAuto) const;
+  virtual absl::Status Count(const DevicePredicate& where, uint64_t* count, DeviceStream stream,
+                             DeviceWhereStrategy strategy = DeviceWhereStrategy::kAuto) const = 0;
 
   // Enqueues work that writes the rows for which `where` is true to `row_ids`, in ascending order,
   // and their number to *total. Rows that belong at row_ids[capacity] or later are omitted. All
   // memory is the device's; `row_ids` may be null if `capacity` is 0. Scratch memory: that of Count
   // and one bit per row. Errors: those of Count. If an earlier CUDA call of the caller has left an
   // error in the thread, Find, and Count with kBitmap, return Unavailable and name it.
-  absl::Status Find(const DevicePredicate& where, RowId* row_ids, uint64_t capacity,
-                    uint64_t* total, DeviceStream stream,
-                    DeviceWhereStrategy strategy = DeviceWhereStrategy::kAuto) const;
+  virtual absl::Status Find(const DevicePredicate& where, RowId* row_ids, uint64_t capacity,
+                            uint64_t* total, DeviceStream stream,
+                            DeviceWhereStrategy strategy = DeviceWhereStrategy::kAuto) const = 0;
 
- private:
-  struct Impl;
-
-  explicit DeviceIndexGroup(std::unique_ptr<Impl> impl);
-
-  std::unique_ptr<Impl> impl_;
+ protected:
+  DeviceIndexGroup() = default;
 };
 
 }  // namespace cairn
