@@ -3,6 +3,7 @@
 #include "absl/strings/str_format.h"
 #include "cairn/device.h"
 #include "cairn/device/aggregates.h"
+#include "cairn/device/group.h"
 #include "cairn/device/index_group.h"
 #include "cairn/device/join.h"
 #include "gpu/api/gpu_factory.h"
@@ -18,6 +19,12 @@ absl::Status Unavailable(std::string_view factory) {
 
 absl::Status NoColumns() {
   return absl::UnavailableError(absl::StrFormat("DeviceIndexGroup: %s", kNoCuda));
+}
+
+constexpr char kNoGroups[] = "device group: Cairn was built without CUDA";
+
+absl::Status NoGroup(std::string_view factory) {
+  return absl::UnavailableError(absl::StrFormat("ordered index '%s': %s", factory, kNoGroups));
 }
 
 }  // namespace
@@ -120,6 +127,32 @@ absl::StatusOr<std::unique_ptr<DeviceIndexGroup>> DeviceIndexGroup::Create(uint6
 absl::StatusOr<std::unique_ptr<DeviceIndexGroup>> DeviceIndexGroup::Create(
     uint64_t, absl::Span<const SortedRun>, int) {
   return NoColumns();
+}
+
+absl::StatusOr<std::unique_ptr<DeviceGroup>> DeviceGroup::Replicate(std::string_view factory,
+                                                                    SortedRun,
+                                                                    absl::Span<const int>,
+                                                                    const DeviceGroupOptions&) {
+  return NoGroup(factory);
+}
+absl::StatusOr<std::unique_ptr<DeviceGroup>> DeviceGroup::Shard(std::string_view factory, SortedRun,
+                                                                absl::Span<const int>,
+                                                                const DeviceGroupOptions&) {
+  return NoGroup(factory);
+}
+absl::StatusOr<std::unique_ptr<DeviceGroup>> DeviceGroup::OfShards(std::string_view factory,
+                                                                   std::vector<SortedRun>,
+                                                                   absl::Span<const int>,
+                                                                   const DeviceGroupOptions&) {
+  return NoGroup(factory);
+}
+absl::StatusOr<std::unique_ptr<DeviceGroup>> DeviceGroup::OfReplicas(
+    std::vector<std::unique_ptr<const DeviceIndex>>, const DeviceGroupOptions&) {
+  return absl::UnavailableError(kNoGroups);
+}
+absl::StatusOr<std::unique_ptr<DeviceGroup>> DeviceGroup::OfShards(
+    std::vector<std::unique_ptr<const DeviceIndex>>, const DeviceGroupOptions&) {
+  return absl::UnavailableError(kNoGroups);
 }
 
 absl::StatusOr<std::unique_ptr<OrderedIndex>> gpu::MakeGpuIndex(FactoryString factory, SortedRun,

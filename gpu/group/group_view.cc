@@ -8,29 +8,26 @@
 
 namespace cairn::gpu {
 
-GroupView::GroupView(GroupState& group, size_t member, Asks asks)
-    : DeviceIndex(group.kind(), static_cast<size_t>(group.size()), group.members()[member].device),
+GroupView::GroupView(const Group& group, size_t member, Asks asks)
+    : DeviceIndex(group.kind(), static_cast<size_t>(group.size()), group.at(member).device()),
       group_(group),
       member_(member),
       asks_(asks) {}
 
 std::string GroupView::description() const {
-  return group_.members()[member_].index->description();
+  return group_.member(member_).description();
 }
 
 uint64_t GroupView::memory_bytes() const {
-  if (AsksOne()) return group_.members()[member_].index->memory_bytes();
-  uint64_t bytes = 0;
-  for (const GroupMember& member : group_.members()) bytes += member.index->memory_bytes();
-  return bytes;
+  return AsksOne() ? group_.member(member_).memory_bytes() : group_.memory_bytes();
 }
 
 bool GroupView::writes_results_once() const {
-  return AsksOne() && group_.members()[member_].index->writes_results_once();
+  return AsksOne() && group_.member(member_).writes_results_once();
 }
 
 bool GroupView::has_distinct_keys() const {
-  return group_.replicated() && group_.members()[member_].index->has_distinct_keys();
+  return group_.replicated() && group_.member(member_).has_distinct_keys();
 }
 
 absl::StatusOr<const DeviceIndex*> GroupView::Own() const {
@@ -40,7 +37,7 @@ absl::StatusOr<const DeviceIndex*> GroupView::Own() const {
         absl::StrFormat("device group: member %d, on device %d, is lost", member_, device()));
   }
   if (!status.ok()) return status;
-  return group_.members()[member_].index;
+  return &group_.member(member_);
 }
 
 absl::Status GroupView::Search(Operation operation, DeviceKeys keys, void* results,

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cairn/device.h"
-#include "gpu/group/group_state.h"
+#include "gpu/group/group.h"
 
 namespace cairn::gpu {
 
@@ -16,7 +16,7 @@ class GroupView : public DeviceIndex {
 
   // `member` is on the view's device. Requires a group of at most kMaxEntries entries with 32-bit
   // row ids, or a view that is never queried for row ids.
-  GroupView(GroupState& group, size_t member, Asks asks);
+  GroupView(const Group& group, size_t member, Asks asks);
 
   std::string description() const override;
   uint64_t memory_bytes() const override;
@@ -36,7 +36,7 @@ class GroupView : public DeviceIndex {
                           uint64_t rows, Order order, RowId* row_ids,
                           DeviceStream stream) const override;
 
-  GroupState& group_;
+  const Group& group_;
   const size_t member_;
   const Asks asks_;
 };

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "gpu/group/group_view.h"
 #include "gpu/group/wide_batch.h"
 #include "gpu/host/query_context.h"
 #include "index/machine/batch_threads.h"
@@ -52,14 +53,13 @@ absl::Status AskParts(size_t parts, Body body) {
 
 }  // namespace
 
-HostGroup::HostGroup(GroupState& group, std::optional<SortedRun> run, bool wide_rows)
-    : group_(group), run_(std::move(run)), wide_rows_(wide_rows) {
+HostGroup::HostGroup(const Group& group) : group_(group) {
   if (group.size() > kMaxEntries) return;
   HostBatchPolicy policy;
   if (!group.replicated()) policy.max_rows_from_run = SIZE_MAX;
-  for (size_t i = 0; i < group.members().size(); ++i) {
+  for (size_t i = 0; i < group.members(); ++i) {
     indexes_.push_back(std::make_unique<GpuIndex>(
-        run_.has_value() ? *run_ : NoEntries(group.kind()),
+        group.run().has_value() ? *group.run() : NoEntries(group.kind()),
         std::make_unique<GroupView>(
             group, i, group.replicated() ? GroupView::Asks::kOne : GroupView::Asks::kAll),
         policy));
@@ -67,12 +67,12 @@ HostGroup::HostGroup(GroupState& group, std::optional<SortedRun> run, bool wide_
 }
 
 absl::Status HostGroup::Check(const Batch& batch) const {
-  if (wide_rows_ && batch.operation == Operation::kFindFirst) {
+  if (group_.has_global_rows() && batch.operation == Operation::kFindFirst) {
     RETURN_IF_ERROR(CheckQueries(group_.kind(), batch));
     return CheckOutput(batch.size(), batch.rows.size(), "rows");
   }
   RETURN_IF_ERROR(CheckBatchWithRows(group_.kind(), batch));
-  if (batch.gives_matches() && !run_.has_value()) {
+  if (batch.gives_matches() && !group_.run().has_value()) {
     return absl::UnimplementedError(
         absl::StrFormat("device group: %s requires all entries in one run in host memory",
                         OperationName(batch.operation)));
@@ -96,10 +96,9 @@ absl::Status HostGroup::Check(const Batch& batch) const {
 
 std::vector<size_t> HostGroup::Sources() const {
   std::vector<size_t> sources;
-  const std::vector<GroupMember>& members = group_.members();
-  for (size_t i = 0; i < members.size(); ++i) {
+  for (size_t i = 0; i < group_.members(); ++i) {
     const bool again = !group_.replicated() && std::ranges::any_of(sources, [&](size_t other) {
-      return members[other].device == members[i].device;
+      return group_.at(other).device() == group_.at(i).device();
     });
     if (!group_.IsLost(i) && !again) sources.push_back(i);
   }
@@ -136,22 +135,22 @@ absl::Status HostGroup::AnswerPart(const Batch& part, size_t source) const {
       absl::Status status = Ask(part, source);
       if (!absl::IsUnavailable(status)) return status;
       // If a lost shard has no fallback, trying another source cannot help.
-      for (size_t i = 0; !group_.replicated() && i < group_.members().size(); ++i) {
+      for (size_t i = 0; !group_.replicated() && i < group_.members(); ++i) {
         if (group_.IsLost(i) && !group_.FallbackOf(i).ok()) return status;
       }
       group_.SetLost(source);
     }
-    const std::optional<size_t> next = group_.LivingMember(std::nullopt);
+    const std::optional<size_t> next = group_.LivingMember();
     if (!next.has_value()) break;
     source = *next;
   }
-  ASSIGN_OR_RETURN(const OrderedIndex* const fallback, group_.FallbackOfAll(run_));
+  ASSIGN_OR_RETURN(const OrderedIndex* const fallback, group_.FallbackOfAll());
   return fallback->Execute(part);
 }
 
 absl::Status HostGroup::Ask(const Batch& part, size_t source) const {
-  if (indexes_.empty() || (wide_rows_ && part.operation == Operation::kFindFirst)) {
-    return AskWide(part, group_.members()[source].device);
+  if (indexes_.empty() || (group_.has_global_rows() && part.operation == Operation::kFindFirst)) {
+    return AskWide(part, group_.at(source).device());
   }
   return indexes_[source]->Execute(part);
 }

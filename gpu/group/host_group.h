@@ -3,14 +3,11 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "cairn/query.h"
-#include "cairn/sorted_run.h"
-#include "gpu/group/group_state.h"
-#include "gpu/group/group_view.h"
+#include "gpu/group/group.h"
 #include "gpu/host/gpu_index.h"
 
 namespace cairn::gpu {
@@ -20,8 +17,7 @@ namespace cairn::gpu {
 // there. A part for a device with a shard is sent from there to the group. Thread-safe.
 class HostGroup {
  public:
-  // `run` has all entries, if they are in one run.
-  HostGroup(GroupState& group, std::optional<SortedRun> run, bool wide_rows);
+  explicit HostGroup(const Group& group);
 
   absl::Status Execute(const Batch& batch) const;
 
@@ -34,9 +30,7 @@ class HostGroup {
   absl::Status Ask(const Batch& part, size_t source) const;
   absl::Status AskWide(const Batch& part, int device) const;
 
-  GroupState& group_;
-  const std::optional<SortedRun> run_;
-  const bool wide_rows_;
+  const Group& group_;
   std::vector<std::unique_ptr<GpuIndex>> indexes_;  // by member; empty if positions have 64 bits
   mutable std::atomic<size_t> turn_{0};
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
+#include "gpu/group/query_partition.h"
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/device_memory.h"
 #include "gpu/runtime/stream.h"
@@ -18,7 +19,7 @@ absl::Status CheckGroupKeys(PhysicalType group, DeviceKeys keys) {
                       PhysicalTypeName(keys.kind()), PhysicalTypeName(group)));
 }
 
-absl::Status CheckWide(const GroupState& group, const WideDeviceBatch& batch) {
+absl::Status CheckWide(const Group& group, const WideDeviceBatch& batch) {
   if (group.kind() == PhysicalType::kBytes) {
     return absl::UnimplementedError(
         "device group: 64-bit results are not supported for byte-string keys; use On(device)");
@@ -44,7 +45,7 @@ absl::Status CheckWide(const GroupState& group, const WideDeviceBatch& batch) {
 // Searches the two ends of ranges, one after the other.
 class WideRangeEnds {
  public:
-  WideRangeEnds(GroupState& group, int device, cudaStream_t stream)
+  WideRangeEnds(const Group& group, int device, cudaStream_t stream)
       : group_(group), device_(device), stream_(stream) {}
 
   absl::Status Lower(DeviceKeys keys, Bound bound, uint64_t* begin) const {
@@ -66,13 +67,13 @@ class WideRangeEnds {
     return absl::OkStatus();
   }
 
-  GroupState& group_;
+  const Group& group_;
   const int device_;
   const cudaStream_t stream_;
 };
 
-absl::Status CountRanges(const GroupState& group, const WideRangeEnds& ends,
-                         const DeviceRanges& ranges, uint64_t* counts, cudaStream_t stream) {
+absl::Status CountRanges(const Group& group, const WideRangeEnds& ends, const DeviceRanges& ranges,
+                         uint64_t* counts, cudaStream_t stream) {
   constexpr size_t kMin = size_t{1} << 25;  // if chunks are smaller, several are in flight
   const size_t size = ranges.size();
   const size_t most = std::min(size, std::max(kMin, group.options().chunk_queries));
@@ -92,7 +93,7 @@ absl::Status CountRanges(const GroupState& group, const WideRangeEnds& ends,
 
 }  // namespace
 
-absl::Status AnswerWide(GroupState& group, const WideDeviceBatch& batch, int device,
+absl::Status AnswerWide(const Group& group, const WideDeviceBatch& batch, int device,
                         cudaStream_t stream) {
   RETURN_IF_ERROR(CheckWide(group, batch));
   if (batch.size() == 0) return absl::OkStatus();

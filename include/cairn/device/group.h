@@ -21,10 +21,6 @@
 
 namespace cairn {
 
-namespace gpu {
-class GroupState;
-}  // namespace gpu
-
 // The maximum number of members of a group.
 inline constexpr size_t kMaxGroupMembers = 64;
 
@@ -126,38 +122,38 @@ class DeviceGroup {
   static absl::StatusOr<std::unique_ptr<DeviceGroup>> OfReplicas(
       std::vector<std::unique_ptr<const DeviceIndex>> replicas,
       const DeviceGroupOptions& options = {});
-  // Creates a group from shards that are on their devices. `first_keys` and `last_keys` are the
-  // minimum and maximum key of each shard; they are checked, and ignored for empty shards. Rows are
-  // GlobalRowIds.
+  // Creates a group from shards that are on their devices, in key order. Searches each shard for
+  // its minimum and maximum key. Rows are GlobalRowIds. InvalidArgument and Unimplemented as for
+  // shards from runs.
   static absl::StatusOr<std::unique_ptr<DeviceGroup>> OfShards(
-      std::vector<std::unique_ptr<const DeviceIndex>> shards, absl::Span<const uint64_t> first_keys,
-      absl::Span<const uint64_t> last_keys, const DeviceGroupOptions& options = {});
+      std::vector<std::unique_ptr<const DeviceIndex>> shards,
+      const DeviceGroupOptions& options = {});
 
-  ~DeviceGroup();
+  virtual ~DeviceGroup() = default;
   DeviceGroup(const DeviceGroup&) = delete;
   DeviceGroup& operator=(const DeviceGroup&) = delete;
 
-  PhysicalType kind() const;
+  virtual PhysicalType kind() const = 0;
   // Returns the number of entries of all shards, or of one replica.
-  uint64_t size() const;
+  virtual uint64_t size() const = 0;
   // Returns whether each member has all entries; otherwise the group is sharded.
-  bool replicated() const;
+  virtual bool replicated() const = 0;
   // Returns whether rows are GlobalRowIds.
-  bool has_global_rows() const;
+  virtual bool has_global_rows() const = 0;
   // Return the number of members, a member (i < members()), and the number of members whose device
   // is lost.
-  size_t members() const;
-  const DeviceIndex& member(size_t i) const;
-  size_t lost_members() const;
+  virtual size_t members() const = 0;
+  virtual const DeviceIndex& member(size_t i) const = 0;
+  virtual size_t lost_members() const = 0;
   // Returns, for example, "replicated 4 x gpu:packed,… on devices 0, 1, 2, 3".
-  std::string description() const;
+  virtual std::string description() const = 0;
   // Returns the total bytes of device memory.
-  uint64_t memory_bytes() const;
+  virtual uint64_t memory_bytes() const = 0;
 
   // Executes a batch in the memory of the device of `stream`, after the work that is now enqueued
   // on `stream`. Errors: those of the class; InvalidArgument if the device is not in the group;
   // Unimplemented for byte-string keys; FailedPrecondition if the stream is being captured.
-  absl::Status Execute(const WideDeviceBatch& batch, DeviceStream stream) const;
+  virtual absl::Status Execute(const WideDeviceBatch& batch, DeviceStream stream) const = 0;
 
   // Returns the group as an index of one device (an ordinal), for batches in the memory of that
   // device with 32-bit results. It can be used like any DeviceIndex, with three differences: its
@@ -166,7 +162,7 @@ class DeviceGroup {
   // replica of that device. Valid as long as the group. Errors: InvalidArgument if the device is
   // not in the group; FailedPrecondition if has_global_rows() or if the group has more than
   // kMaxEntries entries.
-  absl::StatusOr<const DeviceIndex*> On(int device) const;
+  virtual absl::StatusOr<const DeviceIndex*> On(int device) const = 0;
 
   // Executes a host-memory batch, split over the devices. A group built from one run supports all
   // operations of an OrderedIndex. Otherwise kFind and kScan return Unimplemented. If
@@ -174,15 +170,10 @@ class DeviceGroup {
   // operations on positions return FailedPrecondition, and kCount with a bound for each range
   // returns Unimplemented. If no device is left, the fallback over the whole run executes the
   // batch; Unavailable if there is none.
-  absl::Status Execute(const Batch& batch) const;
+  virtual absl::Status Execute(const Batch& batch) const = 0;
 
- private:
-  class Host;
-
-  explicit DeviceGroup(std::unique_ptr<gpu::GroupState> state);
-
-  std::unique_ptr<gpu::GroupState> state_;
-  std::unique_ptr<Host> host_;
+ protected:
+  DeviceGroup() = default;
 };
 
 }  // namespace cairn

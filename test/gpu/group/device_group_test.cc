@@ -209,32 +209,36 @@ BOOST_AUTO_TEST_CASE(shards_with_rows_of_their_own) {
 BOOST_AUTO_TEST_CASE(indexes_that_are_on_their_devices) {
   const std::vector<uint64_t> low = {1, 2, 2, 5}, high = {7, 8, 9}, none;
   const std::vector<RowId> rows = {0, 1, 2, 3};
-  const auto index = [&](const std::vector<uint64_t>& keys) -> std::unique_ptr<const DeviceIndex> {
-    const DeviceArray<uint64_t> memory(keys);
+  const auto index = [&](const auto& keys) -> std::unique_ptr<const DeviceIndex> {
+    const DeviceArray memory(keys);
     const DeviceArray<RowId> row_memory(rows);
     return RequireOk(MakeDeviceIndex("gpu:auto", DeviceKeys(memory.data(), keys.size()),
                                      row_memory.data(), nullptr));
   };
-  const auto shards = [&] {
+  const auto shards = [&](const auto&... keys) {
     std::vector<std::unique_ptr<const DeviceIndex>> made;
-    made.push_back(index(low));
-    made.push_back(index(none));
-    made.push_back(index(high));
+    (made.push_back(index(keys)), ...);
     return made;
   };
-  const std::vector<uint64_t> first = {1, 0, 7}, last = {5, 0, 9};
-  const auto group = RequireOk(DeviceGroup::OfShards(shards(), first, last));
+  const auto group = RequireOk(DeviceGroup::OfShards(shards(low, none, high)));
   const GroupOracle<uint64_t> oracle = {
       {1, 2, 2, 5, 7, 8, 9},
       {0, 1, 2, 3, MakeGlobalRowId(2, 0), MakeGlobalRowId(2, 1), MakeGlobalRowId(2, 2)}};
   const std::vector<uint64_t> queries = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, UINT64_MAX};
   CheckWide(*group, oracle, queries);
-  // Keys that are not the shards' own.
-  for (const auto& [a, b] : std::vector<std::pair<uint64_t, uint64_t>>{{0, 9}, {7, 8}, {7, 10}}) {
-    const std::vector<uint64_t> firsts = {1, 0, a}, lasts = {5, 0, b};
-    const absl::Status refused = DeviceGroup::OfShards(shards(), firsts, lasts).status();
+  // Shards that overlap or are not in key order, and shards of different key types.
+  const std::vector<uint32_t> narrow = {0, 7}, rest = {7, UINT32_MAX};
+  const auto refuse = [](std::vector<std::unique_ptr<const DeviceIndex>> made) {
+    const absl::Status refused = DeviceGroup::OfShards(std::move(made)).status();
     BOOST_TEST(absl::IsInvalidArgument(refused), refused);
-  }
+  };
+  refuse(shards(high, none, low));
+  refuse(shards(low, low));
+  refuse(shards(none, low, narrow));
+  // A key in two shards, and the minimum and maximum of its type.
+  CheckWide(*RequireOk(DeviceGroup::OfShards(shards(narrow, rest))),
+            {{0, 7, 7, UINT32_MAX}, {0, 1, MakeGlobalRowId(1, 0), MakeGlobalRowId(1, 1)}},
+            std::vector<uint32_t>{0, 1, 6, 7, 8, UINT32_MAX - 1, UINT32_MAX});
   std::vector<std::unique_ptr<const DeviceIndex>> replicas;
   for (int i = 0; i < 3; ++i) replicas.push_back(index(low));
   const auto replicated = RequireOk(DeviceGroup::OfReplicas(std::move(replicas), SmallChunks()));

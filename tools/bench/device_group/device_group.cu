@@ -81,14 +81,6 @@ absl::StatusOr<std::unique_ptr<const DeviceIndex>> IndexOn(int device, const Ent
   return std::unique_ptr<const DeviceIndex>(std::move(index));
 }
 
-template <typename Key>
-absl::StatusOr<Key> KeyAt(const EntrySet<Key>& entries, size_t i) {
-  Key key{};
-  CAIRN_RETURN_IF_CUDA_FAILS(
-      cudaMemcpy(&key, entries.run.keys.data() + i, sizeof(Key), cudaMemcpyDeviceToHost));
-  return key;
-}
-
 int Log2OfAll(const GroupCase& group) {
   int log2_n = group.log2_n;
   while (group.way == GroupWay::kSharded &&
@@ -102,7 +94,6 @@ template <typename Key>
 absl::StatusOr<std::unique_ptr<DeviceGroup>> MakeGroup(const GroupCase& group) {
   ASSIGN_OR_RETURN(const auto entries, GetEntries<Key>(KeySet::kUniform, Log2OfAll(group)));
   std::vector<std::unique_ptr<const DeviceIndex>> indexes;
-  std::vector<uint64_t> first_keys, last_keys;
   const size_t shards = group.way == GroupWay::kSharded ? group.devices.size() : 1;
   for (size_t i = 0; i < group.devices.size(); ++i) {
     const size_t shard = group.way == GroupWay::kSharded ? i : 0;
@@ -110,17 +101,12 @@ absl::StatusOr<std::unique_ptr<DeviceGroup>> MakeGroup(const GroupCase& group) {
     const size_t count = gpu::CutOf(entries->size(), shards, shard + 1, 1) - first;
     ASSIGN_OR_RETURN(auto index, IndexOn(group.devices[i], *entries, first, count));
     indexes.push_back(std::move(index));
-    ASSIGN_OR_RETURN(const Key first_key, KeyAt(*entries, first));
-    ASSIGN_OR_RETURN(const Key last_key, KeyAt(*entries, first + count - 1));
-    first_keys.push_back(first_key);
-    last_keys.push_back(last_key);
   }
   DeviceGroupOptions options;
   if (group.way == GroupWay::kUnsplit) options.min_split = SIZE_MAX;
   if (group.log2_chunk > 0) options.chunk_queries = size_t{1} << group.log2_chunk;
-  return group.way == GroupWay::kSharded
-             ? DeviceGroup::OfShards(std::move(indexes), first_keys, last_keys, options)
-             : DeviceGroup::OfReplicas(std::move(indexes), options);
+  return group.way == GroupWay::kSharded ? DeviceGroup::OfShards(std::move(indexes), options)
+                                         : DeviceGroup::OfReplicas(std::move(indexes), options);
 }
 
 // The buffers of one device's batch.

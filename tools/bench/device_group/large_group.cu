@@ -128,15 +128,12 @@ absl::StatusOr<std::shared_ptr<const DeviceGroup>> GetLargeGroup(const LargeRule
   last = nullptr;
   ASSIGN_OR_RETURN(const auto devices, ListDevices());
   std::vector<std::unique_ptr<const DeviceIndex>> indexes;
-  std::vector<uint64_t> first_keys, last_keys;
   for (size_t i = 0; i < members; ++i) {
     const int device = devices[i * devices.size() / members].ordinal;
     ASSIGN_OR_RETURN(auto index, MakeMember(rule, i, device));
     indexes.push_back(std::move(index));
-    first_keys.push_back(rule.KeyOf(i * rule.entries_per_member));
-    last_keys.push_back(rule.KeyOf((i + 1) * rule.entries_per_member - 1));
   }
-  ASSIGN_OR_RETURN(auto group, DeviceGroup::OfShards(std::move(indexes), first_keys, last_keys));
+  ASSIGN_OR_RETURN(auto group, DeviceGroup::OfShards(std::move(indexes)));
   last = std::move(group);
   return last;
 }
