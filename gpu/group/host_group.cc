@@ -32,13 +32,6 @@ SortedRun NoEntries(PhysicalType kind) {
   return SortedRun::Wrap(BytesColumn("", absl::MakeConstSpan(kNoOffsets)), {}, nullptr);
 }
 
-HostColumn HostColumnOf(const KeyBatch& keys) {
-  const void* const data = keys.kind() == PhysicalType::kU32
-                               ? static_cast<const void*>(keys.u32().data())
-                               : static_cast<const void*>(keys.u64().data());
-  return {const_cast<void*>(data), KeyBytes(keys.kind())};
-}
-
 // Runs body(0) … body(parts - 1) in parallel. Returns the first error.
 template <typename Body>
 absl::Status AskParts(size_t parts, Body body) {
@@ -160,11 +153,11 @@ absl::Status HostGroup::AskWide(const Batch& part, int device) const {
   HostColumn inputs[2], output{};
   size_t columns = 1;
   if (part.takes_ranges()) {
-    inputs[0] = HostColumnOf(part.ranges.lower);
-    inputs[columns++] = HostColumnOf(part.ranges.upper);
+    inputs[0] = InputOf(part.ranges.lower);
+    inputs[columns++] = InputOf(part.ranges.upper);
     output = {part.counts.data(), sizeof(uint64_t)};
   } else {
-    inputs[0] = HostColumnOf(part.keys);
+    inputs[0] = InputOf(part.keys);
     output = part.operation == Operation::kContains
                  ? HostColumn{part.found.data(), sizeof(bool)}
                  : HostColumn{part.rows.data(), sizeof(uint64_t)};

@@ -4,6 +4,7 @@
 
 #include "cairn/device.h"
 #include "cairn/query.h"
+#include "gpu/host/host_batch.h"
 
 namespace cairn::gpu {
 
@@ -35,26 +36,11 @@ struct PointQuery {
 inline size_t AnswerBytes(Operation operation) {
   return operation == Operation::kContains ? sizeof(bool) : sizeof(uint32_t);
 }
-inline size_t KeyBytes(PhysicalType kind) {
-  return kind == PhysicalType::kU32 ? sizeof(uint32_t) : sizeof(uint64_t);
-}
 
 // The `count` keys from `first` on.
 inline DeviceKeys SliceOf(DeviceKeys keys, size_t first, size_t count) {
   return keys.kind() == PhysicalType::kU32 ? DeviceKeys(keys.u32() + first, count)
                                            : DeviceKeys(keys.u64() + first, count);
-}
-inline DeviceKeys KeysIn(PhysicalType kind, const void* memory, size_t count) {
-  return kind == PhysicalType::kU32 ? DeviceKeys(static_cast<const uint32_t*>(memory), count)
-                                    : DeviceKeys(static_cast<const uint64_t*>(memory), count);
-}
-
-// A batch of point queries with results as a DeviceIndex writes them.
-inline DeviceBatch PointBatch(Operation operation, DeviceKeys keys, void* answers) {
-  DeviceBatch batch{operation, keys};
-  batch.values = static_cast<uint32_t*>(answers);
-  batch.found = static_cast<bool*>(answers);
-  return batch;
 }
 
 // The column from result `first` on.

@@ -16,19 +16,6 @@
 namespace cairn::gpu {
 namespace {
 
-DeviceKeys KeysAt(PhysicalType kind, const void* keys, size_t size) {
-  return kind == PhysicalType::kU32 ? DeviceKeys(static_cast<const uint32_t*>(keys), size)
-                                    : DeviceKeys(static_cast<const uint64_t*>(keys), size);
-}
-
-HostColumn EncodedKeysOf(const KeyBatch& keys) {
-  const void* const data = keys.kind() == PhysicalType::kU32
-                               ? static_cast<const void*>(keys.u32().data())
-                               : static_cast<const void*>(keys.u64().data());
-  return {const_cast<void*>(data),
-          keys.kind() == PhysicalType::kU32 ? sizeof(uint32_t) : sizeof(uint64_t)};
-}
-
 constexpr auto NothingToFill = [](size_t, size_t, size_t, void*) {};
 
 // Finds both ends of all ranges in one search, through temporary keys and positions. Used for small
@@ -47,7 +34,7 @@ absl::Status PositionsByOneSearch(const DeviceIndex& index, const RangeBatch& ra
   const auto search = [&](const void* const* in, void* const* out, size_t count,
                           cudaStream_t stream) {
     return index.Execute(
-        DeviceBatch::LowerBound(KeysAt(index.kind(), in[0], count), static_cast<Position*>(out[0])),
+        DeviceBatch::LowerBound(KeysIn(index.kind(), in[0], count), static_cast<Position*>(out[0])),
         stream);
   };
   const HostColumn inputs[] = {{nullptr, sizeof(Key)}};
@@ -63,13 +50,13 @@ absl::Status PositionsByOneSearch(const DeviceIndex& index, const RangeBatch& ra
 absl::Status PositionsOfRanges(const DeviceIndex& index, const RangeBatch& batch,
                                absl::Span<Position> begin, absl::Span<Position> end,
                                const HostBatchPolicy& policy, QueryContext& context) {
-  const HostColumn inputs[] = {EncodedKeysOf(batch.lower), EncodedKeysOf(batch.upper)};
+  const HostColumn inputs[] = {InputOf(batch.lower), InputOf(batch.upper)};
   const size_t distinct = inputs[0].data == inputs[1].data ? 1 : 2;
   const auto search = [&](const void* const* in, void* const* out, size_t count,
                           cudaStream_t stream) {
     DeviceRanges ranges;
-    ranges.lower = KeysAt(index.kind(), in[0], count);
-    ranges.upper = KeysAt(index.kind(), in[distinct - 1], count);
+    ranges.lower = KeysIn(index.kind(), in[0], count);
+    ranges.upper = KeysIn(index.kind(), in[distinct - 1], count);
     ranges.lower_bound = batch.lower_bound;
     ranges.upper_bound = batch.upper_bound;
     return index.Execute(DeviceBatch::Positions(ranges, static_cast<Position*>(out[0]),
@@ -110,10 +97,7 @@ absl::Status GpuIndex::StringPoints(const Batch& batch, HostColumn results,
   const absl::Span<const std::string_view> keys = batch.keys.bytes();
   const StringsOf strings([keys](size_t i) { return StringKey{keys[i]}; }, longest_key_);
   const auto search = [&](DeviceKeys some_keys, void* out, cudaStream_t stream) {
-    DeviceBatch some{batch.operation, some_keys};
-    some.values = static_cast<uint32_t*>(out);
-    some.found = static_cast<bool*>(out);
-    return index_->Execute(some, stream);
+    return index_->Execute(PointBatch(batch.operation, some_keys, out), stream);
   };
   return RunStringBatch({batch.size(), &strings, longest_key_ + 1, results, search}, policy_,
                         context);
@@ -139,12 +123,10 @@ absl::Status GpuIndex::Points(const Batch& batch, HostColumn results, QueryConte
   if (run().kind() == PhysicalType::kBytes) return StringPoints(batch, results, context);
   const auto enqueue = [&](const void* const* in, void* const* out, size_t count,
                            cudaStream_t stream) {
-    DeviceBatch some{batch.operation, KeysAt(batch.keys.kind(), in[0], count)};
-    some.values = static_cast<uint32_t*>(out[0]);
-    some.found = static_cast<bool*>(out[0]);
-    return index_->Execute(some, stream);
+    const DeviceKeys keys = KeysIn(batch.keys.kind(), in[0], count);
+    return index_->Execute(PointBatch(batch.operation, keys, out[0]), stream);
   };
-  const HostColumn inputs[] = {EncodedKeysOf(batch.keys)};
+  const HostColumn inputs[] = {InputOf(batch.keys)};
   const HostColumn outputs[] = {results};
   return RunHostBatch(
       {batch.size(), inputs, outputs, index_->writes_results_once(), NothingToFill, enqueue},

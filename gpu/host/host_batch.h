@@ -3,10 +3,13 @@
 #include <cuda_runtime.h>
 
 #include <cstddef>
+#include <cstdint>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "cairn/device.h"
+#include "cairn/query.h"
 #include "gpu/host/query_context.h"
 
 namespace cairn::gpu {
@@ -43,6 +46,30 @@ struct HostColumn {
   void* data;  // never written if the column is an input
   size_t element_bytes;
 };
+
+// Bytes per integer key.
+inline size_t KeyBytes(PhysicalType kind) {
+  return kind == PhysicalType::kU32 ? sizeof(uint32_t) : sizeof(uint64_t);
+}
+// The `count` integer keys in `memory` of a device.
+inline DeviceKeys KeysIn(PhysicalType kind, const void* memory, size_t count) {
+  return kind == PhysicalType::kU32 ? DeviceKeys(static_cast<const uint32_t*>(memory), count)
+                                    : DeviceKeys(static_cast<const uint64_t*>(memory), count);
+}
+// The integer keys of a batch as an input.
+inline HostColumn InputOf(const KeyBatch& keys) {
+  const void* const data = keys.kind() == PhysicalType::kU32
+                               ? static_cast<const void*>(keys.u32().data())
+                               : static_cast<const void*>(keys.u64().data());
+  return {const_cast<void*>(data), KeyBytes(keys.kind())};
+}
+// A batch of point queries with results as a DeviceIndex writes them.
+inline DeviceBatch PointBatch(Operation operation, DeviceKeys keys, void* answers) {
+  DeviceBatch batch{operation, keys};
+  batch.values = static_cast<uint32_t*>(answers);
+  batch.found = static_cast<bool*>(answers);
+  return batch;
+}
 
 // A batch of queries with its results, all in host memory.
 struct HostBatch {
