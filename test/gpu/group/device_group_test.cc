@@ -40,28 +40,21 @@ void CheckHostBatches() {
     // Half of them by keys of 32 bits, the others by those of 64.
     if (set / 2 % 2 != (sizeof(Key) == sizeof(uint32_t) ? 0 : 1)) return;
     const SortedRun run = OracleRun(data);
-    const auto options = SmallChunks(exchange, 1000);
     CheckAgainstOracle(
-        GroupIndex(
-            run,
-            RequireOk(set % 2 == 0
-                          ? DeviceGroup::Replicate("gpu:auto", run, GroupDevices(members), options)
-                          : DeviceGroup::Shard("gpu:auto", run, GroupDevices(members), options))),
-        data);
+        GroupIndex(run, MakeGroup(set % 2 != 0, run, members, SmallChunks(exchange, 1000))), data);
   });
 }
 
 template <typename Key>
 void CheckDeviceBatches() {
-  ForEachSet<Key>(20000, [](const OracleData<Key>& data, size_t, size_t members,
-                            PeerExchange exchange) {
-    const SortedRun run = OracleRun(data);
-    const auto options = SmallChunks(exchange);
-    CheckWide(*RequireOk(DeviceGroup::Replicate("gpu:auto", run, GroupDevices(members), options)),
-              OracleOf(data), data.queries);
-    CheckWide(*RequireOk(DeviceGroup::Shard("gpu:auto", run, GroupDevices(members), options)),
-              OracleOf(data), data.queries);
-  });
+  ForEachSet<Key>(20000,
+                  [](const OracleData<Key>& data, size_t, size_t members, PeerExchange exchange) {
+                    const SortedRun run = OracleRun(data);
+                    for (const bool sharded : {false, true}) {
+                      CheckWide(*MakeGroup(sharded, run, members, SmallChunks(exchange)),
+                                OracleOf(data), data.queries);
+                    }
+                  });
 }
 
 // A tenth of the entries are of one key, which spans shards.
@@ -82,9 +75,8 @@ void CheckAroundChunks() {
   constexpr size_t kChunk = 10000;
   for (const PeerExchange exchange : kExchanges) {
     const auto options = SmallChunks(exchange, kChunk);
-    const auto shards = RequireOk(DeviceGroup::Shard("gpu:auto", run, GroupDevices(4), options));
-    const auto replicas =
-        RequireOk(DeviceGroup::Replicate("gpu:auto", run, GroupDevices(3), options));
+    const auto shards = MakeGroup(true, run, 4, options);
+    const auto replicas = MakeGroup(false, run, 3, options);
     auto random = TestRandom(7);
     for (const size_t size : {size_t{1}, size_t{31}, size_t{4096}, size_t{4097}, kChunk - 1, kChunk,
                               kChunk + 1, 2 * kChunk, 3 * kChunk + 17}) {
@@ -114,10 +106,8 @@ BOOST_AUTO_TEST_CASE(batches_of_the_host_of_strings_by_replicas) {
                                   PeerExchange exchange) {
     if (set % 7 != 0) return;
     const SortedRun run = OracleRun(data);
-    CheckAgainstOracle(
-        GroupIndex(run, RequireOk(DeviceGroup::Replicate("gpu:auto", run, GroupDevices(members),
-                                                         SmallChunks(exchange)))),
-        data);
+    CheckAgainstOracle(GroupIndex(run, MakeGroup(false, run, members, SmallChunks(exchange))),
+                       data);
   });
 }
 
@@ -140,9 +130,7 @@ BOOST_AUTO_TEST_CASE(large_batches_of_the_host_are_split) {
   DeviceGroupOptions options;
   options.chunk_queries = size_t{1} << 17;
   for (const bool sharded : {false, true}) {
-    const auto group =
-        RequireOk(sharded ? DeviceGroup::Shard("gpu:auto", run, GroupDevices(3), options)
-                          : DeviceGroup::Replicate("gpu:auto", run, GroupDevices(3), options));
+    const auto group = MakeGroup(sharded, run, 3, options);
     auto random = TestRandom(3);
     std::vector<uint64_t> keys(600000);
     for (uint64_t& key : keys) key = data.keys[random() % data.keys.size()] + random() % 2;
@@ -261,9 +249,7 @@ BOOST_AUTO_TEST_CASE(a_group_is_an_index_of_each_of_its_devices) {
   const DeviceKeys batch(keys.data(), size);
   DeviceRanges ranges{batch, batch, Bound::kInclusive, Bound::kInclusive};
   for (const bool sharded : {false, true}) {
-    const auto group = RequireOk(
-        sharded ? DeviceGroup::Shard("gpu:auto", run, GroupDevices(4), SmallChunks())
-                : DeviceGroup::Replicate("gpu:auto", run, GroupDevices(4), SmallChunks()));
+    const auto group = MakeGroup(sharded, run, 4, SmallChunks());
     const DeviceIndex* const index = RequireOk(group->On(0));
     BOOST_TEST(index->size() == data.keys.size());
     const DeviceArray<uint32_t> values(size);
@@ -303,8 +289,7 @@ BOOST_AUTO_TEST_CASE(strings_in_device_memory_are_asked_of_a_replica) {
   const std::vector<std::string_view> keys = {"", "a", "ab", "b", "berlin", "lisbon"};
   const std::vector<RowId> rows = {5, 4, 3, 2, 1, 0};
   const SortedRun run = RequireOk(SortedRun::FromSorted(keys, rows));
-  const auto group =
-      RequireOk(DeviceGroup::Replicate("gpu:auto", run, GroupDevices(2), SmallChunks()));
+  const auto group = MakeGroup(false, run, 2, SmallChunks());
   const DeviceStrings batch({"lisbon", "", "oslo", "a"});
   const DeviceArray<RowId> found(4);
   const DeviceArray<Position> begin(4), end(4);
@@ -324,10 +309,8 @@ BOOST_AUTO_TEST_CASE(eight_threads_ask_one_group) {
   const OracleData<uint32_t> data = LargeSet<uint32_t>();
   const GroupOracle<uint32_t> oracle = OracleOf(data);
   const SortedRun run = OracleRun(data);
-  const auto shards =
-      RequireOk(DeviceGroup::Shard("gpu:auto", run, GroupDevices(4), SmallChunks()));
-  const auto replicas =
-      RequireOk(DeviceGroup::Replicate("gpu:auto", run, GroupDevices(3), SmallChunks()));
+  const auto shards = MakeGroup(true, run, 4, SmallChunks());
+  const auto replicas = MakeGroup(false, run, 3, SmallChunks());
   const DeviceArray<uint32_t> keys(data.queries);
   const size_t size = data.queries.size();
   std::vector<std::unique_ptr<DeviceArray<uint64_t>>> outputs;

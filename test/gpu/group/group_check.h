@@ -52,6 +52,13 @@ inline DeviceGroupOptions WithFallback(DeviceGroupOptions options) {
   return options;
 }
 
+inline std::unique_ptr<DeviceGroup> MakeGroup(bool sharded, const SortedRun& run, size_t members,
+                                              const DeviceGroupOptions& options) {
+  const std::vector<int> devices = GroupDevices(members);
+  return RequireOk(sharded ? DeviceGroup::Shard("gpu:auto", run, devices, options)
+                           : DeviceGroup::Replicate("gpu:auto", run, devices, options));
+}
+
 // A group as an OrderedIndex, for the oracle.
 class GroupIndex : public OrderedIndex {
  public:

@@ -46,10 +46,8 @@ std::vector<uint32_t> QueriesOf(const GroupOracle<uint32_t>& entries) {
   return queries;
 }
 
-std::unique_ptr<DeviceGroup> MakeGroup(bool sharded, const DeviceGroupOptions& options) {
-  const SortedRun run = RunOf(Entries());
-  return RequireOk(sharded ? DeviceGroup::Shard("gpu:auto", run, GroupDevices(4), options)
-                           : DeviceGroup::Replicate("gpu:auto", run, GroupDevices(4), options));
+std::unique_ptr<DeviceGroup> FourMembers(bool sharded, const DeviceGroupOptions& options) {
+  return MakeGroup(sharded, RunOf(Entries()), 4, options);
 }
 
 struct FailsNoMore {
@@ -106,7 +104,7 @@ BOOST_AUTO_TEST_CASE(others_answer_for_a_member_that_is_lost_at_any_call) {
       bool lost = true;
       for (int64_t after = 0; lost; after += 1 + after / 4) {
         const FailsNoMore no_more;
-        const auto group = MakeGroup(sharded, options);
+        const auto group = FourMembers(sharded, options);
         FailGroupMemberAfter(2, after);
         RequireOk(AskOnDevice(*group, entries, queries));
         RequireOk(AskOnHost(*group, entries, queries));
@@ -127,8 +125,8 @@ BOOST_AUTO_TEST_CASE(the_cpu_answers_where_no_device_is_left) {
   const GroupOracle<uint32_t> entries = Entries();
   const std::vector<uint32_t> queries = QueriesOf(entries);
   for (const bool sharded : {false, true}) {
-    const auto with = MakeGroup(sharded, WithFallback(SmallChunks()));
-    const auto without = MakeGroup(sharded, SmallChunks());
+    const auto with = FourMembers(sharded, WithFallback(SmallChunks()));
+    const auto without = FourMembers(sharded, SmallChunks());
     FailGroupMemberAfter(-1, 0);
     RequireOk(AskOnHost(*with, entries, queries));
     BOOST_TEST(with->lost_members() == 4u);
@@ -150,7 +148,7 @@ BOOST_AUTO_TEST_CASE(a_shard_without_device_and_fallback_is_named) {
   const FailsNoMore no_more;
   const GroupOracle<uint32_t> entries = Entries();
   const std::vector<uint32_t> queries = QueriesOf(entries);
-  const auto group = MakeGroup(true, SmallChunks());
+  const auto group = FourMembers(true, SmallChunks());
   FailGroupMemberAfter(1, 0);
   for (int round = 0; round < 2; ++round) {
     for (const absl::Status& lost :
@@ -171,7 +169,7 @@ BOOST_AUTO_TEST_CASE(a_fallback_that_fails_says_why) {
   options.make_fallback = [](SortedRun) -> absl::StatusOr<std::unique_ptr<OrderedIndex>> {
     return absl::ResourceExhaustedError("no room for this fallback");
   };
-  const auto group = MakeGroup(true, options);
+  const auto group = FourMembers(true, options);
   FailGroupMemberAfter(0, 0);
   const absl::Status failed = AskOnDevice(*group, entries, QueriesOf(entries));
   BOOST_TEST(absl::IsResourceExhausted(failed), failed);
@@ -183,7 +181,7 @@ BOOST_AUTO_TEST_CASE(every_allocation_may_fail) {
   const std::vector<uint32_t> queries = QueriesOf(entries);
   for (const bool sharded : {false, true}) {
     for (const PeerExchange exchange : {PeerExchange::kAuto, PeerExchange::kCopies}) {
-      const auto group = MakeGroup(sharded, SmallChunks(exchange));
+      const auto group = FourMembers(sharded, SmallChunks(exchange));
       BOOST_TEST(FailEveryAllocation([&] { return AskOnDevice(*group, entries, queries); }) > 0);
       BOOST_TEST(group->lost_members() == 0u);
     }
@@ -195,7 +193,7 @@ BOOST_AUTO_TEST_CASE(a_member_is_lost_while_eight_threads_ask) {
   const std::vector<uint32_t> queries = QueriesOf(entries);
   for (const bool sharded : {false, true}) {
     const FailsNoMore no_more;
-    const auto group = MakeGroup(sharded, WithFallback(SmallChunks()));
+    const auto group = FourMembers(sharded, WithFallback(SmallChunks()));
     FailGroupMemberAfter(3, 12);
     std::vector<std::thread> threads;
     std::vector<int> right(8, 0);
