@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/text/readable.h"
+#include "index/machine/utf8.h"
 
 namespace cairn {
 
@@ -41,7 +41,7 @@ class XmlCheck {
       }
       return Fail("an unknown entity");
     }
-    const size_t length = tools::Utf8Length(rest_);
+    const size_t length = Utf8Length(rest_);
     const auto byte = static_cast<uint8_t>(rest_[0]);
     if (length == 0) return Fail("no UTF-8");
     if (byte < 0x20 && byte != '\n' && byte != '\t') return Fail("a control character");

@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "index/machine/utf8.h"
 #include "tools/documents/command_text.h"
-#include "tools/text/readable.h"
 
 namespace cairn::tools {
 namespace {

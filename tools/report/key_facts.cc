@@ -15,10 +15,10 @@
 #include "cairn/index_spec.h"
 #include "cairn/key_codec.h"
 #include "index/machine/status_macros.h"
+#include "index/machine/utf8.h"
 #include "tools/report/exact_counts.h"
 #include "tools/report/key_sample.h"
 #include "tools/report/part_values.h"
-#include "tools/text/readable.h"
 
 namespace cairn::tools {
 namespace {

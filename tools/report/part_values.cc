@@ -5,7 +5,7 @@
 #include <utility>
 #include <variant>
 
-#include "tools/text/readable.h"
+#include "index/machine/utf8.h"
 
 namespace cairn::tools {
 namespace {

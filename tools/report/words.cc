@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cairn/key_codec.h"
+#include "index/machine/utf8.h"
 #include "tools/text/readable.h"
 
 namespace cairn::tools {

@@ -15,10 +15,6 @@ void AppendEscaped(std::string_view bytes, std::string* text);
 // that could control a terminal, and the backslash become \xHH.
 void AppendReadable(std::string_view bytes, std::string* text);
 
-// The length of the UTF-8 character at the start of `bytes`, or 0 if there is none. Overlong forms,
-// surrogates and code points above 10FFFF are not characters.
-size_t Utf8Length(std::string_view bytes);
-
 // 1234567 as "1,234,567".
 std::string WithCommas(uint64_t number);
 // 3650722201 as "3.4 GiB".

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "absl/strings/str_format.h"
+#include "index/machine/utf8.h"
 #include "tools/text/readable.h"
 
 namespace cairn::tools {
