@@ -3,7 +3,9 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "cairn/c.h"
 #include "cairn/key_codec.h"

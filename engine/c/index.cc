@@ -133,7 +133,9 @@ absl::Status DoMakeOfColumns(const ArrowSchema* schema, const ArrowArray* array,
     return absl::InvalidArgumentError(
         absl::StrFormat("expected at most %d keys, found %d", kMaxEntries, columns[0].size()));
   }
-  ASSIGN_OR_RETURN(KeyCodec codec, CodecOf(columns, nulls));
+  std::vector<DataType> parts;
+  for (const ArrowColumn& column : columns) parts.push_back(column.type());
+  ASSIGN_OR_RETURN(KeyCodec codec, KeyCodec::Create(parts, nulls));
   ColumnEntries entries;
   RETURN_IF_ERROR(entries.Read(codec, columns, options.row_ids));
   ASSIGN_OR_RETURN(SortedRun run, entries.Sort(threads));

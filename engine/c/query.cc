@@ -7,8 +7,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "cairn/internal/shared_column.h"
 #include "cairn/query.h"
-#include "engine/c/arrow_out.h"
 #include "engine/c/error.h"
 #include "engine/c/handles.h"
 #include "engine/c/json.h"
@@ -250,8 +250,7 @@ absl::Status DoPrimaryKeys(const cairn_index* index, const Row* rows, std::strin
     }
     RETURN_IF_ERROR(index->secondary->PrimaryKeys(RowSpan(span, {}), primary_keys.get()));
   }
-  Export(ColumnOut::Bytes("primary_key", *primary_keys), primary_keys, schema, array);
-  return absl::OkStatus();
+  return SharedColumn::Bytes(std::move(primary_keys)).Export(schema, array, "primary_key");
 }
 
 absl::Status DoColumns(const cairn_index* index, const char* const* columns, size_t column_count,
@@ -263,8 +262,9 @@ absl::Status DoColumns(const cairn_index* index, const char* const* columns, siz
   RETURN_IF_ERROR(ReadNames(columns, column_count, &names));
   auto values = std::make_shared<std::vector<ColumnValues>>();
   RETURN_IF_ERROR(index->secondary->Columns(absl::MakeConstSpan(rows, size), names, values.get()));
-  Export(ColumnOut::Struct("", names, *values), values, schema, array);
-  return absl::OkStatus();
+  return SharedColumn::Structs(size, SharedColumn::Fields(names, std::move(values)))
+      .AsBytes()
+      .Export(schema, array);
 }
 
 // Returns whether times can be predicted for the operation.

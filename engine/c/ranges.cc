@@ -133,9 +133,7 @@ absl::Status RangesIn::ReadLeading(const KeyCodec& codec, const cairn_ranges& ra
     batch_ = RangeBatch::Equal(lower_.batch());
     return absl::OkStatus();
   }
-  const DataType last = codec.parts()[columns.size() - 1];
-  if (prefix && codec.parts().size() == 1 && codec.nulls() == NullPolicy::kSkip &&
-      codec.kind() == PhysicalType::kBytes && (IsText(last))) {
+  if (prefix && KeysAreValues(codec) && codec.kind() == PhysicalType::kBytes) {
     RETURN_IF_ERROR(InField("lower", lower_.Encode(codec, columns)));
     batch_ = RangeBatch::Prefix(lower_.batch());
     return absl::OkStatus();
@@ -145,19 +143,14 @@ absl::Status RangesIn::ReadLeading(const KeyCodec& codec, const cairn_ranges& ra
 
 absl::Status RangesIn::AppendLeading(const KeyCodec& codec, absl::Span<const ArrowColumn> columns,
                                      bool last_is_prefix) {
-  lower_ends_.Clear(codec.kind());
-  upper_ends_.Clear(codec.kind());
+  leading_.Clear(codec.kind());
   std::vector<DataValue> values(columns.size());
   for (size_t i = 0; i < columns[0].size(); ++i) {
     for (size_t part = 0; part < columns.size(); ++part) values[part] = columns[part].value(i);
-    bool open = false;
-    const absl::Status status =
-        codec.AppendPrefixRange(values, last_is_prefix, &lower_ends_, &upper_ends_, &open);
+    const absl::Status status = leading_.AppendPrefix(codec, values, last_is_prefix);
     if (!status.ok()) return InKey(i, status);
-    upper_bounds_.push_back(open ? Bound::kOpen : Bound::kExclusive);
   }
-  batch_ = RangeBatch::HalfOpen(lower_ends_.Batch(), upper_ends_.Batch());
-  batch_.upper_bounds = upper_bounds_;
+  batch_ = leading_.Ranges();
   return absl::OkStatus();
 }
 

@@ -10,6 +10,7 @@
 #include "cairn/key_codec.h"
 #include "cairn/query.h"
 #include "engine/c/keys.h"
+#include "index/query/range_column.h"
 
 namespace cairn {
 
@@ -34,8 +35,7 @@ class RangesIn {
 
   KeysIn lower_;
   KeysIn upper_;
-  EncodedKeys lower_ends_;  // for ranges of leading parts
-  EncodedKeys upper_ends_;
+  RangeColumn leading_;  // ranges of leading parts
   std::vector<Bound> lower_bounds_;
   std::vector<Bound> upper_bounds_;
   std::vector<std::string> cursors_;

@@ -4,8 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/types.h"
-#include "engine/c/arrow_out.h"
+#include "cairn/internal/shared_column.h"
 #include "engine/c/error.h"
 #include "engine/c/handles.h"
 #include "index/machine/status_macros.h"
@@ -18,94 +17,66 @@ absl::Status ExportCursors(const std::vector<std::string>& cursors, ArrowSchema*
                            ArrowArray* array) {
   auto copies = std::make_shared<StringList>();
   for (const std::string& cursor : cursors) copies->Append(cursor);
-  Export(ColumnOut::Bytes("cursor", *copies), copies, schema, array);
-  return absl::OkStatus();
+  return SharedColumn::Bytes(std::move(copies)).Export(schema, array, "cursor");
 }
 
-// Returns the rows of a FindResult or FetchResult as a column. `wide` stores the rows of an index
-// in shards.
-template <typename Rows>
-ColumnOut RowColumn(const Rows& rows, bool in_shards, std::vector<GlobalRowId>* wide) {
-  if (!in_shards) return ColumnOut::RowIds("row_id", rows.row_ids);
-  wide->reserve(rows.row_ids.size());
-  for (size_t i = 0; i < rows.row_ids.size(); ++i) {
-    wide->push_back(MakeGlobalRowId(rows.shards[i], rows.row_ids[i]));
-  }
-  return ColumnOut::GlobalRowIds("row_id", *wide);
+// Moves results out and calls export(results), a shared pointer. If that fails, moves them back.
+template <typename Results, typename Function>
+absl::Status ExportMoved(Results* from, Function export_results) {
+  auto results = std::make_shared<Results>();
+  std::swap(*results, *from);
+  const absl::Status status = Guarded("exporting results", [&] { return export_results(results); });
+  if (!status.ok()) std::swap(*results, *from);
+  return status;
+}
+
+// Exports the items of each query as a list. `results` owns the offsets.
+absl::Status ExportLists(std::vector<uint64_t>* offsets, SharedColumn::Field items,
+                         std::shared_ptr<const void> results, ArrowSchema* schema,
+                         ArrowArray* array) {
+  if (offsets->empty()) offsets->push_back(0);
+  return SharedColumn::Lists(*offsets, std::move(items), std::move(results))
+      .AsBytes()
+      .Export(schema, array);
 }
 
 absl::Status ExportMatches(cairn_matches* from, ArrowSchema* schema, ArrowArray* array) {
-  struct Owner {
-    FindResult matches;
-    KeysOut keys;
-    std::vector<GlobalRowId> wide;
-  };
-  auto owner = std::make_shared<Owner>();
-  if (from->matches.offsets.empty()) from->matches.offsets.push_back(0);
-  if (from->codec.has_value()) {
-    RETURN_IF_ERROR(owner->keys.Decode(*from->codec, from->matches.keys));
-  }
-  // The included columns are exported separately.
-  const auto swap = [&] {
-    std::swap(owner->matches, from->matches);
-    std::swap(owner->matches.columns, from->matches.columns);
-  };
-  swap();
-  try {
-    const FindResult& matches = owner->matches;
-    ColumnOut items = RowColumn(matches, from->in_shards, &owner->wide);
+  return ExportMoved(&from->matches, [&](const std::shared_ptr<FindResult>& matches) {
+    SharedColumn::Field items = {"row_id", SharedColumn::RowIds(matches, from->in_shards)};
     if (from->codec.has_value()) {
-      std::vector<ColumnOut> members;
-      members.push_back(std::move(items));
-      members.push_back(owner->keys.Column("key", *from->codec, matches.keys));
-      items = ColumnOut::Struct("item", matches.row_ids.size(), std::move(members));
+      ASSIGN_OR_RETURN(SharedColumn keys,
+                       SharedColumn::Keys(*from->codec, {matches, &matches->keys}));
+      std::vector<SharedColumn::Field> members = {std::move(items), {"key", std::move(keys)}};
+      items = {"item", SharedColumn::Structs(matches->row_ids.size(), std::move(members))};
     }
-    Export(ColumnOut::Lists(matches.offsets, std::move(items)), owner, schema, array);
-  } catch (...) {
-    swap();
-    throw;
-  }
-  from->codec.reset();
-  return absl::OkStatus();
+    RETURN_IF_ERROR(ExportLists(&matches->offsets, std::move(items), matches, schema, array));
+    from->matches.columns.swap(matches->columns);  // these are exported separately
+    from->codec.reset();
+    return absl::OkStatus();
+  });
 }
 
 absl::Status ExportMatchedColumns(cairn_matches* from, ArrowSchema* schema, ArrowArray* array) {
   if (from->matches.columns.size() != from->columns.size()) {
     return absl::FailedPreconditionError("the columns have already been moved out");
   }
-  auto owner = std::make_shared<std::vector<ColumnValues>>();
-  owner->swap(from->matches.columns);
-  try {
-    Export(ColumnOut::Struct("", from->columns, *owner), owner, schema, array);
-  } catch (...) {
-    owner->swap(from->matches.columns);
-    throw;
-  }
-  return absl::OkStatus();
+  return ExportMoved(&from->matches.columns, [&](const auto& columns) {
+    const size_t rows = columns->empty() ? 0 : columns->front().size();
+    return SharedColumn::Structs(rows, SharedColumn::Fields(from->columns, columns))
+        .AsBytes()
+        .Export(schema, array);
+  });
 }
 
 absl::Status ExportRows(cairn_rows* from, ArrowSchema* schema, ArrowArray* array) {
-  struct Owner {
-    FetchResult rows;
-    std::vector<GlobalRowId> wide;
-  };
-  auto owner = std::make_shared<Owner>();
-  if (from->rows.offsets.empty()) from->rows.offsets.push_back(0);
-  std::swap(owner->rows, from->rows);
-  try {
-    const FetchResult& rows = owner->rows;
-    std::vector<ColumnOut> members;
-    members.push_back(RowColumn(rows, from->in_shards, &owner->wide));
-    members.push_back(ColumnOut::Bytes("primary_key", rows.primary_keys));
-    members.push_back(ColumnOut::Bytes("value", rows.values));
-    Export(ColumnOut::Lists(rows.offsets,
-                            ColumnOut::Struct("item", rows.row_ids.size(), std::move(members))),
-           owner, schema, array);
-  } catch (...) {
-    std::swap(owner->rows, from->rows);
-    throw;
-  }
-  return absl::OkStatus();
+  return ExportMoved(&from->rows, [&](const std::shared_ptr<FetchResult>& rows) {
+    std::vector<SharedColumn::Field> members = {
+        {"row_id", SharedColumn::RowIds(rows, from->in_shards)},
+        {"primary_key", SharedColumn::Bytes({rows, &rows->primary_keys})},
+        {"value", SharedColumn::Bytes({rows, &rows->values})}};
+    const SharedColumn items = SharedColumn::Structs(rows->row_ids.size(), std::move(members));
+    return ExportLists(&rows->offsets, {"item", items}, rows, schema, array);
+  });
 }
 
 }  // namespace

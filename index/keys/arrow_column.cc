@@ -17,8 +17,22 @@ constexpr size_t kViewBytes = 16;
 constexpr int32_t kInlineBytes = 12;
 constexpr int64_t kMaxChildren = 1 << 16;
 
-// Arrow's formats of DataType's numbers, in its order.
-constexpr std::string_view kNumberFormats = "CSILcsilfg";
+// Arrow's formats of DataType, in its order.
+constexpr std::string_view kFormats = "CSILcsilfgUZ";
+constexpr std::string_view kNumberFormats = kFormats.substr(0, 10);
+
+// Arrow's names of types, for messages.
+struct NamedFormat {
+  std::string_view format, name;
+};
+constexpr NamedFormat kNames[] = {
+    {"n", "null"},    {"b", "bool"},         {"c", "int8"},         {"C", "uint8"},
+    {"s", "int16"},   {"S", "uint16"},       {"i", "int32"},        {"I", "uint32"},
+    {"l", "int64"},   {"L", "uint64"},       {"e", "float16"},      {"f", "float32"},
+    {"g", "float64"}, {"z", "binary"},       {"Z", "large_binary"}, {"vz", "binary_view"},
+    {"u", "string"},  {"U", "large_string"}, {"vu", "string_view"}, {"+s", "struct"},
+    {"+l", "list"},   {"+L", "large_list"},  {"tdD", "date32"},     {"tdm", "date64"},
+};
 
 template <typename... Args>
 absl::Status Invalid(const absl::FormatSpec<Args...>& format, const Args&... args) {
@@ -149,8 +163,8 @@ absl::StatusOr<ArrowColumn> ArrowColumn::Read(const ArrowSchema& schema, const A
   RETURN_IF_ERROR(CheckChildren(schema, array));
   Format format;
   if (!Parse(schema.format, &format)) {
-    return Invalid("expected an array of numbers, text or bytes, found one of format '%s'",
-                   schema.format);
+    return Invalid("expected an array of numbers, text or bytes, found one of %s, format '%s'",
+                   ArrowTypeName(schema), schema.format);
   }
   if (schema.dictionary != nullptr || array.dictionary != nullptr) {
     return Invalid("expected values, found a dictionary and indices into it");
@@ -168,7 +182,7 @@ absl::StatusOr<ArrowColumn> ArrowColumn::Read(const ArrowSchema& schema, const A
   ArrowColumn column;
   column.type_ = format.type;
   column.layout_ = format.layout;
-  column.format_ = schema.format;
+  column.schema_ = &schema;
   column.size_ = count;
   column.first_ = static_cast<size_t>(array.offset) + first;
   column.width_ = format.width;
@@ -247,6 +261,10 @@ absl::Status ArrowColumn::CheckViews(const ArrowArray& array) const {
     }
   }
   return absl::OkStatus();
+}
+
+std::string ArrowColumn::type_name() const {
+  return ArrowTypeName(*schema_);
 }
 
 size_t ArrowColumn::FirstNull() const {
@@ -343,6 +361,24 @@ std::optional<DataType> DataTypeOf(const ArrowSchema& schema) {
     return std::nullopt;
   }
   return format.type;
+}
+
+std::string_view ArrowFormat(DataType type) {
+  return kFormats.substr(static_cast<size_t>(type), 1);
+}
+
+std::string ArrowTypeName(std::string_view format) {
+  for (const NamedFormat& named : kNames) {
+    if (named.format == format) return std::string(named.name);
+  }
+  return absl::StrFormat("the format '%s'", format);
+}
+
+std::string ArrowTypeName(const ArrowSchema& schema) {
+  if (schema.format == nullptr) return "no type";
+  if (schema.dictionary == nullptr) return ArrowTypeName(schema.format);
+  if (schema.dictionary->dictionary != nullptr) return "a dictionary of dictionaries";
+  return "a dictionary of " + ArrowTypeName(*schema.dictionary);
 }
 
 absl::StatusOr<ArrowColumn> ReadArrowColumn(const ArrowSchema* schema, const ArrowArray* array,

@@ -1,4 +1,4 @@
-// ArrowValues: the columns as arrays in the order of the codec's parts.
+// ArrowValues and KeysOf: columns as arrays in the order of the codec's parts, and as keys.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include "index/keys/key_number.h"
 #include "index/machine/guard.h"
 #include "index/machine/parallel.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -22,6 +23,21 @@ constexpr size_t kMaxThreads = 16;
 // 10% of its search.
 constexpr size_t kMaxSpareViews = size_t{1} << 22;
 thread_local std::vector<std::string_view> spare_views;
+
+bool HasNull(const ColumnSpan& column) {
+  if (column.validity == nullptr) return false;
+  for (size_t i = 0; i < column.size();) {
+    const size_t bit = column.first_bit + i;
+    if (bit % 8 == 0 && column.validity[bit / 8] == 0xFF) {
+      i += 8;
+    } else if (column.is_null(i)) {
+      return true;
+    } else {
+      ++i;
+    }
+  }
+  return false;
+}
 
 void WriteViews(const ArrowColumn& column, std::string_view* to) {
   // Small batches do not count the cores, since that takes 2 us.
@@ -114,6 +130,27 @@ void ArrowValues::ReadValidity(absl::Span<const ArrowColumn> columns, size_t siz
     }
   }
   part_.validity = validity_.data();
+}
+
+bool KeysAreValues(const KeyCodec& codec) {
+  const DataType type = codec.parts()[0];
+  return codec.parts().size() == 1 && codec.nulls() == NullPolicy::kSkip &&
+         (IsText(type) || type == DataType::kU32 || type == DataType::kU64);
+}
+
+absl::StatusOr<KeyBatch> KeysOf(const KeyCodec& codec, absl::Span<const ColumnSpan> columns,
+                                EncodedKeys* encoded) {
+  if (KeysAreValues(codec) && columns.size() == 1 && !HasNull(columns[0])) {
+    const auto& values = columns[0].values;
+    const auto* const u32 = std::get_if<absl::Span<const uint32_t>>(&values);
+    const auto* const u64 = std::get_if<absl::Span<const uint64_t>>(&values);
+    const auto* const text = std::get_if<absl::Span<const std::string_view>>(&values);
+    if (codec.kind() == PhysicalType::kU32 && u32 != nullptr) return KeyBatch(*u32);
+    if (codec.kind() == PhysicalType::kU64 && u64 != nullptr) return KeyBatch(*u64);
+    if (codec.kind() == PhysicalType::kBytes && text != nullptr) return KeyBatch(*text);
+  }
+  RETURN_IF_ERROR(codec.AppendColumns(columns, encoded));
+  return encoded->Batch();
 }
 
 }  // namespace cairn

@@ -25,8 +25,8 @@
 namespace cairn::python {
 namespace {
 
-Column AggregateRanges(const Index& self, nb::handle aggregates, const RangeArguments& arguments,
-                       Timeout timeout) {
+SharedColumn AggregateRanges(const Index& self, nb::handle aggregates,
+                             const RangeArguments& arguments, Timeout timeout) {
   const auto index = self.OpenSecondary();
   const NamedAggregates named = AggregatesOf(aggregates);
   const RangesIn in(arguments, self.codec());
@@ -39,7 +39,7 @@ Column AggregateRanges(const Index& self, nb::handle aggregates, const RangeArgu
     status = index->AggregateRanges(in.batch(), named.aggregates, values.get(), options);
   }
   Check(status);
-  return ValuesTable(in.batch().size(), named.names, std::move(values));
+  return TableOf(in.batch().size(), SharedColumn::Fields(named.names, std::move(values)));
 }
 
 FoundGroups GroupBy(const Index& self, size_t parts, nb::handle aggregates,

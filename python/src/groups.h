@@ -16,15 +16,9 @@
 
 namespace cairn::python {
 
-// A struct per range: its aggregates by their names.
-Column ValuesTable(size_t ranges, const std::vector<std::string>& names,
-                   std::shared_ptr<const std::vector<ColumnValues>> values);
-
 // The groups of each range of a batch. Immutable once Python has it.
 class FoundGroups {
  public:
-  using Fields = std::vector<std::pair<std::string, Column>>;
-
   // `names` are those of the aggregates.
   FoundGroups(std::shared_ptr<const AggregateGroupsResult> groups, std::vector<std::string> names)
       : groups_(std::move(groups)), names_(std::move(names)) {}
@@ -33,13 +27,11 @@ class FoundGroups {
   nb::object Offsets() const;
   Fields Keys() const;
   Fields Values() const;
-  nb::object Cursors() const;
+  nb::list Cursors() const { return BytesOf(groups_->cursors); }
   // A struct per group: query, part1 …, and the aggregates.
-  Column Table() const;
+  SharedColumn Table() const;
 
  private:
-  Column ColumnOf(const ColumnValues& values) const;
-
   const std::shared_ptr<const AggregateGroupsResult> groups_;
   const std::vector<std::string> names_;
 };

@@ -58,7 +58,7 @@ Index* Pinned(const Index& self) {
   return new Index(std::const_pointer_cast<SecondaryIndex>(std::move(pinned)), self.directory());
 }
 
-Column PrimaryKeys(const Index& self, nb::handle row_ids) {
+SharedColumn PrimaryKeys(const Index& self, nb::handle row_ids) {
   const auto index = self.OpenSecondary();
   static const KeyCodec narrow = ValueOf(KeyCodec::Create({DataType::kU32}));
   static const KeyCodec wide = ValueOf(KeyCodec::Create({DataType::kU64}));
@@ -71,7 +71,7 @@ Column PrimaryKeys(const Index& self, nb::handle row_ids) {
                               : index->PrimaryKeys({in.batch().u32(), {}}, keys.get());
   }
   Check(status);
-  return BinaryColumnOf(std::move(keys));
+  return SharedColumn::Bytes(std::move(keys));
 }
 
 FoundRows Fetch(const Index& self, nb::handle database, const RangeArguments& arguments,

@@ -19,7 +19,6 @@
 #include "python/src/in/arguments.h"
 #include "python/src/in/buffer.h"
 #include "python/src/index.h"
-#include "python/src/out/arrays_out.h"
 #include "python/src/out/column.h"
 #include "python/src/watched.h"
 
@@ -38,41 +37,32 @@ struct FoundPairs {
   std::vector<std::string> left_columns, right_columns;
 
   size_t size() const { return contents->rows.size(); }
-  nb::object Rows(const std::vector<GlobalRowId>& rows) const {
-    return ArrayOver(rows.data(), rows.size(), "uint64", contents);
+  SharedColumn Rows(const std::vector<GlobalRowId>& rows) const {
+    return SharedColumn::Numbers(DataType::kU64, rows.data(), rows.size(), contents);
   }
-  std::optional<Column> Keys() const {
+  std::optional<SharedColumn> Keys() const {
     if (!codec.has_value()) return std::nullopt;
-    return EncodedKeysOf(*codec, {contents, &contents->rows.keys});
+    return ValueOf(SharedColumn::Keys(*codec, {contents, &contents->rows.keys}));
   }
-  std::vector<std::pair<std::string, Column>> Columns() const {
-    std::vector<std::pair<std::string, Column>> columns;
-    for (size_t i = 0; i < left_columns.size(); ++i) {
-      columns.emplace_back("left." + left_columns[i],
-                           ValuesColumnOf({contents, &contents->rows.left_columns[i]}));
-    }
-    for (size_t i = 0; i < right_columns.size(); ++i) {
-      columns.emplace_back("right." + right_columns[i],
-                           ValuesColumnOf({contents, &contents->rows.right_columns[i]}));
-    }
-    return columns;
-  }
-  Column Table() const {
-    std::vector<std::pair<std::string, Column>> fields;
-    // Rows, the key, primary keys, and columns.
-    fields.reserve(2 + 1 + 2 + left_columns.size() + right_columns.size());
-    const auto rows = [&](const std::vector<GlobalRowId>& of) {
-      return Column::Numbers(DataType::kU64, of.data(), of.size(), nullptr, contents);
-    };
-    fields.emplace_back("left.row_id", rows(contents->rows.left));
-    fields.emplace_back("right.row_id", rows(contents->rows.right));
+  SharedColumn Table() const {
+    Fields fields = {{"left.row_id", Rows(contents->rows.left)},
+                     {"right.row_id", Rows(contents->rows.right)}};
     if (auto keys = Keys()) fields.emplace_back("key", *std::move(keys));
     if (with_primary_keys) {
-      fields.emplace_back("left.primary_key", BinaryColumnOf({contents, &contents->left_keys}));
-      fields.emplace_back("right.primary_key", BinaryColumnOf({contents, &contents->right_keys}));
+      fields.emplace_back("left.primary_key",
+                          SharedColumn::Bytes({contents, &contents->left_keys}));
+      fields.emplace_back("right.primary_key",
+                          SharedColumn::Bytes({contents, &contents->right_keys}));
     }
-    for (auto& column : Columns()) fields.push_back(std::move(column));
-    return Column::Structs(size(), std::move(fields));
+    const auto add = [&](const std::string& side, const std::vector<std::string>& names,
+                         const std::vector<ColumnValues>& columns) {
+      for (Field& field : SharedColumn::Fields(names, {contents, &columns})) {
+        fields.emplace_back(side + field.first, std::move(field.second));
+      }
+    };
+    add("left.", left_columns, contents->rows.left_columns);
+    add("right.", right_columns, contents->rows.right_columns);
+    return TableOf(size(), std::move(fields));
   }
 };
 
@@ -138,23 +128,25 @@ uint64_t CountPairs(nb::handle left, nb::handle right, TimeoutArg timeout) {
 }  // namespace
 
 void BindJoins(nb::module_& module) {
-  nb::class_<FoundPairs>(module, "JoinResult",
-                         R"doc(Pairs of rows of two indexes that have the same key.
+  nb::class_<FoundPairs> pairs(module, "JoinResult",
+                               R"doc(Pairs of rows of two indexes that have the same key.
 
 Pair j consists of rows `left[j]` and `right[j]`. Arrow takes all pairs as a table without a copy:
 `pyarrow.table(pairs)`. Its columns are left.row_id, right.row_id and, if requested, key, left.primary_key,
-right.primary_key and the included columns, as left.NAME and right.NAME.)doc")
-      .def("__len__", &FoundPairs::size, "The number of pairs.")
+right.primary_key and the included columns, as left.NAME and right.NAME.)doc");
+  pairs.def("__len__", &FoundPairs::size, "The number of pairs.")
       .def("__repr__",
            [](const FoundPairs& pairs) {
              return "<cairn.JoinResult of " + std::to_string(pairs.size()) + " pairs>";
            })
       .def_prop_ro(
-          "left", [](const FoundPairs& pairs) { return pairs.Rows(pairs.contents->rows.left); },
+          "left",
+          [](const FoundPairs& pairs) { return ToNumPy(pairs.Rows(pairs.contents->rows.left)); },
           nb::sig("def left(self) -> numpy.typing.NDArray[numpy.uint64]"),
           "uint64[pairs]: the rows of the left index. Read-only, no copy.")
       .def_prop_ro(
-          "right", [](const FoundPairs& pairs) { return pairs.Rows(pairs.contents->rows.right); },
+          "right",
+          [](const FoundPairs& pairs) { return ToNumPy(pairs.Rows(pairs.contents->rows.right)); },
           nb::sig("def right(self) -> numpy.typing.NDArray[numpy.uint64]"),
           "uint64[pairs]: the rows of the right index. Read-only, no copy.")
       .def_prop_ro("keys", &FoundPairs::Keys, "If requested: each pair's key.")
@@ -164,17 +156,8 @@ right.primary_key and the included columns, as left.NAME and right.NAME.)doc")
             const std::string& cursor = pairs.contents->rows.cursor;
             return nb::bytes(cursor.data(), cursor.size());
           },
-          "With a limit: the cursor of the join, for `after=`; empty if it has ended.")
-      .def(
-          "__arrow_c_schema__",
-          [](const FoundPairs& pairs) { return pairs.Table().SchemaCapsule(); },
-          nb::sig("def __arrow_c_schema__(self) -> object"))
-      .def(
-          "__arrow_c_stream__",
-          [](const FoundPairs& pairs, nb::handle) { return pairs.Table().StreamCapsule(); },
-          nb::arg("requested_schema") = nb::none(),
-          nb::sig(
-              "def __arrow_c_stream__(self, requested_schema: object | None = None) -> object"));
+          "With a limit: the cursor of the join, for `after=`; empty if it has ended.");
+  BindTable(pairs);
 
   module.def(
       "join", &JoinIndexes, nb::arg("left").none(), nb::arg("right").none(), nb::kw_only(),

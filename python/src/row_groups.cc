@@ -4,50 +4,31 @@
 
 #include <utility>
 
-#include "python/src/out/arrays_out.h"
-
 namespace cairn::python {
 
-Column FoundRowGroups::ColumnOf(const ColumnValues& values) const {
-  return ValuesColumnOf(std::shared_ptr<const ColumnValues>(groups_, &values));
+Fields FoundRowGroups::Keys() const {
+  return SharedColumn::Fields(names_, {groups_, &groups_->keys});
 }
 
-nb::dict FoundRowGroups::Keys() const {
-  nb::dict keys;
-  for (size_t i = 0; i < groups_->keys.size(); ++i) {
-    const std::string& name = names_[i];
-    keys[nb::str(name.data(), name.size())] = nb::cast(ColumnOf(groups_->keys[i]));
-  }
-  return keys;
+Fields FoundRowGroups::Values() const {
+  return SharedColumn::Fields(absl::MakeConstSpan(names_).subspan(groups_->keys.size()),
+                              {groups_, &groups_->values});
 }
 
-nb::dict FoundRowGroups::Values() const {
-  nb::dict values;
-  for (size_t i = 0; i < groups_->values.size(); ++i) {
-    const std::string& name = names_[groups_->keys.size() + i];
-    values[nb::str(name.data(), name.size())] = nb::cast(ColumnOf(groups_->values[i]));
-  }
-  return values;
-}
-
-Column FoundRowGroups::Table() const {
-  std::vector<std::pair<std::string, Column>> fields;
-  for (const ColumnValues& key : groups_->keys) {
-    fields.emplace_back(names_[fields.size()], ColumnOf(key));
-  }
-  for (const ColumnValues& value : groups_->values) {
-    fields.emplace_back(names_[fields.size()], ColumnOf(value));
-  }
-  return Column::Structs(groups_->size, std::move(fields));
+SharedColumn FoundRowGroups::Table() const {
+  Fields fields = Keys();
+  for (Field& field : Values()) fields.push_back(std::move(field));
+  return TableOf(groups_->size, std::move(fields));
 }
 
 void BindRowGroups(nb::module_& module) {
-  nb::class_<FoundRowGroups>(
+  nb::class_<FoundRowGroups> groups(
       module, "GroupByResult",
       R"doc(Groups of the rows for which a predicate is true, and their aggregates.
 
 Arrow takes them as a table without a copy, with one row per group: `pyarrow.table(groups)`. Its columns are
-the group_by columns and the aggregates by their names.)doc")
+the group_by columns and the aggregates by their names.)doc");
+  groups
       .def(
           "__len__", [](const FoundRowGroups& found) { return found.groups().size; },
           "The number of groups.")
@@ -56,11 +37,14 @@ the group_by columns and the aggregates by their names.)doc")
              return "<cairn.GroupByResult: " + std::to_string(found.groups().size) + " groups of " +
                     std::to_string(found.groups().rows) + " rows>";
            })
-      .def_prop_ro("keys", &FoundRowGroups::Keys, nb::sig("def keys(self) -> dict[str, Column]"),
-                   "Each group's values in the group_by columns.")
-      .def_prop_ro("values", &FoundRowGroups::Values,
-                   nb::sig("def values(self) -> dict[str, Column]"),
-                   "Each group's aggregates, by their names.")
+      .def_prop_ro(
+          "keys", [](const FoundRowGroups& found) { return DictOf(found.Keys()); },
+          nb::sig("def keys(self) -> dict[str, Column]"),
+          "Each group's values in the group_by columns.")
+      .def_prop_ro(
+          "values", [](const FoundRowGroups& found) { return DictOf(found.Values()); },
+          nb::sig("def values(self) -> dict[str, Column]"),
+          "Each group's aggregates, by their names.")
       .def_prop_ro(
           "rows", [](const FoundRowGroups& found) { return found.groups().rows; },
           "The number of rows for which the predicate is true.")
@@ -73,17 +57,8 @@ the group_by columns and the aggregates by their names.)doc")
           "The cursor of the next page, for `after=`; empty bytes if there is none.")
       .def_prop_ro(
           "plan", [](const FoundRowGroups& found) { return found.groups().plan.ToString(); },
-          "How the rows were found, as human-readable text.")
-      .def(
-          "__arrow_c_schema__",
-          [](const FoundRowGroups& found) { return found.Table().SchemaCapsule(); },
-          nb::sig("def __arrow_c_schema__(self) -> object"))
-      .def(
-          "__arrow_c_stream__",
-          [](const FoundRowGroups& found, nb::handle) { return found.Table().StreamCapsule(); },
-          nb::arg("requested_schema") = nb::none(),
-          nb::sig("def __arrow_c_stream__(self, requested_schema: object | None = None) -> "
-                  "object"));
+          "How the rows were found, as human-readable text.");
+  BindTable(groups);
 }
 
 }  // namespace cairn::python

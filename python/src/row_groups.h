@@ -22,14 +22,12 @@ class FoundRowGroups {
       : groups_(std::move(groups)), names_(std::move(names)) {}
 
   const GroupByResult& groups() const { return *groups_; }
-  nb::dict Keys() const;
-  nb::dict Values() const;
+  Fields Keys() const;
+  Fields Values() const;
   // A struct per group: the group_by columns, then the aggregates.
-  Column Table() const;
+  SharedColumn Table() const;
 
  private:
-  Column ColumnOf(const ColumnValues& values) const;
-
   const std::shared_ptr<const GroupByResult> groups_;
   const std::vector<std::string> names_;
 };

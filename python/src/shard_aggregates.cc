@@ -97,8 +97,8 @@ class PartsIn {
   std::vector<AggregatePart> parts_;
 };
 
-Column CombineAggregates(const PublishedMap& self, Argument<size_t, "ranges"> given,
-                         nb::handle aggregates, nb::handle parts) {
+SharedColumn CombineAggregates(const PublishedMap& self, Argument<size_t, "ranges"> given,
+                               nb::handle aggregates, nb::handle parts) {
   const size_t ranges = *given;
   const NamedAggregates named = AggregatesOf(aggregates);
   const PartsIn in(parts);
@@ -109,7 +109,7 @@ Column CombineAggregates(const PublishedMap& self, Argument<size_t, "ranges"> gi
     status = self.map->CombineRanges(ranges, named.aggregates, in.parts(), values.get());
   }
   Check(status);
-  return ValuesTable(ranges, named.names, std::move(values));
+  return TableOf(ranges, SharedColumn::Fields(named.names, std::move(values)));
 }
 
 FoundGroups CombineGroups(const PublishedMap& self, Argument<size_t, "ranges"> ranges,

@@ -40,8 +40,9 @@ PublishedMap OpenMap(nb::handle directory) {
 // Returns a pair of arrays: begin, query_of.
 nb::object Pair(ShardQueries queries) {
   const auto held = std::make_shared<const ShardQueries>(std::move(queries));
-  return nb::make_tuple(ArrayOver(held->begin.data(), held->begin.size(), "uint64", held),
-                        ArrayOver(held->query_of.data(), held->query_of.size(), "uint32", held));
+  return nb::make_tuple(
+      ArrayOver(DataType::kU64, held->begin.data(), held->begin.size(), held),
+      ArrayOver(DataType::kU32, held->query_of.data(), held->query_of.size(), held));
 }
 
 nb::object RouteKeys(const PublishedMap& self, nb::handle keys) {
@@ -69,26 +70,24 @@ nb::object RouteRanges(const PublishedMap& self, const RangeArguments& arguments
 }
 
 // Returns a column of the same physical keys.
-Column PhysicalKeys(const PublishedMap& self, nb::handle keys) {
+SharedColumn PhysicalKeys(const PublishedMap& self, nb::handle keys) {
   const KeysIn in(keys, self.map->codec(), "keys");
   const KeyBatch batch = in.batch();
-  switch (self.map->codec().kind()) {
-    case PhysicalType::kU32: {
-      const auto held =
-          std::make_shared<const std::vector<uint32_t>>(batch.u32().begin(), batch.u32().end());
-      return Column::Numbers(DataType::kU32, held->data(), held->size(), nullptr, held);
-    }
-    case PhysicalType::kU64: {
-      const auto held =
-          std::make_shared<const std::vector<uint64_t>>(batch.u64().begin(), batch.u64().end());
-      return Column::Numbers(DataType::kU64, held->data(), held->size(), nullptr, held);
-    }
-    case PhysicalType::kBytes:
+  auto column = std::make_shared<ColumnValues>();
+  switch (batch.kind()) {
+    case PhysicalType::kU32:
+      column->Clear(DataType::kU32);
+      Check(column->AppendColumn({batch.u32()}));
       break;
+    case PhysicalType::kU64:
+      column->Clear(DataType::kU64);
+      Check(column->AppendColumn({batch.u64()}));
+      break;
+    case PhysicalType::kBytes:
+      column->Clear(DataType::kBytes);
+      Check(column->AppendColumn({batch.bytes()}));
   }
-  auto held = std::make_shared<StringList>();
-  for (const std::string_view key : batch.bytes()) held->Append(key);
-  return BinaryColumnOf(std::move(held));
+  return SharedColumn::Values(std::move(column));
 }
 
 Index* OpenShard(const PublishedMap& self, uint32_t shard, const OpenArguments& arguments) {

@@ -20,7 +20,6 @@
 #include "python/src/in/buffer.h"
 #include "python/src/in/predicate_in.h"
 #include "python/src/index.h"
-#include "python/src/out/arrays_out.h"
 #include "python/src/out/column.h"
 #include "python/src/row_groups.h"
 #include "python/src/watched.h"
@@ -32,39 +31,26 @@ namespace {
 struct FoundWhere {
   struct Contents {
     WhereResult matches;
-    std::vector<GlobalRowId> wide;  // for a sharded group
     StringList primary_keys;
   };
 
   size_t size() const { return contents->matches.row_ids.size(); }
-  Column PrimaryKeys() const { return BinaryColumnOf({contents, &contents->primary_keys}); }
-  std::vector<std::pair<std::string, Column>> Columns() const {
-    std::vector<std::pair<std::string, Column>> columns;
-    for (size_t i = 0; i < names.size(); ++i) {
-      columns.emplace_back(names[i], ValuesColumnOf({contents, &contents->matches.columns[i]}));
-    }
-    return columns;
+  SharedColumn PrimaryKeys() const {
+    return SharedColumn::Bytes({contents, &contents->primary_keys});
+  }
+  Fields Columns() const {
+    return SharedColumn::Fields(names, {contents, &contents->matches.columns});
   }
   // A struct per row: row_id, primary_key, included columns.
-  Column Table() const {
-    std::vector<std::pair<std::string, Column>> fields;
-    const void* const rows = in_shards ? static_cast<const void*>(contents->wide.data())
-                                       : contents->matches.row_ids.data();
-    fields.emplace_back("row_id", Column::Numbers(in_shards ? DataType::kU64 : DataType::kU32, rows,
-                                                  size(), nullptr, contents));
-    fields.emplace_back("primary_key", PrimaryKeys());
-    for (auto& column : Columns()) fields.push_back(std::move(column));
-    return Column::Structs(size(), std::move(fields));
-  }
-
-  nb::object RowIds() const {
-    if (in_shards) return ArrayOver(contents->wide.data(), size(), "uint64", contents);
-    return ArrayOver(contents->matches.row_ids.data(), size(), "uint32", contents);
+  SharedColumn Table() const {
+    Fields fields = {{"row_id", row_ids}, {"primary_key", PrimaryKeys()}};
+    for (Field& column : Columns()) fields.push_back(std::move(column));
+    return TableOf(size(), std::move(fields));
   }
 
   std::shared_ptr<Contents> contents = std::make_shared<Contents>();
-  bool in_shards = false;
-  std::vector<std::string> names;
+  SharedColumn row_ids;
+  std::vector<std::string> names;  // of the included columns
 };
 
 WhereStrategy StrategyOf(const std::string& name) {
@@ -144,18 +130,13 @@ class Group {
     RequireDistinct(options.columns, "columns");
     FoundWhere found;
     found.names = options.columns;
-    found.in_shards = group_->in_shards();
     RunQuery([&](const std::atomic<bool>* cancelled) {
       options.cancelled = cancelled;
       FoundWhere::Contents& contents = *found.contents;
-      const WhereResult& matches = contents.matches;
       absl::Status status = group_->Find(predicate, options, &contents.matches);
-      if (status.ok()) {
-        status = group_->PrimaryKeys(matches, &contents.primary_keys);
-      }
-      for (size_t i = 0; found.in_shards && i < matches.shards.size(); ++i) {
-        contents.wide.push_back(matches.row(i));
-      }
+      if (status.ok()) status = group_->PrimaryKeys(contents.matches, &contents.primary_keys);
+      found.row_ids =
+          SharedColumn::RowIds({found.contents, &contents.matches}, group_->in_shards());
       return status;
     });
     return found;
@@ -217,27 +198,20 @@ class Group {
 };
 
 void BindFoundWhere(nb::module_& module) {
-  nb::class_<FoundWhere>(module, "WhereResult", R"doc(The rows for which a predicate is true.
+  nb::class_<FoundWhere> rows(module, "WhereResult", R"doc(The rows for which a predicate is true.
 
 Arrow takes them as a table without a copy, with the columns row_id, primary_key and the requested included
 columns: `pyarrow.table(matches)`. Row ids are those of the group; in a sharded group they are uint64, `shard
-<< 32 | row`.)doc")
-      .def("__len__", &FoundWhere::size, "The number of rows.")
+<< 32 | row`.)doc");
+  rows.def("__len__", &FoundWhere::size, "The number of rows.")
       .def_prop_ro(
-          "row_ids", [](const FoundWhere& found) { return found.RowIds(); },
+          "row_ids", [](const FoundWhere& found) { return ToNumPy(found.row_ids); },
           nb::sig("def row_ids(self) -> numpy.typing.NDArray[numpy.uint32 | numpy.uint64]"),
           "uint32[rows], or uint64[rows] for a sharded group, in the requested order. "
           "Read-only, no copy.")
       .def_prop_ro("primary_keys", &FoundWhere::PrimaryKeys, "Each row's primary key.")
       .def_prop_ro(
-          "columns",
-          [](const FoundWhere& found) {
-            nb::dict columns;
-            for (auto& [name, column] : found.Columns()) {
-              columns[nb::str(name.data(), name.size())] = nb::cast(column);
-            }
-            return columns;
-          },
+          "columns", [](const FoundWhere& found) { return DictOf(found.Columns()); },
           nb::sig("def columns(self) -> dict[str, Column]"),
           "Each row's values in the requested included columns, by name.")
       .def_prop_ro(
@@ -249,17 +223,8 @@ columns: `pyarrow.table(matches)`. Row ids are those of the group; in a sharded 
           "The cursor of the next page, for `after=`; empty bytes if there is none.")
       .def_prop_ro(
           "plan", [](const FoundWhere& found) { return found.contents->matches.plan.ToString(); },
-          "How the rows were found, as human-readable text.")
-      .def(
-          "__arrow_c_schema__",
-          [](const FoundWhere& found) { return found.Table().SchemaCapsule(); },
-          nb::sig("def __arrow_c_schema__(self) -> object"))
-      .def(
-          "__arrow_c_stream__",
-          [](const FoundWhere& found, nb::handle) { return found.Table().StreamCapsule(); },
-          nb::arg("requested_schema") = nb::none(),
-          nb::sig("def __arrow_c_stream__(self, requested_schema: object | None = None) -> "
-                  "object"));
+          "How the rows were found, as human-readable text.");
+  BindTable(rows);
 }
 
 }  // namespace

@@ -174,6 +174,9 @@ def test_arrow_takes_what_is_found(index: cairn.Index) -> None:
     table = pa.table(values)
     assert table.schema.types == [pa.int64(), pa.large_string(), pa.uint64()]
     assert table.to_pydict() == {"n": [1, None, None], "t": ["one", None, None], "rows": [2, 1, 0]}
+    # The schema is the same with and without nulls, so that pages can be concatenated.
+    pages = [pa.table(index.aggregate({"n": ("sum", "n")}, keys=[key])) for key in (7, 1)]
+    assert pa.concat_tables(pages).to_pydict() == {"n": [1, None]}
     groups = index.group_by(1, {"rows": "count"})
     assert len(groups) == 1 and groups.offsets.tolist() == [0, 3] and groups.cursors == [b""]
     assert groups.keys["part1"].to_list() == [7, 8, 9]

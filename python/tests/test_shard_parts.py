@@ -21,6 +21,27 @@ def directory(tmp_path: pathlib.Path) -> pathlib.Path:
     return tmp_path / "index"
 
 
+@pytest.mark.parametrize(
+    ("spec", "keys", "physical"),
+    [
+        ("key[0:3]:text", ["b", "", "a"], [b"b", b"", b"a"]),
+        ("value.field('|',0):u32", [7, 1], [7, 1]),
+        ("value.field('|',0):u64", [7, 1], [7, 1]),
+        ("value.field('|',1):i32", [1, -1], [2**31 + 1, 2**31 - 1]),
+        ("value.field('|',0):u8,value.field('|',1):i32", [(1, 0)], [2**32 + 2**31]),
+        ("value.field('|',0):u8,value.field('|',2):text", [(1, "ab"), (2, "")], [b"\1ab", b"\2"]),
+    ],
+)
+def test_physical_keys(tmp_path: pathlib.Path, spec: str, keys: list[Any], physical: list[Any]) -> None:
+    load(tmp_path / "db", {b"%03d" % i: b"%d|%d|t%d" % (i, i - 50, i) for i in range(100)})
+    shards.build(tmp_path / "db", spec, tmp_path / "index", shards=2)
+    shard_map = shards.ShardMap(tmp_path / "index")
+    found = shard_map.physical_keys(keys)
+    assert found.to_list() == physical == pa.array(found).to_pylist()
+    assert found.type == {"u32": "uint32", "u64": "uint64", "bytes": "large_binary"}[cairn.open(tmp_path / "index").kind]
+    assert shard_map.physical_keys(keys[:0]).to_list() == []
+
+
 def test_parts_are_put_together(directory: pathlib.Path) -> None:
     shard_map, whole = shards.ShardMap(directory), cairn.open(directory, calibration="none")
     assert shard_map.included == {"n": "i64", "t": "text"}

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -12,12 +13,18 @@
 #include "absl/types/span.h"
 #include "cairn/c/arrow.h"
 #include "cairn/key_codec.h"
+#include "cairn/query.h"
 
 // Reads columns of keys from Arrow's C data interface. Lengths, offsets and types are checked
 // before the data is read. Buffer sizes are not part of the interface and cannot be checked: the
 // caller must pass buffers of the declared length. No function releases an array.
 
 namespace cairn {
+
+// Returns whether values of a type are byte strings.
+constexpr bool IsText(DataType type) {
+  return type == DataType::kText || type == DataType::kBytes;
+}
 
 // A column without children: numbers, text or bytes. A view that owns nothing. Immutable and
 // thread-safe.
@@ -31,8 +38,8 @@ class ArrowColumn {
 
   // The type of a key part with such values.
   DataType type() const { return type_; }
-  // Arrow's notation of the type, for messages. Valid as long as the schema.
-  const char* format() const { return format_; }
+  // Returns Arrow's name of the type, for messages. Requires that the schema still exists.
+  std::string type_name() const;
   size_t size() const { return size_; }
 
   // Returns the index of the first null element, or size().
@@ -91,7 +98,7 @@ class ArrowColumn {
 
   DataType type_ = DataType::kU8;
   Layout layout_ = Layout::kNumbers;
-  const char* format_ = "";
+  const ArrowSchema* schema_ = nullptr;
   size_t size_ = 0;
   size_t first_ = 0;                    // index of element 0 in the buffers
   size_t width_ = 0;                    // see Format
@@ -103,6 +110,12 @@ class ArrowColumn {
 
 // Returns the type of a key part with values of this Arrow type; none for other types.
 std::optional<DataType> DataTypeOf(const ArrowSchema& schema);
+// Returns Arrow's notation of a type: "L" for u64; large_string ("U") and large_binary for text and
+// bytes.
+std::string_view ArrowFormat(DataType type);
+// Returns Arrow's name of a type for messages: "uint64", "a dictionary of string".
+std::string ArrowTypeName(std::string_view format);
+std::string ArrowTypeName(const ArrowSchema& schema);
 
 // Returns child i of a struct array, or, with i = 0, any other array as a column. Elements of the
 // children may be null, but the structs must not be. Errors: InvalidArgument if a pointer is null
@@ -141,5 +154,14 @@ class ArrowValues {
   std::vector<uint64_t> numbers_;  // of any type, aligned for every type
   std::vector<uint8_t> validity_;
 };
+
+// Returns whether the physical keys of a codec are the values of its only part.
+bool KeysAreValues(const KeyCodec& codec);
+
+// Returns the physical keys of columns, one per part: the values themselves if KeysAreValues and
+// none is null, otherwise keys encoded into `encoded`, which must be empty and of the codec's kind.
+// Errors: those of KeyCodec::AppendColumns.
+absl::StatusOr<KeyBatch> KeysOf(const KeyCodec& codec, absl::Span<const ColumnSpan> columns,
+                                EncodedKeys* encoded);
 
 }  // namespace cairn

@@ -6,22 +6,9 @@
 
 #include "python/src/base/errors.h"
 #include "python/src/in/buffer.h"
-#include "python/src/in/values.h"
 
 namespace cairn::python {
 namespace {
-
-struct NamedFormat {
-  std::string_view format, name;
-};
-constexpr NamedFormat kFormats[] = {
-    {"n", "null"},    {"b", "bool"},         {"c", "int8"},         {"C", "uint8"},
-    {"s", "int16"},   {"S", "uint16"},       {"i", "int32"},        {"I", "uint32"},
-    {"l", "int64"},   {"L", "uint64"},       {"e", "float16"},      {"f", "float32"},
-    {"g", "float64"}, {"z", "binary"},       {"Z", "large_binary"}, {"vz", "binary_view"},
-    {"u", "string"},  {"U", "large_string"}, {"vu", "string_view"}, {"+s", "struct"},
-    {"+l", "list"},   {"+L", "large_list"},  {"tdD", "date32"},     {"tdm", "date64"},
-};
 
 // Moves a structure out of its capsule, so that no other code takes or releases it.
 template <typename T>
@@ -44,15 +31,6 @@ void CheckSchema(const ArrowSchema& schema) {
     whole = schema.children[i] != nullptr && schema.children[i]->format != nullptr;
   }
   if (!whole) ThrowInvalid("an Arrow schema lacks a format or children");
-}
-
-// Arrow's name of a type, for a message.
-std::string ArrowTypeName(const ArrowSchema& schema) {
-  if (schema.dictionary != nullptr) return "a dictionary of " + ArrowTypeName(*schema.dictionary);
-  for (const NamedFormat& format : kFormats) {
-    if (format.format == schema.format) return std::string(format.name);
-  }
-  return "the format '" + std::string(schema.format) + "'";
 }
 
 }  // namespace
@@ -121,9 +99,7 @@ ArrowValues ArrowIn::Column(size_t i, DataType type, const std::string& where) c
     }
     chunks.push_back(*column);
   }
-  auto values = ArrowValues::Of(type, chunks);
-  Check(values.status());
-  return *std::move(values);
+  return ValueOf(ArrowValues::Of(type, chunks));
 }
 
 }  // namespace cairn::python

@@ -9,21 +9,6 @@
 namespace cairn::python {
 namespace {
 
-bool HasNull(const ColumnSpan& part) {
-  if (part.validity == nullptr) return false;
-  for (size_t i = 0; i < part.size(); ++i) {
-    if (part.is_null(i)) return true;
-  }
-  return false;
-}
-
-// Whether physical keys are the unchanged values.
-bool IsPlain(const KeyCodec& codec) {
-  const DataType type = codec.parts()[0];
-  return codec.parts().size() == 1 && codec.nulls() == NullPolicy::kSkip &&
-         (IsText(type) || type == DataType::kU32 || type == DataType::kU64);
-}
-
 std::string ExpectedKeys(const KeyCodec& codec) {
   if (codec.parts().size() > 1) {
     return "a tuple of " + std::to_string(codec.parts().size()) +
@@ -122,7 +107,7 @@ void KeysIn::ReadList(nb::handle list, const KeyCodec& codec, const char* argume
   // A tuple, which no other code can change while it is read.
   items_ = nb::steal(PySequence_Tuple(list.ptr()));
   if (!items_.is_valid()) throw nb::python_error();
-  const bool views = IsPlain(codec) && IsText(codec.parts()[0]);
+  const bool views = KeysAreValues(codec) && IsText(codec.parts()[0]);
   size_t i = 0;
   for (nb::handle item : items_) {
     // The beginning of the message is built only if there is a message.
@@ -144,11 +129,7 @@ void KeysIn::ReadList(nb::handle list, const KeyCodec& codec, const char* argume
     }
     ++i;
   }
-  if (views) {
-    batch_ = views_;
-  } else {
-    batch_ = encoded_.Batch();
-  }
+  batch_ = views ? KeyBatch(views_) : encoded_.Batch();
 }
 
 std::unique_ptr<ArrowIn> KeysIn::ArrowOf(nb::handle object, size_t part) {
@@ -237,19 +218,9 @@ void KeysIn::ReadArrow(std::unique_ptr<ArrowIn> arrow, const KeyCodec& codec,
 
 void KeysIn::Encode(const KeyCodec& codec, absl::Span<const ColumnSpan> parts,
                     const char* argument) {
-  if (IsPlain(codec) && !HasNull(parts[0])) {
-    if (const auto* u32 = std::get_if<absl::Span<const uint32_t>>(&parts[0].values)) {
-      batch_ = *u32;
-    } else if (const auto* u64 = std::get_if<absl::Span<const uint64_t>>(&parts[0].values)) {
-      batch_ = *u64;
-    } else {
-      batch_ = std::get<absl::Span<const std::string_view>>(parts[0].values);
-    }
-    return;
-  }
-  const absl::Status status = codec.AppendColumns(parts, &encoded_);
-  if (!status.ok()) ThrowInvalid(std::string(argument) + ": " + std::string(status.message()));
-  batch_ = encoded_.Batch();
+  const absl::StatusOr<KeyBatch> keys = KeysOf(codec, parts, &encoded_);
+  if (!keys.ok()) ThrowInvalid(std::string(argument) + ": " + std::string(keys.status().message()));
+  batch_ = *keys;
 }
 
 }  // namespace cairn::python

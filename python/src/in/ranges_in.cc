@@ -135,9 +135,7 @@ void RangesIn::ReadEnds(const RangeArguments& arguments, const KeyCodec& codec) 
 
 void RangesIn::ReadPrefixes(nb::handle object, bool last_is_prefix, const KeyCodec& codec,
                             const char* argument) {
-  const DataType first = codec.parts()[0];
-  if (last_is_prefix && codec.parts().size() == 1 && codec.nulls() == NullPolicy::kSkip &&
-      (first == DataType::kText || first == DataType::kBytes)) {
+  if (last_is_prefix && KeysAreValues(codec) && IsText(codec.parts()[0])) {
     lower_.emplace(object, codec, argument);
     batch_ = RangeBatch::Prefix(lower_->batch());
     return;

@@ -7,16 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "cairn/internal/arrow.h"
 #include "cairn/key_codec.h"
 
 namespace cairn::python {
 
 namespace nb = nanobind;
-
-// Whether parts of `type` are strings.
-inline bool IsText(DataType type) {
-  return type == DataType::kText || type == DataType::kBytes;
-}
 
 // Whether an object is a single value: a number, str, bytes, None, or an array without dimensions.
 bool IsValue(nb::handle object);

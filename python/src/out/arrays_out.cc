@@ -4,8 +4,9 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
+#include <type_traits>
 #include <utility>
+#include <variant>
 
 #include "python/src/base/errors.h"
 
@@ -46,12 +47,6 @@ std::optional<std::string> WhyNot(const Buffer& buffer, OutType type, nb::handle
   return buffer.WhyNotBool(object);
 }
 
-template <typename T>
-nb::object Array(const void* data, size_t size, nb::handle owner) {
-  return nb::cast(nb::ndarray<nb::numpy, const T, nb::ndim<1>>(data, {size}, owner),
-                  nb::rv_policy::reference);
-}
-
 }  // namespace
 
 OutArray::OutArray(size_t size, OutType type, nb::handle out) : size_(size) {
@@ -75,7 +70,7 @@ OutArray::OutArray(size_t size, OutType type, nb::handle out) : size_(size) {
   }
 }
 
-nb::object ArrayOver(const void* data, size_t size, const char* dtype,
+nb::object ArrayOver(DataType type, const void* data, size_t size,
                      std::shared_ptr<const void> owner) {
   using Owner = std::shared_ptr<const void>;
   // NumPy requires an address that is aligned to the type, even without values.
@@ -83,17 +78,17 @@ nb::object ArrayOver(const void* data, size_t size, const char* dtype,
   if (data == nullptr) data = &kNone;
   const nb::capsule capsule(new Owner(std::move(owner)),
                             [](void* p) noexcept { delete static_cast<Owner*>(p); });
-  const std::string_view name = dtype;
-  if (name == "uint8") return Array<uint8_t>(data, size, capsule);
-  if (name == "uint16") return Array<uint16_t>(data, size, capsule);
-  if (name == "uint32") return Array<uint32_t>(data, size, capsule);
-  if (name == "uint64") return Array<uint64_t>(data, size, capsule);
-  if (name == "int8") return Array<int8_t>(data, size, capsule);
-  if (name == "int16") return Array<int16_t>(data, size, capsule);
-  if (name == "int32") return Array<int32_t>(data, size, capsule);
-  if (name == "int64") return Array<int64_t>(data, size, capsule);
-  if (name == "float32") return Array<float>(data, size, capsule);
-  return Array<double>(data, size, capsule);
+  return std::visit(
+      [&](const auto& numbers) -> nb::object {
+        using T = typename std::decay_t<decltype(numbers)>::value_type;
+        if constexpr (std::is_arithmetic_v<T>) {
+          return nb::cast(nb::ndarray<nb::numpy, const T, nb::ndim<1>>(data, {size}, capsule),
+                          nb::rv_policy::reference);
+        } else {
+          return nb::none();
+        }
+      },
+      ColumnSpan::OfNumbers(type, data, size).values);
 }
 
 }  // namespace cairn::python

@@ -36,9 +36,8 @@ class OutArray {
   size_t size_;
 };
 
-// A read-only NumPy array of `size` values of `dtype` ("uint32") at `data`, which `owner` keeps
-// alive.
-nb::object ArrayOver(const void* data, size_t size, const char* dtype,
+// A read-only NumPy array of `size` numbers of `type` at `data`, which `owner` keeps alive.
+nb::object ArrayOver(DataType type, const void* data, size_t size,
                      std::shared_ptr<const void> owner);
 
 }  // namespace cairn::python

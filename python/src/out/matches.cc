@@ -14,30 +14,19 @@ namespace cairn::python {
 
 nb::object FoundRows::Offsets() {
   if (!offsets_.is_valid()) {
-    offsets_ = ArrayOver(contents_->matches.offsets.data(), contents_->matches.offsets.size(),
-                         "uint64", contents_);
+    const std::vector<uint64_t>& offsets = contents_->matches.offsets;
+    offsets_ = ArrayOver(DataType::kU64, offsets.data(), offsets.size(), contents_);
   }
   return offsets_;
 }
 
-const std::shared_ptr<const std::vector<GlobalRowId>>& FoundRows::WideRows() {
-  if (wide_rows_ == nullptr) {
-    std::vector<GlobalRowId> rows(contents_->matches.row_ids.size());
-    for (size_t j = 0; j < rows.size(); ++j) rows[j] = contents_->matches.row(j);
-    wide_rows_ = std::make_shared<const std::vector<GlobalRowId>>(std::move(rows));
-  }
-  return wide_rows_;
+const SharedColumn& FoundRows::Rows() {
+  if (!rows_.has_value()) rows_ = SharedColumn::RowIds({contents_, &contents_->matches}, wide_);
+  return *rows_;
 }
 
 nb::object FoundRows::RowIds() {
-  if (!row_ids_.is_valid() && wide_) {
-    const auto& rows = WideRows();
-    row_ids_ = ArrayOver(rows->data(), rows->size(), "uint64", rows);
-  }
-  if (!row_ids_.is_valid()) {
-    row_ids_ = ArrayOver(contents_->matches.row_ids.data(), contents_->matches.row_ids.size(),
-                         "uint32", contents_);
-  }
+  if (!row_ids_.is_valid()) row_ids_ = ToNumPy(Rows());
   return row_ids_;
 }
 
@@ -53,71 +42,45 @@ nb::object FoundRows::RowsOf(Py_ssize_t query) {
       RowIds()[nb::slice(nb::int_(offsets[query]), nb::int_(offsets[query + 1]), nb::none())]);
 }
 
-std::optional<Column> FoundRows::Keys() {
+std::optional<SharedColumn> FoundRows::Keys() {
   if (with_keys_ && !keys_.has_value()) {
-    keys_ = EncodedKeysOf(codec_, {contents_, &contents_->matches.keys});
+    keys_ = ValueOf(SharedColumn::Keys(codec_, {contents_, &contents_->matches.keys}));
   }
   return keys_;
 }
 
-std::optional<Column> FoundRows::PrimaryKeys() const {
+std::optional<SharedColumn> FoundRows::PrimaryKeys() const {
   if (!with_primary_keys_) return std::nullopt;
-  return BinaryColumnOf({contents_, &contents_->primary_keys});
+  return SharedColumn::Bytes({contents_, &contents_->primary_keys});
 }
 
-std::optional<Column> FoundRows::Values() const {
+std::optional<SharedColumn> FoundRows::Values() const {
   if (!with_values_) return std::nullopt;
-  return BinaryColumnOf({contents_, &contents_->values});
+  return SharedColumn::Bytes({contents_, &contents_->values});
 }
 
-std::vector<std::pair<std::string, Column>> FoundRows::Columns() const {
-  std::vector<std::pair<std::string, Column>> columns;
-  for (size_t i = 0; i < column_names_.size(); ++i) {
-    columns.emplace_back(column_names_[i],
-                         ValuesColumnOf({contents_, &contents_->matches.columns[i]}));
-  }
-  return columns;
+Fields FoundRows::Columns() const {
+  return SharedColumn::Fields(column_names_, {contents_, &contents_->matches.columns});
 }
 
-nb::object FoundRows::Cursors() const {
-  nb::list cursors;
-  for (const std::string& cursor : contents_->matches.cursors) {
-    cursors.append(nb::bytes(cursor.data(), cursor.size()));
-  }
-  return cursors;
-}
-
-Column FoundRows::Table() {
-  const FindResult& matches = contents_->matches;
-  const size_t rows = matches.row_ids.size();
-  auto queries = std::make_shared<std::vector<uint32_t>>();
-  queries->reserve(rows);
-  for (size_t i = 0; i < matches.size(); ++i) {
-    queries->insert(queries->end(), matches.offsets[i + 1] - matches.offsets[i],
-                    static_cast<uint32_t>(i));
-  }
-  std::vector<std::pair<std::string, Column>> fields;
-  fields.emplace_back("query",
-                      Column::Numbers(DataType::kU32, queries->data(), rows, nullptr, queries));
-  fields.emplace_back(
-      "row_id",
-      wide_ ? Column::Numbers(DataType::kU64, WideRows()->data(), rows, nullptr, WideRows())
-            : Column::Numbers(DataType::kU32, matches.row_ids.data(), rows, nullptr, contents_));
+SharedColumn FoundRows::Table() {
+  Fields fields = {{"query", QueriesOf(contents_->matches.offsets)}, {"row_id", Rows()}};
   if (auto keys = Keys()) fields.emplace_back("key", *std::move(keys));
   if (auto keys = PrimaryKeys()) fields.emplace_back("primary_key", *std::move(keys));
-  for (auto& column : Columns()) fields.push_back(std::move(column));
+  for (Field& column : Columns()) fields.push_back(std::move(column));
   if (auto values = Values()) fields.emplace_back("value", *std::move(values));
-  return Column::Structs(rows, std::move(fields));
+  return TableOf(Rows().size(), std::move(fields));
 }
 
 void BindMatches(nb::module_& module) {
-  nb::class_<FoundRows>(module, "FindResult", R"doc(The rows that each query of a batch found.
+  nb::class_<FoundRows> matches(module, "FindResult",
+                                R"doc(The rows that each query of a batch found.
 
 Query i has the rows `row_ids[offsets[i]:offsets[i + 1]]`, by (key, primary key), also as `matches[i]`. Arrow
 takes all rows as a table without a copy, with one row per match: `pyarrow.table(matches)`,
 `polars.DataFrame(matches)`. Its columns are query, row_id and, if requested, key, primary_key, the included
-columns and value.)doc")
-      .def("__len__", &FoundRows::size, "The number of queries.")
+columns and value.)doc");
+  matches.def("__len__", &FoundRows::size, "The number of queries.")
       .def("__getitem__", &FoundRows::RowsOf,
            nb::sig("def __getitem__(self, query: int, /) -> numpy.typing.NDArray[typing.Any]"),
            "The rows of one query. No copy.")
@@ -137,14 +100,7 @@ columns and value.)doc")
                    "scan(with_keys=True): the key under which each row was found.")
       .def_prop_ro("primary_keys", &FoundRows::PrimaryKeys, "If requested: each row's primary key.")
       .def_prop_ro(
-          "columns",
-          [](const FoundRows& rows) {
-            nb::dict columns;
-            for (auto& [name, column] : rows.Columns()) {
-              columns[nb::str(name.data(), name.size())] = nb::cast(column);
-            }
-            return columns;
-          },
+          "columns", [](const FoundRows& rows) { return DictOf(rows.Columns()); },
           nb::sig("def columns(self) -> dict[str, Column]"),
           "If requested: each row's values in included columns, by the columns' "
           "names.")
@@ -152,25 +108,10 @@ columns and value.)doc")
       .def_prop_ro("cursors", &FoundRows::Cursors, nb::sig("def cursors(self) -> list[bytes]"),
                    "scan or fetch with a limit: the cursor of each range, for `after=`; empty "
                    "bytes if the range has ended.")
-      .def_prop_ro("stale", &FoundRows::stale,
-                   "fetch: the number of dropped entries, whose rows are gone or have another key.")
-      .def(
-          "__arrow_c_schema__", [](FoundRows& rows) { return rows.Table().SchemaCapsule(); },
-          nb::sig("def __arrow_c_schema__(self) -> object"))
-      .def(
-          "__arrow_c_stream__",
-          [](FoundRows& rows, nb::handle) { return rows.Table().StreamCapsule(); },
-          nb::arg("requested_schema") = nb::none(),
-          nb::sig("def __arrow_c_stream__(self, requested_schema: object | None = None) -> object"))
-      .def(
-          "__arrow_c_array__",
-          [](FoundRows& rows, nb::handle) {
-            const Column table = rows.Table();
-            return nb::make_tuple(table.SchemaCapsule(), table.ArrayCapsule());
-          },
-          nb::arg("requested_schema") = nb::none(),
-          nb::sig("def __arrow_c_array__(self, requested_schema: object | None = None) -> "
-                  "tuple[object, object]"));
+      .def_prop_ro(
+          "stale", &FoundRows::stale,
+          "fetch: the number of dropped entries, whose rows are gone or have another key.");
+  BindTable(matches, /*with_array=*/true);
 }
 
 }  // namespace cairn::python

@@ -41,29 +41,29 @@ class FoundRows {
   nb::object Offsets();
   nb::object RowIds();
   nb::object RowsOf(Py_ssize_t query);
-  std::optional<Column> Keys();
-  std::optional<Column> PrimaryKeys() const;
-  std::optional<Column> Values() const;
+  std::optional<SharedColumn> Keys();
+  std::optional<SharedColumn> PrimaryKeys() const;
+  std::optional<SharedColumn> Values() const;
   // The requested included columns, by name.
-  std::vector<std::pair<std::string, Column>> Columns() const;
-  nb::object Cursors() const;
+  Fields Columns() const;
+  nb::list Cursors() const { return BytesOf(contents_->matches.cursors); }
   uint64_t stale() const { return contents_->stale; }
   // A struct per match: query, row_id, and, if present, key, primary_key, included columns and
   // value.
-  Column Table();
+  SharedColumn Table();
 
  private:
-  // All rows as GlobalRowIds, created by the first call, which holds the GIL.
-  const std::shared_ptr<const std::vector<GlobalRowId>>& WideRows();
+  // All rows, created by the first call, which holds the GIL.
+  const SharedColumn& Rows();
 
   std::shared_ptr<Contents> contents_;
   KeyCodec codec_;
   bool wide_;
-  std::shared_ptr<const std::vector<GlobalRowId>> wide_rows_;
+  std::optional<SharedColumn> rows_;
   std::vector<std::string> column_names_;
   bool with_keys_ = false, with_primary_keys_ = false, with_values_ = false;
   nb::object offsets_, row_ids_;  // created on first use
-  std::optional<Column> keys_;
+  std::optional<SharedColumn> keys_;
 };
 
 void BindMatches(nb::module_& module);
