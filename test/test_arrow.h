@@ -52,6 +52,12 @@ class TestArrow {
   TestArrow& operator=(const TestArrow&) = delete;
   ~TestArrow() { BOOST_TEST(released_ == 0); }
 
+  // Makes the elements indices into a dictionary, which must live as long as this.
+  void SetDictionary(TestArrow* values) {
+    schema.dictionary = &values->schema;
+    array.dictionary = &values->array;
+  }
+
   TestArrow* child(size_t i) { return children_[i].get(); }
 
   ArrowSchema schema = {};

@@ -190,10 +190,10 @@ CAIRN_C_MUST_USE cairn_error* cairn_stats(const cairn_index* index, char** json)
 // Queries, all in batches. Keys are logical values: an array or, for keys of several parts, a
 // struct array with one child per part. The types must match the parts: uint8 … int64, float and
 // double are u8 … i64, f32 and f64. Text and bytes are utf8, binary, their large and view forms, or
-// fixed-size binary. Slices of arrays are supported. Keys of one u32 or u64 part without nulls, and
-// text, are read in place; other keys are encoded into a copy. A null is an error unless the spec
-// has nulls=first or nulls=last. Error messages name the key, the part, and the expected and actual
-// values.
+// fixed-size binary. Slices of arrays are supported, and dictionary-encoded arrays are read as
+// their values. Keys of one u32 or u64 part without nulls, and text, are read in place; other keys
+// are encoded into a copy. A null is an error unless the spec has nulls=first or nulls=last. Error
+// messages name the key, the part, and the expected and actual values.
 
 #define CAIRN_NO_ROW UINT32_MAX  // the key has no row
 

@@ -156,18 +156,29 @@ bool ArrowColumn::Parse(std::string_view text, Format* format) {
   return false;
 }
 
+bool ArrowColumn::Parse(const ArrowSchema& schema, Format* format) {
+  if (!Parse(schema.format, format)) return false;
+  if (schema.dictionary == nullptr) return true;
+  Format values;
+  return format->type <= DataType::kI64 && schema.dictionary->format != nullptr &&
+         schema.dictionary->dictionary == nullptr && Parse(schema.dictionary->format, &values);
+}
+
 absl::StatusOr<ArrowColumn> ArrowColumn::Read(const ArrowSchema& schema, const ArrowArray& array,
                                               size_t first, size_t count) try {
   RETURN_IF_ERROR(CheckPresent(&schema, &array));
   RETURN_IF_ERROR(CheckShape(array));
   RETURN_IF_ERROR(CheckChildren(schema, array));
+  const bool is_dictionary = schema.dictionary != nullptr;
+  if (is_dictionary != (array.dictionary != nullptr)) {
+    return Invalid("expected a dictionary in the array and the schema, found one in the %s only",
+                   is_dictionary ? "schema" : "array");
+  }
+  if (is_dictionary) RETURN_IF_ERROR(CheckPresent(schema.dictionary, array.dictionary));
   Format format;
-  if (!Parse(schema.format, &format)) {
+  if (!Parse(schema, &format)) {
     return Invalid("expected an array of numbers, text or bytes, found one of %s, format '%s'",
                    ArrowTypeName(schema), schema.format);
-  }
-  if (schema.dictionary != nullptr || array.dictionary != nullptr) {
-    return Invalid("expected values, found a dictionary and indices into it");
   }
   if (schema.n_children != 0) return Invalid("expected no children, found %d", schema.n_children);
   const bool views = format.layout == Layout::kViews;
@@ -192,14 +203,50 @@ absl::StatusOr<ArrowColumn> ArrowColumn::Read(const ArrowSchema& schema, const A
   }
   ASSIGN_OR_RETURN(column.validity_, Validity(array));
   column.values_ = static_cast<const char*>(array.buffers[1]);
+  if (is_dictionary) {
+    RETURN_IF_ERROR(CheckShape(*array.dictionary));
+    auto values = Read(*schema.dictionary, *array.dictionary, 0,
+                       static_cast<size_t>(array.dictionary->length));
+    if (!values.ok()) return Invalid("dictionary: %s", values.status().message());
+    column.dictionary_ = std::make_shared<const ArrowColumn>(*std::move(values));
+  }
   if (count == 0) return column;
   if (column.values_ == nullptr) return Invalid("expected %d elements, found no buffer", count);
+  if (is_dictionary) RETURN_IF_ERROR(column.CheckIndices());
   RETURN_IF_ERROR(column.CheckBytes(array));
   if (views) column.heaps_ = array.buffers + 2;
   if (!views && format.buffers() == 3) column.heap_ = static_cast<const char*>(array.buffers[2]);
   return column;
 } catch (...) {
   return StatusOfException("reading an Arrow array");
+}
+
+absl::Status ArrowColumn::CheckIndices() const {
+  for (size_t i = 0; i < size_; ++i) {
+    if (IsMarkedNull(i) || Index(i) < dictionary_->size()) continue;
+    return Invalid("element %d: expected an index of one of %d values of the dictionary, found %d",
+                   i, dictionary_->size(), static_cast<int64_t>(Index(i)));
+  }
+  return absl::OkStatus();
+}
+
+uint64_t ArrowColumn::Index(size_t i) const {
+  switch (type_) {
+    case DataType::kU8:
+      return At<uint8_t>(i);
+    case DataType::kU16:
+      return At<uint16_t>(i);
+    case DataType::kU32:
+      return At<uint32_t>(i);
+    case DataType::kI8:
+      return static_cast<uint64_t>(At<int8_t>(i));
+    case DataType::kI16:
+      return static_cast<uint64_t>(At<int16_t>(i));
+    case DataType::kI32:
+      return static_cast<uint64_t>(At<int32_t>(i));
+    default:
+      return At<uint64_t>(i);
+  }
 }
 
 absl::Status ArrowColumn::CheckBytes(const ArrowArray& array) const {
@@ -268,10 +315,11 @@ std::string ArrowColumn::type_name() const {
 }
 
 size_t ArrowColumn::FirstNull() const {
-  if (validity_ == nullptr) return size_;
+  const bool null_values = dictionary_ != nullptr && dictionary_->FirstNull() < dictionary_->size();
+  if (validity_ == nullptr && !null_values) return size_;
   for (size_t i = 0; i < size_;) {
     const size_t bit = first_ + i;
-    if (bit % 8 == 0 && validity_[bit / 8] == 0xFF) {
+    if (!null_values && bit % 8 == 0 && validity_[bit / 8] == 0xFF) {
       i += 8;
     } else if (IsNull(i)) {
       return i;
@@ -284,6 +332,7 @@ size_t ArrowColumn::FirstNull() const {
 
 DataValue ArrowColumn::value(size_t i) const {
   if (IsNull(i)) return std::monostate();
+  if (dictionary_ != nullptr) return dictionary_->value(Index(i));
   switch (type_) {
     case DataType::kU8:
       return uint64_t{At<uint8_t>(i)};
@@ -318,6 +367,20 @@ const void* ArrowColumn::numbers() const {
   return values_ == nullptr ? nullptr : values_ + first_ * width_;
 }
 
+void ArrowColumn::CopyNumbers(void* to) const {
+  if (size_ == 0) return;
+  if (dictionary_ == nullptr) {
+    std::memcpy(to, numbers(), size_ * width_);
+    return;
+  }
+  const size_t width = dictionary_->width_;
+  const char* const from = static_cast<const char*>(dictionary_->numbers());
+  char* const numbers = static_cast<char*>(to);
+  for (size_t i = 0; i < size_; ++i) {
+    if (!IsMarkedNull(i)) std::memcpy(numbers + i * width, from + Index(i) * width, width);
+  }
+}
+
 template <typename Offset>
 void ArrowColumn::ViewOffsets(size_t first, absl::Span<std::string_view> views) const {
   for (size_t i = 0; i < views.size(); ++i) {
@@ -337,6 +400,13 @@ std::string_view ArrowColumn::View(size_t i) const {
 }
 
 void ArrowColumn::View(size_t first, absl::Span<std::string_view> views) const {
+  if (dictionary_ != nullptr) {
+    for (size_t i = 0; i < views.size(); ++i) {
+      views[i] = {};
+      if (!IsMarkedNull(first + i)) dictionary_->View(Index(first + i), views.subspan(i, 1));
+    }
+    return;
+  }
   switch (layout_) {
     case Layout::kOffsets32:
       return ViewOffsets<int32_t>(first, views);
@@ -355,11 +425,10 @@ void ArrowColumn::View(size_t first, absl::Span<std::string_view> views) const {
 }
 
 std::optional<DataType> DataTypeOf(const ArrowSchema& schema) {
+  const ArrowSchema* const values = schema.dictionary == nullptr ? &schema : schema.dictionary;
   ArrowColumn::Format format;
-  if (schema.format == nullptr || schema.dictionary != nullptr ||
-      !ArrowColumn::Parse(schema.format, &format)) {
-    return std::nullopt;
-  }
+  if (schema.format == nullptr || !ArrowColumn::Parse(schema, &format)) return std::nullopt;
+  ArrowColumn::Parse(values->format, &format);
   return format.type;
 }
 

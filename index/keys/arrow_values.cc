@@ -97,12 +97,13 @@ void ArrowValues::ReadText(absl::Span<const ArrowColumn> columns, size_t size) {
 
 void ArrowValues::ReadNumbers(DataType type, absl::Span<const ArrowColumn> columns, size_t size) {
   const size_t width = FixedWidth(type);
-  const void* numbers = columns.size() == 1 ? columns[0].numbers() : nullptr;
-  if (columns.size() != 1 || reinterpret_cast<uintptr_t>(numbers) % width != 0) {
+  const bool in_place = columns.size() == 1 && !columns[0].is_dictionary();
+  const void* numbers = in_place ? columns[0].numbers() : nullptr;
+  if (!in_place || reinterpret_cast<uintptr_t>(numbers) % width != 0) {
     numbers_.resize((size * width + 7) / 8);
     char* to = reinterpret_cast<char*>(numbers_.data());
     for (const ArrowColumn& column : columns) {
-      if (column.size() > 0) std::memcpy(to, column.numbers(), column.size() * width);
+      column.CopyNumbers(to);
       to += column.size() * width;
     }
     numbers = numbers_.data();
@@ -111,13 +112,13 @@ void ArrowValues::ReadNumbers(DataType type, absl::Span<const ArrowColumn> colum
 }
 
 void ArrowValues::ReadValidity(absl::Span<const ArrowColumn> columns, size_t size) {
-  if (columns.size() == 1) {
+  if (columns.size() == 1 && !columns[0].is_dictionary()) {
     part_.validity = columns[0].validity();
     part_.first_bit = columns[0].first_bit();
     return;
   }
   const bool nulls = std::any_of(columns.begin(), columns.end(), [](const ArrowColumn& column) {
-    return column.validity() != nullptr;
+    return column.validity() != nullptr || column.FirstNull() < column.size();
   });
   if (!nulls) return;
   validity_.resize(size / 8 + 1);

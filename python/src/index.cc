@@ -229,6 +229,7 @@ Keys are logical, of `key_types`, and are given in batches:
   a value.
 - Text or bytes: an Arrow array of strings or binary (also large ones, views, and chunked ones), whose bytes
   are searched in place. NumPy has no suitable type.
+- An Arrow dictionary, such as a categorical of pandas or Polars, is read as its values.
 - Several parts: a tuple of columns, one per part, or an Arrow struct array or table.
 - Few keys: a range, a list of Python values (of tuples for several parts), or a single value, which is a
   batch of one. None is null.

@@ -70,7 +70,10 @@ class Duck:
         (pa.array(["a"]), "found one of string"),
         (pa.array([1, None], pa.uint64()), "value 1: expected a value, found null"),
         (pa.array([K[:2].tolist()]), "found one of list"),
-        (pa.array([1, 2], pa.uint64()).dictionary_encode(), "found one of a dictionary of uint64"),
+        (pa.array([1.5]).dictionary_encode(), "found one of a dictionary of float64"),
+        (pa.array([True]).dictionary_encode(), "found one of a dictionary of bool"),
+        (pa.array([1, None], pa.uint64()).dictionary_encode(), "value 1: expected a value, found null"),
+        (pa.array([1, -2]).dictionary_encode(), "keys: value 1: expected an integer that uint64 has, found -2"),
         (pa.table({"a": K, "b": K}), "Arrow data of 2 columns"),
         (pa.array([0], pa.timestamp("s")), "the format 'ts"),
         ({1, 2}, "found set"),
@@ -128,6 +131,41 @@ def test_integers_of_other_types_are_converted_if_that_is_exact(table: Table) ->
     assert table.open("u8_text").count(leading=range(256)).sum() == sum(t is not None for t in table.columns["text"])
 
 
+def test_dictionaries_are_read_as_their_values(table: Table) -> None:
+    """Categoricals of pandas and Polars, and dictionaries of Arrow: one, sliced, chunked, with nulls, as a column and as a part."""
+    texts = [t for t in table.columns["text"] if t is not None][:40] + ["no such text"]
+    index = table.open("text")
+    expected = index.find_first(texts).tolist()
+    encoded = pa.array(texts).dictionary_encode()
+    for keys in (encoded, pa.array(texts, pa.large_string()).dictionary_encode(), pa.chunked_array([encoded[:7], encoded[7:]])):
+        assert index.find_first(keys).tolist() == expected
+        assert index.count(keys=keys).tolist() == index.count(keys=texts).tolist()
+    assert index.find_first(encoded[3:9]).tolist() == expected[3:9]
+    assert index.count(encoded, encoded, bounds="[]").tolist() == index.count(texts, texts, bounds="[]").tolist()
+    assert index.count(prefix=encoded).tolist() == index.count(prefix=texts).tolist()
+    numbers = table.columns["u64"][:30]
+    assert table.open("u64").find_first(pa.array(numbers, pa.uint64()).dictionary_encode()).tolist() == table.open("u64").find_first(numbers).tolist()
+    assert table.open("u8").find_first(pa.array([5, 1, 5]).dictionary_encode()).tolist() == table.open("u8").find_first([5, 1, 5]).tolist()
+    with_null = pa.array([None, *texts]).dictionary_encode()
+    assert table.open("text_nulls").find_first(with_null).tolist() == table.open("text_nulls").find_first([None, *texts]).tolist()
+    pairs = pa.table({"n": pa.array([7] * len(texts), pa.uint8()), "t": encoded})
+    assert table.open("u8_text").count(keys=pairs).tolist() == table.open("u8_text").count(keys=[(7, t) for t in texts]).tolist()
+    made = cairn.from_arrow(pa.table({"t": encoded}), "t")
+    assert made.key_types == ["text"] and made.find_first(texts).tolist() == [texts.index(t) for t in texts]
+
+
+def test_categoricals_of_data_frames(table: Table) -> None:
+    texts = [t for t in table.columns["text"] if t is not None][:20]
+    index = table.open("text")
+    pl = pytest.importorskip("polars")
+    assert index.find_first(pl.Series(texts, dtype=pl.Categorical)).tolist() == index.find_first(texts).tolist()
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"t": pd.Categorical(texts)})
+    assert cairn.from_arrow(frame, "t").find_first(texts).tolist() == [texts.index(t) for t in texts]
+    if hasattr(frame["t"], "__arrow_c_stream__"):
+        assert index.find_first(frame["t"]).tolist() == index.find_first(texts).tolist()
+
+
 def test_kinds_of_keys_are_not_mixed_up(table: Table) -> None:
     everything: dict[str, Any] = {name: np.array([1], dtype=dtype) for name, dtype in DTYPES.items()}
     everything["text"] = pa.array(["a"])
@@ -157,7 +195,8 @@ def test_kinds_of_keys_are_not_mixed_up(table: Table) -> None:
         ([None], "found null"),
         (["\ud800"], "lone surrogate"),
         (7, "expected str or bytes, found int"),
-        (pa.array(["a", "b"]).dictionary_encode(), "a dictionary of string"),
+        (pa.array([1, 2]).dictionary_encode(), "a dictionary of int64"),
+        (pa.array(["a", None]).dictionary_encode(), "value 1: expected a value, found null"),
         (pa.array([1]), "expected an Arrow array of strings or binary, found one of int64"),
     ],
 )  # fmt: skip

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,18 +27,18 @@ constexpr bool IsText(DataType type) {
   return type == DataType::kText || type == DataType::kBytes;
 }
 
-// A column without children: numbers, text or bytes. A view that owns nothing. Immutable and
-// thread-safe.
+// A column without children: numbers, text or bytes, or indices into a dictionary of such values,
+// which it then reads as the values. A view that owns no values. Immutable and thread-safe.
 class ArrowColumn {
  public:
-  // Returns elements [first, first + count) of an array, after checking every offset. Errors:
-  // InvalidArgument, without the name of the column, if the array has another type, was released,
-  // or is inconsistent.
+  // Returns elements [first, first + count) of an array, after checking every offset and index.
+  // Errors: InvalidArgument, without the name of the column, if the array has another type, was
+  // released, or is inconsistent.
   static absl::StatusOr<ArrowColumn> Read(const ArrowSchema& schema, const ArrowArray& array,
                                           size_t first, size_t count);
 
   // The type of a key part with such values.
-  DataType type() const { return type_; }
+  DataType type() const { return dictionary_ == nullptr ? type_ : dictionary_->type_; }
   // Returns Arrow's name of the type, for messages. Requires that the schema still exists.
   std::string type_name() const;
   size_t size() const { return size_; }
@@ -46,11 +47,11 @@ class ArrowColumn {
   size_t FirstNull() const;
   // Returns whether element i is null. Requires i < size().
   bool IsNull(size_t i) const {
-    if (validity_ == nullptr) return false;
-    const size_t bit = first_ + i;
-    return (validity_[bit / 8] >> (bit % 8) & 1) == 0;
+    return IsMarkedNull(i) || (dictionary_ != nullptr && dictionary_->IsNull(Index(i)));
   }
-  // The validity bitmap and the bit of element 0 in it. Null if no element is null.
+  bool is_dictionary() const { return dictionary_ != nullptr; }
+  // The validity bitmap and the bit of element 0 in it. Null if no element is null, except for
+  // indices of nulls in a dictionary.
   const uint8_t* validity() const { return validity_; }
   size_t first_bit() const { return first_; }
 
@@ -58,7 +59,10 @@ class ArrowColumn {
   DataValue value(size_t i) const;
 
   // Returns element 0 of a column of numbers, possibly unaligned; null if the column is empty.
+  // Requires that it is no dictionary.
   const void* numbers() const;
+  // Copies the size() numbers of a column of numbers.
+  void CopyNumbers(void* to) const;
   // Sets views to elements [first, first + views.size()) of a column of text or bytes. The views
   // point into the array.
   void View(size_t first, absl::Span<std::string_view> views) const;
@@ -81,7 +85,16 @@ class ArrowColumn {
     int64_t buffers() const;
   };
   static bool Parse(std::string_view text, Format* format);
+  // Returns whether the type is one that columns can have, and sets the format of its elements,
+  // which are indices if it is a dictionary.
+  static bool Parse(const ArrowSchema& schema, Format* format);
 
+  bool IsMarkedNull(size_t i) const {
+    if (validity_ == nullptr) return false;
+    const size_t bit = first_ + i;
+    return (validity_[bit / 8] >> (bit % 8) & 1) == 0;
+  }
+  absl::Status CheckIndices() const;
   absl::Status CheckBytes(const ArrowArray& array) const;
   absl::Status CheckViews(const ArrowArray& array) const;
   template <typename Offset>
@@ -89,6 +102,8 @@ class ArrowColumn {
   template <typename Offset>
   void ViewOffsets(size_t first, absl::Span<std::string_view> views) const;
   std::string_view View(size_t i) const;
+  // Returns index i into the dictionary, or a huge number for a negative one.
+  uint64_t Index(size_t i) const;
   template <typename T>
   T At(size_t i) const {  // element i of the value buffer
     T value;
@@ -96,7 +111,7 @@ class ArrowColumn {
     return value;
   }
 
-  DataType type_ = DataType::kU8;
+  DataType type_ = DataType::kU8;  // of indices, if it is a dictionary
   Layout layout_ = Layout::kNumbers;
   const ArrowSchema* schema_ = nullptr;
   size_t size_ = 0;
@@ -106,6 +121,7 @@ class ArrowColumn {
   const char* values_ = nullptr;        // numbers, fixed-width bytes, offsets or views
   const char* heap_ = nullptr;          // data buffer of offsets
   const void* const* heaps_ = nullptr;  // data buffers of views
+  std::shared_ptr<const ArrowColumn> dictionary_;
 };
 
 // Returns the type of a key part with values of this Arrow type; none for other types.
@@ -129,7 +145,7 @@ absl::StatusOr<std::vector<ArrowColumn>> ReadArrowColumns(const ArrowSchema* sch
 // The values of one key part from one or more concatenated arrays, in the form that
 // KeyCodec::AppendColumns takes. Owns only what had to be created: views of text and bytes, but
 // never the bytes; numbers and bitmaps concatenated from several arrays; aligned copies of
-// unaligned numbers.
+// unaligned numbers and of values of a dictionary.
 class ArrowValues {
  public:
   ArrowValues() = default;

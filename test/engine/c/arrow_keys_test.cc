@@ -136,6 +136,24 @@ BOOST_AUTO_TEST_CASE(nulls_where_there_are_none) {
   RequireNone(FindFirst(numbers, &counted.schema, &counted.array));
 }
 
+BOOST_AUTO_TEST_CASE(dictionaries) {
+  TestArrow values("u", {"c", "none", "b"});
+  TestArrow keys("C", {uint64_t{2}, uint64_t{1}, uint64_t{0}});
+  keys.SetDictionary(&values);
+  uint32_t rows[3];
+  RequireNone(cairn_find_first(text.get(), &keys.schema, &keys.array, nullptr, rows, 3));
+  BOOST_TEST(rows[0] == 0u);
+  BOOST_TEST(rows[1] == CAIRN_NO_ROW);
+  BOOST_TEST(rows[2] == 2u);
+  values.array.length = 2;
+  CheckError(FindFirst(text, &keys.schema, &keys.array), CAIRN_INVALID_ARGUMENT,
+             {"element 0", "one of 2 values", "found 2"});
+  CheckError(FindFirst(numbers, &keys.schema, &keys.array), CAIRN_INVALID_ARGUMENT, {"element 0"});
+  values.array.length = 3;
+  CheckError(FindFirst(numbers, &keys.schema, &keys.array), CAIRN_INVALID_ARGUMENT,
+             {"part 1 (u32)", "a dictionary of string"});
+}
+
 BOOST_AUTO_TEST_CASE(offsets_of_text) {
   for (const char* format : {"u", "z", "U", "Z"}) {
     const bool large = format[0] == 'U' || format[0] == 'Z';

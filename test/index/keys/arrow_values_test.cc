@@ -175,6 +175,89 @@ BOOST_AUTO_TEST_CASE(large_columns_of_text) {
   }
 }
 
+// Indices of all types into dictionaries of all types, with nulls in both, slices and chunks.
+BOOST_AUTO_TEST_CASE(dictionaries_are_read_as_their_values) {
+  std::mt19937_64 rng = TestRandom(4);
+  for (const char* format : kFormats) {
+    for (const char* index : {"C", "S", "I", "L", "c", "s", "i", "l"}) {
+      for (const bool with_nulls : {false, true}) {
+        Chunks dictionary(format, {20}, with_nulls, &rng);
+        Chunks chunks(format, {}, false, &rng);
+        for (const size_t size : {30, 0, 9}) {
+          std::vector<DataValue> indices;
+          for (size_t i = 0; i < size; ++i) {
+            const uint64_t at = rng() % dictionary.all.size();
+            const bool is_null = with_nulls && rng() % 5 == 0;
+            indices.push_back(is_null ? DataValue() : DataValue(at));
+            chunks.all.push_back(is_null ? DataValue() : dictionary.all[at]);
+          }
+          chunks.arrays.push_back(
+              std::make_unique<TestArrow>(index, indices, size % 2 == 0 ? 3 : 0));
+          chunks.arrays.back()->SetDictionary(dictionary.arrays[0].get());
+          const size_t all = chunks.arrays.size();
+          if (all == 1) chunks.Check();  // one array, which others read in place
+        }
+        BOOST_TEST_CONTEXT(index << " into " << format) {
+          chunks.Check();
+        }
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(dictionaries_that_break_the_rules) {
+  const auto message = [](const TestArrow& array) {
+    const auto column = ReadArrowColumn(&array.schema, &array.array, 0);
+    BOOST_TEST(absl::IsInvalidArgument(column.status()));
+    return std::string(column.status().message());
+  };
+  const auto contains = [](const std::string& text, std::string_view part) {
+    BOOST_TEST((text.find(part) != std::string::npos), "'" << part << "' is not in: " << text);
+  };
+  TestArrow values("u", {"a", "b"});
+  TestArrow array("c", {int64_t{0}, int64_t{1}, {}, int64_t{1}});
+  array.SetDictionary(&values);
+  BOOST_TEST(ReadArrowColumn(&array.schema, &array.array, 0).ok());
+  TestArrow negative("c", {int64_t{0}, int64_t{-1}});
+  negative.SetDictionary(&values);
+  contains(message(negative), "element 1: expected an index of one of 2 values");
+  contains(message(negative), "found -1");
+  TestArrow large("L", {uint64_t{2}});
+  large.SetDictionary(&values);
+  contains(message(large), "element 0");
+  TestArrow none("I", {uint64_t{0}});
+  TestArrow empty("u", {});
+  none.SetDictionary(&empty);
+  contains(message(none), "one of 0 values");
+
+  array.array.dictionary = nullptr;
+  contains(message(array), "found one in the schema only");
+  array.SetDictionary(&values);
+  array.schema.dictionary = nullptr;
+  contains(message(array), "found one in the array only");
+  array.SetDictionary(&values);
+  values.array.length = -1;
+  contains(message(array), "length");
+  values.array.length = 2;
+  values.array.buffers[1] = nullptr;
+  contains(message(array), "dictionary: expected 2 elements, found no buffer");
+  values.schema.release = nullptr;
+  contains(message(array), "released");
+
+  TestArrow floats("f", {0.0, 1.0});
+  TestArrow more("u", {"a", "b"});
+  floats.SetDictionary(&more);
+  contains(message(floats), "a dictionary of string");
+  TestArrow truths("C", {uint64_t{0}});
+  truths.schema.format = "b";
+  TestArrow of_truths("C", {uint64_t{0}});
+  of_truths.SetDictionary(&truths);
+  contains(message(of_truths), "a dictionary of bool");
+  BOOST_TEST(!DataTypeOf(of_truths.schema).has_value());
+  of_truths.SetDictionary(&of_truths);
+  contains(message(of_truths), "a dictionary of dictionaries");
+}
+
 BOOST_AUTO_TEST_CASE(types_and_children_that_there_are_not) {
   TestArrow array("I", {uint64_t{1}});
   for (const char* format : {"", "n", "b", "e", "tdD", "+s", "+l", "w:", "w:0", "w:x", "II"}) {
