@@ -87,12 +87,16 @@ class QueryIn {
   char** explain_text_ = nullptr;
 };
 
-absl::Status CheckOutput(const void* output, std::string_view name, size_t size, size_t queries) {
+// Returns the caller's space for an answer per query.
+template <typename T>
+absl::StatusOr<absl::Span<T>> Output(T* output, std::string_view name, size_t size,
+                                     size_t queries) {
   if (size != queries) {
     return absl::InvalidArgumentError(
         absl::StrFormat("%s: expected space for %d answers, found %d", name, queries, size));
   }
-  return size == 0 ? absl::OkStatus() : CheckNotNull(output, name);
+  if (size > 0) RETURN_IF_ERROR(CheckNotNull(output, name));
+  return absl::MakeSpan(output, size);
 }
 
 // Clears incomplete results of a failed call. Otherwise exported lists could extend past the end of
@@ -131,103 +135,39 @@ absl::Status AnswerInto(const cairn_index& index, const QueryIn& query, const Ba
   return absl::OkStatus();
 }
 
-absl::Status DoFindFirst(const cairn_index* index, const ArrowSchema* schema,
-                         const ArrowArray* array, const cairn_query_options* options,
-                         uint32_t* row_ids, size_t size) {
-  RETURN_IF_ERROR(CheckNotNull(index, "index"));
-  QueryIn query;
-  RETURN_IF_ERROR(query.Read(*index, options));
-  if (index->in_shards()) {
-    return absl::InvalidArgumentError(
-        "row_ids: expected 64-bit row ids, because the index is sharded: call "
-        "cairn_find_first_global");
-  }
-  KeysIn keys;
-  RETURN_IF_ERROR(keys.Read(index->codec, schema, array));
-  RETURN_IF_ERROR(CheckOutput(row_ids, "row_ids", size, keys.batch().size()));
-  return query.Execute(
-      *index, Batch::FindFirst(keys.batch(), absl::MakeSpan(row_ids, size), query.options()));
+using IndexCheck = absl::Status(const cairn_index*);
+
+absl::Status CheckAnyIndex(const cairn_index* index) {
+  return CheckNotNull(index, "index");
 }
 
-// The same for any index of a database, with the shards of rows.
-absl::Status DoFindFirstGlobal(const cairn_index* index, const ArrowSchema* schema,
-                               const ArrowArray* array, const cairn_query_options* options,
-                               uint64_t* rows, size_t size) {
-  RETURN_IF_ERROR(CheckOfDatabase(index));
-  QueryIn query;
-  RETURN_IF_ERROR(query.Read(*index, options));
-  KeysIn keys;
-  RETURN_IF_ERROR(keys.Read(index->codec, schema, array));
-  RETURN_IF_ERROR(CheckOutput(rows, "rows", size, keys.batch().size()));
-  return query.Execute(*index,
-                       Batch::FindFirst(keys.batch(), absl::MakeSpan(rows, size), query.options()));
+// Checks the index of a call, reads its options and keys, and calls ask(query, keys).
+template <typename Ask>
+cairn_error* WithKeys(IndexCheck check, const cairn_index* index, const ArrowSchema* schema,
+                      const ArrowArray* array, const cairn_query_options* options, Ask ask) {
+  return CFunction("finding keys", [&]() -> absl::Status {
+    RETURN_IF_ERROR(check(index));
+    QueryIn query;
+    RETURN_IF_ERROR(query.Read(*index, options));
+    KeysIn keys;
+    RETURN_IF_ERROR(keys.Read(index->codec, schema, array));
+    return ask(query, keys.batch());
+  });
 }
 
-absl::Status DoContains(const cairn_index* index, const ArrowSchema* schema,
-                        const ArrowArray* array, const cairn_query_options* options, bool* found,
-                        size_t size) {
-  RETURN_IF_ERROR(CheckNotNull(index, "index"));
-  QueryIn query;
-  RETURN_IF_ERROR(query.Read(*index, options));
-  KeysIn keys;
-  RETURN_IF_ERROR(keys.Read(index->codec, schema, array));
-  RETURN_IF_ERROR(CheckOutput(found, "found", size, keys.batch().size()));
-  return query.Execute(*index,
-                       Batch::Contains(keys.batch(), absl::MakeSpan(found, size), query.options()));
-}
-
-absl::Status DoFind(const cairn_index* index, const ArrowSchema* schema, const ArrowArray* array,
-                    const cairn_query_options* options, cairn_matches* matches) {
-  RETURN_IF_ERROR(CheckNotNull(index, "index", matches, "matches"));
-  QueryIn query;
-  RETURN_IF_ERROR(query.Read(*index, options));
-  KeysIn keys;
-  RETURN_IF_ERROR(keys.Read(index->codec, schema, array));
-  return AnswerInto(*index, query, Batch::Find(keys.batch(), &matches->matches, query.options()),
-                    matches);
-}
-
-absl::Status DoCount(const cairn_index* index, const cairn_ranges* given,
-                     const cairn_query_options* options, uint64_t* counts, size_t size) {
-  RETURN_IF_ERROR(CheckNotNull(index, "index"));
-  QueryIn query;
-  RETURN_IF_ERROR(query.Read(*index, options));
-  RangesIn ranges;
-  RETURN_IF_ERROR(ranges.Read(index->codec, given, /*takes_cursors=*/false));
-  RETURN_IF_ERROR(CheckOutput(counts, "counts", size, ranges.batch().size()));
-  return query.Execute(*index,
-                       Batch::Count(ranges.batch(), absl::MakeSpan(counts, size), query.options()));
-}
-
-absl::Status DoScan(const cairn_index* index, const cairn_ranges* given,
-                    const cairn_query_options* options, cairn_matches* matches) {
-  RETURN_IF_ERROR(CheckNotNull(index, "index", matches, "matches"));
-  QueryIn query;
-  RETURN_IF_ERROR(query.Read(*index, options));
-  RangesIn ranges;
-  RETURN_IF_ERROR(ranges.Read(index->codec, given, index->secondary != nullptr));
-  RETURN_IF_ERROR(AnswerInto(
-      *index, query, Batch::Scan(ranges.batch(), &matches->matches, query.options()), matches));
-  if (query.options().with_keys) matches->codec = index->codec;
-  return absl::OkStatus();
-}
-
-absl::Status DoFetch(const cairn_index* index, const cairn_source* source,
-                     const cairn_ranges* given, const cairn_query_options* options,
-                     cairn_rows* rows) {
-  RETURN_IF_ERROR(CheckOfDatabase(index));
-  RETURN_IF_ERROR(CheckNotNull(source, "source", rows, "rows"));
-  QueryIn query;
-  RETURN_IF_ERROR(query.Read(*index, options));
-  RangesIn ranges;
-  RETURN_IF_ERROR(ranges.Read(index->codec, given, /*takes_cursors=*/true));
-  rows->rows.cursors.clear();
-  absl::Cleanup clear = [rows] { Clear(rows); };
-  RETURN_IF_ERROR(
-      index->secondary->Fetch(*source->source, ranges.batch(), query.options(), &rows->rows));
-  rows->in_shards = index->in_shards();
-  std::move(clear).Cancel();
-  return absl::OkStatus();
+// The same with ranges. `takes_cursors`: whether an index of a database continues after cursors.
+template <typename Ask>
+cairn_error* WithRanges(std::string_view doing, IndexCheck check, const cairn_index* index,
+                        const cairn_ranges* given, bool takes_cursors,
+                        const cairn_query_options* options, Ask ask) {
+  return CFunction(doing, [&]() -> absl::Status {
+    RETURN_IF_ERROR(check(index));
+    QueryIn query;
+    RETURN_IF_ERROR(query.Read(*index, options));
+    RangesIn ranges;
+    RETURN_IF_ERROR(ranges.Read(index->codec, given, takes_cursors && index->secondary != nullptr));
+    return ask(query, ranges.batch());
+  });
 }
 
 // Row is RowId or GlobalRowId. `name` is the caller's name of the parameter.
@@ -253,20 +193,6 @@ absl::Status DoPrimaryKeys(const cairn_index* index, const Row* rows, std::strin
   return SharedColumn::Bytes(std::move(primary_keys)).Export(schema, array, "primary_key");
 }
 
-absl::Status DoColumns(const cairn_index* index, const char* const* columns, size_t column_count,
-                       const uint64_t* rows, size_t size, ArrowSchema* schema, ArrowArray* array) {
-  RETURN_IF_ERROR(CheckOfDatabase(index));
-  RETURN_IF_ERROR(CheckNotNull(schema, "schema", array, "array"));
-  if (size > 0) RETURN_IF_ERROR(CheckNotNull(rows, "rows"));
-  std::vector<std::string> names;
-  RETURN_IF_ERROR(ReadNames(columns, column_count, &names));
-  auto values = std::make_shared<std::vector<ColumnValues>>();
-  RETURN_IF_ERROR(index->secondary->Columns(absl::MakeConstSpan(rows, size), names, values.get()));
-  return SharedColumn::Structs(size, SharedColumn::Fields(names, std::move(values)))
-      .AsBytes()
-      .Export(schema, array);
-}
-
 // Returns whether times can be predicted for the operation.
 bool HasTimes(const cairn_index* index, int32_t operation) {
   return index != nullptr && index->secondary != nullptr && operation >= 0 &&
@@ -279,49 +205,91 @@ bool HasTimes(const cairn_index* index, int32_t operation) {
 cairn_error* cairn_find_first(const cairn_index* index, const ArrowSchema* schema,
                               const ArrowArray* keys, const cairn_query_options* options,
                               uint32_t* row_ids, size_t size) {
-  return cairn::CFunction("finding keys", [&] {
-    return cairn::DoFindFirst(index, schema, keys, options, row_ids, size);
-  });
+  return cairn::WithKeys(
+      cairn::CheckAnyIndex, index, schema, keys, options,
+      [&](const auto& query, const auto& batch) {
+        if (index->in_shards()) {
+          return absl::InvalidArgumentError(
+              "row_ids: expected 64-bit row ids, because the index is sharded: call "
+              "cairn_find_first_global");
+        }
+        ASSIGN_OR_RETURN(const auto rows, cairn::Output(row_ids, "row_ids", size, batch.size()));
+        return query.Execute(*index, cairn::Batch::FindFirst(batch, rows, query.options()));
+      });
 }
 
 cairn_error* cairn_find_first_global(const cairn_index* index, const ArrowSchema* schema,
                                      const ArrowArray* keys, const cairn_query_options* options,
                                      uint64_t* rows, size_t size) {
-  return cairn::CFunction("finding keys", [&] {
-    return cairn::DoFindFirstGlobal(index, schema, keys, options, rows, size);
-  });
+  return cairn::WithKeys(
+      cairn::CheckOfDatabase, index, schema, keys, options,
+      [&](const auto& query, const auto& batch) {
+        ASSIGN_OR_RETURN(const auto found, cairn::Output(rows, "rows", size, batch.size()));
+        return query.Execute(*index, cairn::Batch::FindFirst(batch, found, query.options()));
+      });
 }
 
 cairn_error* cairn_contains(const cairn_index* index, const ArrowSchema* schema,
                             const ArrowArray* keys, const cairn_query_options* options, bool* found,
                             size_t size) {
-  return cairn::CFunction(
-      "finding keys", [&] { return cairn::DoContains(index, schema, keys, options, found, size); });
+  return cairn::WithKeys(
+      cairn::CheckAnyIndex, index, schema, keys, options,
+      [&](const auto& query, const auto& batch) {
+        ASSIGN_OR_RETURN(const auto answers, cairn::Output(found, "found", size, batch.size()));
+        return query.Execute(*index, cairn::Batch::Contains(batch, answers, query.options()));
+      });
 }
 
 cairn_error* cairn_find(const cairn_index* index, const ArrowSchema* schema, const ArrowArray* keys,
                         const cairn_query_options* options, cairn_matches* matches) {
-  return cairn::CFunction("finding keys",
-                          [&] { return cairn::DoFind(index, schema, keys, options, matches); });
+  return cairn::WithKeys(
+      cairn::CheckAnyIndex, index, schema, keys, options,
+      [&](const auto& query, const auto& batch) {
+        RETURN_IF_ERROR(cairn::CheckNotNull(matches, "matches"));
+        return cairn::AnswerInto(
+            *index, query, cairn::Batch::Find(batch, &matches->matches, query.options()), matches);
+      });
 }
 
-cairn_error* cairn_count(const cairn_index* index, const cairn_ranges* ranges,
+cairn_error* cairn_count(const cairn_index* index, const cairn_ranges* given,
                          const cairn_query_options* options, uint64_t* counts, size_t size) {
-  return cairn::CFunction("counting ranges",
-                          [&] { return cairn::DoCount(index, ranges, options, counts, size); });
+  return cairn::WithRanges(
+      "counting ranges", cairn::CheckAnyIndex, index, given, /*takes_cursors=*/false, options,
+      [&](const auto& query, const auto& ranges) {
+        ASSIGN_OR_RETURN(const auto answers, cairn::Output(counts, "counts", size, ranges.size()));
+        return query.Execute(*index, cairn::Batch::Count(ranges, answers, query.options()));
+      });
 }
 
-cairn_error* cairn_scan(const cairn_index* index, const cairn_ranges* ranges,
+cairn_error* cairn_scan(const cairn_index* index, const cairn_ranges* given,
                         const cairn_query_options* options, cairn_matches* matches) {
-  return cairn::CFunction("scanning ranges",
-                          [&] { return cairn::DoScan(index, ranges, options, matches); });
+  return cairn::WithRanges(
+      "scanning ranges", cairn::CheckAnyIndex, index, given, /*takes_cursors=*/true, options,
+      [&](const auto& query, const auto& ranges) {
+        RETURN_IF_ERROR(cairn::CheckNotNull(matches, "matches"));
+        RETURN_IF_ERROR(cairn::AnswerInto(
+            *index, query, cairn::Batch::Scan(ranges, &matches->matches, query.options()),
+            matches));
+        if (query.options().with_keys) matches->codec = index->codec;
+        return absl::OkStatus();
+      });
 }
 
 cairn_error* cairn_fetch(const cairn_index* index, const cairn_source* source,
-                         const cairn_ranges* ranges, const cairn_query_options* options,
+                         const cairn_ranges* given, const cairn_query_options* options,
                          cairn_rows* rows) {
-  return cairn::CFunction("fetching rows",
-                          [&] { return cairn::DoFetch(index, source, ranges, options, rows); });
+  return cairn::WithRanges("fetching rows", cairn::CheckOfDatabase, index, given,
+                           /*takes_cursors=*/true, options,
+                           [&](const auto& query, const auto& ranges) {
+                             RETURN_IF_ERROR(cairn::CheckNotNull(source, "source", rows, "rows"));
+                             rows->rows.cursors.clear();
+                             absl::Cleanup clear = [rows] { cairn::Clear(rows); };
+                             RETURN_IF_ERROR(index->secondary->Fetch(*source->source, ranges,
+                                                                     query.options(), &rows->rows));
+                             rows->in_shards = index->in_shards();
+                             std::move(clear).Cancel();
+                             return absl::OkStatus();
+                           });
 }
 
 cairn_error* cairn_primary_keys(const cairn_index* index, const uint32_t* row_ids, size_t size,
@@ -342,7 +310,17 @@ cairn_error* cairn_columns(const cairn_index* index, const char* const* columns,
                            size_t column_count, const uint64_t* rows, size_t size,
                            ArrowSchema* schema, ArrowArray* array) {
   return cairn::CFunction("reading included columns", [&] {
-    return cairn::DoColumns(index, columns, column_count, rows, size, schema, array);
+    RETURN_IF_ERROR(cairn::CheckOfDatabase(index));
+    RETURN_IF_ERROR(cairn::CheckNotNull(schema, "schema", array, "array"));
+    if (size > 0) RETURN_IF_ERROR(cairn::CheckNotNull(rows, "rows"));
+    std::vector<std::string> names;
+    RETURN_IF_ERROR(cairn::ReadNames(columns, column_count, &names));
+    auto values = std::make_shared<std::vector<cairn::ColumnValues>>();
+    RETURN_IF_ERROR(
+        index->secondary->Columns(absl::MakeConstSpan(rows, size), names, values.get()));
+    return cairn::SharedColumn::Structs(size, cairn::SharedColumn::Fields(names, std::move(values)))
+        .AsBytes()
+        .Export(schema, array);
   });
 }
 
