@@ -318,7 +318,8 @@ cairn_error* cairn_columns(const cairn_index* index, const char* const* columns,
     auto values = std::make_shared<std::vector<cairn::ColumnValues>>();
     RETURN_IF_ERROR(
         index->secondary->Columns(absl::MakeConstSpan(rows, size), names, values.get()));
-    return cairn::SharedColumn::Structs(size, cairn::SharedColumn::Fields(names, std::move(values)))
+    return cairn::SharedColumn::Structs(names.empty() ? 0 : size,
+                                        cairn::SharedColumn::Fields(names, std::move(values)))
         .AsBytes()
         .Export(schema, array);
   });

@@ -444,7 +444,7 @@ absl::StatusOr<std::shared_ptr<const IndexGroup>> IndexSet::PinGroup(
   }
   std::vector<IndexGroup::Member> members;
   for (auto& version : versions) members.push_back({OverVersion(std::move(version))});
-  return groups_.Create(names, std::move(members));
+  return groups_.Create(names, std::move(members), /*keep=*/options.snapshot == nullptr);
 }
 
 absl::StatusOr<FoundKeys> IndexSet::Lookup(const std::string& name, const KeyQuery& keys,

@@ -3,7 +3,15 @@
 #include <algorithm>
 #include <new>
 
+#include "absl/cleanup/cleanup.h"
+
 namespace cairn {
+namespace {
+
+// Takes versions from the list without memory, and destroys them without the lock.
+using Forgotten = std::multimap<const FollowedIndex*, std::shared_ptr<const IndexVersion>>;
+
+}  // namespace
 
 KeptSnapshots::~KeptSnapshots() {
   // The database may be gone, so the snapshots cannot be released here. If their owners do not
@@ -16,13 +24,18 @@ KeptSnapshots::~KeptSnapshots() {
 
 const rocksdb::Snapshot* KeptSnapshots::Take() {
   const MutexLock lock(&mutex_);
-  kept_.reserve(kept_.size() + 1);
-  // Under the lock, so that the follower does not pass the snapshot before it is in the list.
+  kept_.emplace_back();
+  ++unreached_;
+  absl::Cleanup undo = [this] {
+    mutex_.AssertHeld();
+    kept_.pop_back();
+    --unreached_;
+  };
   auto snapshot = std::make_shared<rocksdb::ManagedSnapshot>(db_);
   const rocksdb::Snapshot* const taken = snapshot->snapshot();
   if (taken == nullptr) return nullptr;
-  kept_.push_back({std::move(snapshot), false, {}});
-  ++unreached_;
+  std::move(undo).Cancel();
+  kept_.back().snapshot = std::move(snapshot);
   return taken;
 }
 
@@ -40,8 +53,8 @@ bool KeptSnapshots::Release(const rocksdb::Snapshot* snapshot) {
 }
 
 std::shared_ptr<rocksdb::ManagedSnapshot> KeptSnapshots::NextLocked() const {
-  const auto next =
-      std::find_if(kept_.begin(), kept_.end(), [](const Kept& kept) { return !kept.reached; });
+  const auto next = std::partition_point(kept_.begin(), kept_.end(),
+                                         [](const Kept& kept) { return kept.reached; });
   return next == kept_.end() ? nullptr : next->snapshot;
 }
 
@@ -51,13 +64,14 @@ std::shared_ptr<rocksdb::ManagedSnapshot> KeptSnapshots::Next() const {
   return NextLocked();
 }
 
-std::shared_ptr<rocksdb::ManagedSnapshot> KeptSnapshots::NextOrNew() const {
+std::shared_ptr<rocksdb::ManagedSnapshot> KeptSnapshots::NextOrNew(SequenceNumber sequence) const {
   const MutexLock lock(&mutex_);
   std::shared_ptr<rocksdb::ManagedSnapshot> next = NextLocked();
-  return next != nullptr ? next : std::make_shared<rocksdb::ManagedSnapshot>(db_);
+  if (next != nullptr && next->snapshot()->GetSequenceNumber() >= sequence) return next;
+  return std::make_shared<rocksdb::ManagedSnapshot>(db_);
 }
 
-void KeptSnapshots::Reach(const rocksdb::ManagedSnapshot& snapshot, Versions versions) {
+void KeptSnapshots::Reach(const rocksdb::ManagedSnapshot& snapshot, Versions versions) noexcept {
   const MutexLock lock(&mutex_);
   for (Kept& kept : kept_) {
     if (kept.snapshot.get() != &snapshot) continue;
@@ -68,21 +82,16 @@ void KeptSnapshots::Reach(const rocksdb::ManagedSnapshot& snapshot, Versions ver
   }
 }
 
-void KeptSnapshots::Forget(const FollowedIndex& index) {
-  std::vector<std::shared_ptr<const IndexVersion>> forgotten;  // destroyed without the lock
+void KeptSnapshots::Forget(const FollowedIndex& index) noexcept {
+  Forgotten forgotten;
   const MutexLock lock(&mutex_);
-  for (Kept& kept : kept_) {
-    if (const auto at = kept.versions.find(&index); at != kept.versions.end()) {
-      forgotten.push_back(std::move(at->second));
-      kept.versions.erase(at);
-    }
-  }
+  for (Kept& kept : kept_) forgotten.insert(kept.versions.extract(&index));
 }
 
-void KeptSnapshots::ForgetAll() {
-  std::vector<Versions> forgotten;
+void KeptSnapshots::ForgetAll() noexcept {
+  Forgotten forgotten;
   const MutexLock lock(&mutex_);
-  for (Kept& kept : kept_) forgotten.push_back(std::move(kept.versions));
+  for (Kept& kept : kept_) forgotten.merge(kept.versions);
 }
 
 KeptSnapshots::Found KeptSnapshots::Find(const rocksdb::Snapshot* snapshot,

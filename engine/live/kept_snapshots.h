@@ -40,14 +40,15 @@ class KeptSnapshots {
   // Returns the snapshot with the lowest sequence number that the follower has not reached; null if
   // there is none. Costs one load then.
   std::shared_ptr<rocksdb::ManagedSnapshot> Next() const;
-  // Returns Next(), or else a new snapshot that callers do not hold. Throws std::bad_alloc.
-  std::shared_ptr<rocksdb::ManagedSnapshot> NextOrNew() const;
-  // Stores the versions at a snapshot from Next. Throws std::bad_alloc.
+  // Returns Next() if it is not before `sequence`, or else a new snapshot that callers do not hold.
+  // The follower does not pass either of them. Throws std::bad_alloc.
+  std::shared_ptr<rocksdb::ManagedSnapshot> NextOrNew(SequenceNumber sequence) const;
+  // Stores the versions at a snapshot from Next.
   using Versions = std::map<const FollowedIndex*, std::shared_ptr<const IndexVersion>>;
-  void Reach(const rocksdb::ManagedSnapshot& snapshot, Versions versions);
+  void Reach(const rocksdb::ManagedSnapshot& snapshot, Versions versions) noexcept;
   // Drops all versions of an index, which can no longer vouch for them, or of all indexes.
-  void Forget(const FollowedIndex& index);
-  void ForgetAll();
+  void Forget(const FollowedIndex& index) noexcept;
+  void ForgetAll() noexcept;
 
   // A snapshot and the version of one index. The snapshot is null if Take has not returned it, and
   // the version is null if it is not known.
@@ -64,11 +65,14 @@ class KeptSnapshots {
     bool reached = false;
     Versions versions;
   };
-  // The first snapshot that has not been reached. They are reached in order.
+  // Returns the first snapshot that has not been reached. They are reached in order.
   std::shared_ptr<rocksdb::ManagedSnapshot> NextLocked() const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   rocksdb::DB* const db_;
+  // The number of snapshots that have not been reached. It counts a snapshot before the database
+  // takes it. So a follower that knows a later sequence number sees a number above 0, and waits for
+  // mutex_.
   std::atomic<size_t> unreached_{0};
   mutable Mutex mutex_;
   std::vector<Kept> kept_ ABSL_GUARDED_BY(mutex_);  // in the order of their sequence numbers

@@ -398,7 +398,7 @@ absl::Status LogFollower::Advance(SequenceNumber until,
     // The lookups read rows at the snapshot. So this loop continues to the snapshot's sequence
     // number, and no earlier state is published.
     if (has_looked_up && *snapshot == nullptr) {
-      *snapshot = snapshots_.NextOrNew();
+      *snapshot = snapshots_.NextOrNew(tail_->sequence());
       if ((*snapshot)->snapshot() == nullptr) {
         return absl::FailedPreconditionError(absl::StrFormat(
             "database '%s' does not support snapshots (inplace_update_support)", db_->GetName()));

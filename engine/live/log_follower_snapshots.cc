@@ -17,16 +17,19 @@ absl::StatusOr<LogFollower::State> LogFollower::StateAt(const FollowedIndex& ind
   RETURN_IF_ERROR(stop.Check());
   HeedDoubt();
   RETURN_IF_ERROR(index.Ready().status());
+  // Before the version is found, so that a rebuild in between is noticed by comparing the writer.
+  std::shared_ptr<IndexWriter> writer = index.writer();
   KeptSnapshots::Found found = snapshots_.Find(snapshot, index);
   if (found.snapshot != nullptr && !found.reached) {
     RETURN_IF_ERROR(FollowUpTo(found.snapshot->snapshot()->GetSequenceNumber(), stop));
+    writer = index.writer();
     found = snapshots_.Find(snapshot, index);
   }
   if (found.snapshot == nullptr) {
     return absl::InvalidArgumentError(
         "the snapshot is not from GetSnapshot of this IndexedDB, or has been released");
   }
-  State state{index.writer(), std::move(found.version), std::move(found.snapshot)};
+  State state{std::move(writer), std::move(found.version), std::move(found.snapshot)};
   RETURN_IF_ERROR(index.Ready().status());
   if (state.version != nullptr) return state;
   return absl::FailedPreconditionError(

@@ -20,8 +20,10 @@ namespace cairn {
 // kept until the next group of the same names, or of kMax others. Thread-safe.
 class PinnedGroups {
  public:
-  absl::StatusOr<std::shared_ptr<const IndexGroup>> Create(
-      absl::Span<const std::string> names, std::vector<IndexGroup::Member> members) {
+  // If not `keep`, the group is not kept, as it is of an older state.
+  absl::StatusOr<std::shared_ptr<const IndexGroup>> Create(absl::Span<const std::string> names,
+                                                           std::vector<IndexGroup::Member> members,
+                                                           bool keep) {
     std::vector<std::string> key(names.begin(), names.end());
     std::shared_ptr<const IndexGroup> before;
     {
@@ -32,7 +34,7 @@ class PinnedGroups {
     }
     absl::StatusOr<std::shared_ptr<const IndexGroup>> group =
         CreateIndexGroup(std::move(members), before);
-    if (!group.ok()) return group;
+    if (!group.ok() || !keep) return group;
     std::vector<Pinned> gone;  // destroyed without the lock
     const MutexLock lock(&mutex_);
     auto at = std::find_if(pinned_.begin(), pinned_.end(),

@@ -382,8 +382,8 @@ class IndexedDB : public rocksdb::StackableDB {
   //
   // Takes as long as GetSnapshot of the database, and copies nothing. Until it is released, the
   // memory and the files of the indexes' states at the snapshot are kept, also if an index is
-  // compacted. Release it with ReleaseSnapshot of this object before the database is closed. Null
-  // if the database does not support snapshots or memory runs out.
+  // compacted. Release it with ReleaseSnapshot of this object before the database is closed, and
+  // not while a query uses it. Null if the database does not support snapshots or memory runs out.
   //
   // Errors of queries at a snapshot: InvalidArgument if it is not from this method or has been
   // released; FailedPrecondition if the index was not ready at the snapshot, for example because it

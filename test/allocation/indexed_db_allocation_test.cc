@@ -194,6 +194,45 @@ BOOST_AUTO_TEST_CASE(what_a_query_needs_is_followed_then_or_later) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_query_at_a_snapshot_sees_it_or_refuses) {
+  for (const FailingNew::How how : kBoth) {
+    for (const bool is_lost : {false, true}) {
+      const rocksdb::Snapshot* snapshot = nullptr;
+      std::vector<uint64_t> expected;
+      FailEachAllocation(
+          how, 25,
+          [&] {
+            Reopen();
+            for (int i = 0; i < 5; ++i) Put();
+            expected = *db->Count("text", KeyQuery::Everything());
+            snapshot = db->GetSnapshot();
+            RequireOk(db->Count("text", KeyQuery::Everything()));
+            RequireOk(db->Delete({}, absl::StrCat("row", (written - 1) % 150)));
+          },
+          [&]() -> absl::Status {
+            LookupOptions at;
+            at.snapshot = snapshot;
+            // Drops the version at the snapshot, which must not need memory.
+            if (is_lost) return db->RebuildIndex("text");
+            const auto count = db->Count("text", KeyQuery::Everything(), at);
+            if (count.ok()) BOOST_TEST(*count == expected);
+            // A snapshot that cannot be taken is null.
+            const rocksdb::Snapshot* const another = db->GetSnapshot();
+            if (another != nullptr) db->ReleaseSnapshot(another);
+            return count.status();
+          },
+          [&] {
+            CheckBoth();
+            db->ReleaseSnapshot(snapshot);
+            uint64_t held = 1;
+            BOOST_TEST(db->GetIntProperty("rocksdb.num-snapshots", &held));
+            BOOST_TEST(held == 0u);
+          },
+          OfMemory);
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(indexes_are_listed_as_far_as_there_is_memory) {
   for (const FailingNew::How how : kBoth) {
     for (uint64_t spared = 0; spared < 30; ++spared) {
