@@ -160,8 +160,9 @@ bool ArrowColumn::Parse(const ArrowSchema& schema, Format* format) {
   if (!Parse(schema.format, format)) return false;
   if (schema.dictionary == nullptr) return true;
   Format values;
-  return format->type <= DataType::kI64 && schema.dictionary->format != nullptr &&
-         schema.dictionary->dictionary == nullptr && Parse(schema.dictionary->format, &values);
+  return format->type <= DataType::kI64 && schema.dictionary->release != nullptr &&
+         schema.dictionary->format != nullptr && schema.dictionary->dictionary == nullptr &&
+         Parse(schema.dictionary->format, &values);
 }
 
 absl::StatusOr<ArrowColumn> ArrowColumn::Read(const ArrowSchema& schema, const ArrowArray& array,
@@ -207,7 +208,10 @@ absl::StatusOr<ArrowColumn> ArrowColumn::Read(const ArrowSchema& schema, const A
     RETURN_IF_ERROR(CheckShape(*array.dictionary));
     auto values = Read(*schema.dictionary, *array.dictionary, 0,
                        static_cast<size_t>(array.dictionary->length));
-    if (!values.ok()) return Invalid("dictionary: %s", values.status().message());
+    if (!values.ok()) {
+      return absl::Status(values.status().code(),
+                          absl::StrFormat("dictionary: %s", values.status().message()));
+    }
     column.dictionary_ = std::make_shared<const ArrowColumn>(*std::move(values));
   }
   if (count == 0) return column;
@@ -446,6 +450,7 @@ std::string ArrowTypeName(std::string_view format) {
 std::string ArrowTypeName(const ArrowSchema& schema) {
   if (schema.format == nullptr) return "no type";
   if (schema.dictionary == nullptr) return ArrowTypeName(schema.format);
+  if (schema.dictionary->release == nullptr) return "a dictionary that has been released";
   if (schema.dictionary->dictionary != nullptr) return "a dictionary of dictionaries";
   return "a dictionary of " + ArrowTypeName(*schema.dictionary);
 }
@@ -474,7 +479,10 @@ absl::StatusOr<std::vector<ArrowColumn>> ReadArrowColumns(const ArrowSchema* sch
   RETURN_IF_ERROR(CheckStruct(*schema, *array));
   for (size_t i = 0; i < static_cast<size_t>(schema->n_children); ++i) {
     auto column = ReadChild(*schema, *array, i);
-    if (!column.ok()) return Invalid("part %d: %s", i + 1, column.status().message());
+    if (!column.ok()) {
+      return absl::Status(column.status().code(),
+                          absl::StrFormat("part %d: %s", i + 1, column.status().message()));
+    }
     columns.push_back(*column);
   }
   return columns;

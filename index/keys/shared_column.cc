@@ -117,7 +117,10 @@ struct Stream {
   }
   static int GetNext(ArrowArrayStream* stream, ArrowArray* out) {
     return Get(out, [&] {
-      return std::exchange(Of(stream).given, true) ? ArrowArray() : MakeArray(Of(stream).column);
+      if (Of(stream).given) return ArrowArray();
+      const ArrowArray array = MakeArray(Of(stream).column);
+      Of(stream).given = true;
+      return array;
     });
   }
   static const char* GetLastError(ArrowArrayStream*) { return "out of memory"; }

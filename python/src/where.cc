@@ -135,8 +135,10 @@ class Group {
       FoundWhere::Contents& contents = *found.contents;
       absl::Status status = group_->Find(predicate, options, &contents.matches);
       if (status.ok()) status = group_->PrimaryKeys(contents.matches, &contents.primary_keys);
-      found.row_ids =
-          SharedColumn::RowIds({found.contents, &contents.matches}, group_->in_shards());
+      if (status.ok()) {
+        found.row_ids =
+            SharedColumn::RowIds({found.contents, &contents.matches}, group_->in_shards());
+      }
       return status;
     });
     return found;

@@ -94,6 +94,7 @@ ArrowValues ArrowIn::Column(size_t i, DataType type, const std::string& where) c
   for (const ArrowArray& array : arrays_) {
     const auto column = ReadArrowColumn(&schema_, &array, i);
     if (!column.ok()) {
+      if (!absl::IsInvalidArgument(column.status())) Check(column.status());
       ThrowInvalid(where + ": the Arrow array breaks the rules of its format: " +
                    std::string(column.status().message()));
     }

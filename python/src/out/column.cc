@@ -49,7 +49,10 @@ nb::object Capsule(std::unique_ptr<Structure> structure, const char* name) {
     if (held->release != nullptr) held->release(held);
     delete held;
   });
-  if (capsule == nullptr) throw nb::python_error();
+  if (capsule == nullptr) {
+    structure->release(structure.get());
+    throw nb::python_error();
+  }
   structure.release();
   return nb::steal(capsule);
 }
@@ -92,6 +95,7 @@ nb::dict DictOf(const Fields& fields) {
 
 SharedColumn QueriesOf(const std::vector<uint64_t>& offsets) {
   auto queries = std::make_shared<std::vector<uint32_t>>();
+  queries->reserve(offsets.empty() ? 0 : offsets.back());
   for (size_t i = 0; i + 1 < offsets.size(); ++i) {
     queries->insert(queries->end(), offsets[i + 1] - offsets[i], static_cast<uint32_t>(i));
   }
