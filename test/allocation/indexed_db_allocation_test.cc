@@ -228,7 +228,12 @@ BOOST_AUTO_TEST_CASE(a_query_at_a_snapshot_sees_it_or_refuses) {
             BOOST_TEST(db->GetIntProperty("rocksdb.num-snapshots", &held));
             BOOST_TEST(held == 0u);
           },
-          OfMemory);
+          [](const absl::Status& status) {
+            // The index has left the log for lack of memory, or its version was not kept.
+            return absl::StrContains(status.message(), "has no state at the snapshot")
+                       ? absl::ResourceExhaustedError(status.message())
+                       : OfMemory(status);
+          });
     }
   }
 }

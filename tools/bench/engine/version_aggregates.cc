@@ -48,12 +48,14 @@ double Now() {
 class Indexed {
  public:
   static Indexed& Get(int delta_percent) {
-    static std::unique_ptr<Indexed> all[2];
-    [[maybe_unused]] static const int registered = std::atexit([] {
-      for (auto& one : all) one.reset();
-    });
+    static auto* const all = new std::unique_ptr<Indexed>[2];
     std::unique_ptr<Indexed>& indexed = all[delta_percent == 0 ? 0 : 1];
-    if (indexed == nullptr) indexed.reset(new Indexed(delta_percent));
+    if (indexed == nullptr) {
+      indexed.reset(new Indexed(delta_percent));
+      // After RocksDB has made its globals, so that they still exist when the databases are closed.
+      [[maybe_unused]] static const int registered =
+          std::atexit([] { std::fill_n(all, 2, nullptr); });
+    }
     return *indexed;
   }
 
