@@ -15,7 +15,6 @@ namespace cairn {
 //
 // Takes 4 bytes per element and at most 1 more for the slots. Immutable once finished; every const
 // method is thread-safe.
-// method is safe from any number of threads.
 class SlottedArray {
  public:
   // Creates `size` elements, which must be set before Finish is called. Throws std::bad_alloc.
