@@ -131,6 +131,15 @@ KeyFilter::KeyFilter(uint64_t capacity)
 #endif
 }
 
+std::unique_ptr<KeyFilter> KeyFilter::Copy() const {
+  auto copy = std::make_unique<KeyFilter>(capacity());
+  for (size_t i = 0; i < words_.size(); ++i) {
+    std::atomic_ref<uint64_t> word(const_cast<uint64_t&>(words_[i]));
+    copy->words_[i] = word.load(std::memory_order_relaxed);
+  }
+  return copy;
+}
+
 template <typename Key>
 size_t KeyFilter::SelectAll(absl::Span<const Key> keys, uint32_t* passed) const {
   size_t first = 0;

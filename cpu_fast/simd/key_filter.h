@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string_view>
 
 #include "absl/types/span.h"
@@ -26,6 +27,9 @@ class KeyFilter {
   // For `capacity` keys; more keys raise the false-positive rate. If DefaultSimdLevel() fails, the
   // scalar level is used. Throws std::bad_alloc.
   explicit KeyFilter(uint64_t capacity);
+  // Returns a filter that passes every key whose Add happened before the call. Its size() counts
+  // only the keys that are added to it. Throws std::bad_alloc.
+  std::unique_ptr<KeyFilter> Copy() const;
 
   // Equal keys have equal hashes.
   static uint64_t Hash(uint64_t key) {

@@ -19,7 +19,7 @@ void DeltaRows::Truncate(RowId end) {
   // Primary keys are stored in the order of the rows, so the keys to keep end where the first
   // removed key begins.
   primary_keys_.Truncate(At(end).primary_key);
-  rows_.Truncate(end - base_rows_);
+  rows_.Truncate(end - first_);
   ascending_from_ = std::min(ascending_from_.load(), end);
   memory_bytes_ = rows_.memory_bytes() + primary_keys_.memory_bytes();
 }

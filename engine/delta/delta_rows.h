@@ -3,7 +3,9 @@
 #include <atomic>
 #include <compare>
 #include <cstdint>
+#include <memory>
 #include <string_view>
+#include <utility>
 
 #include "cairn/types.h"
 #include "engine/rows/row_table.h"
@@ -20,7 +22,14 @@ namespace cairn {
 // of threads may read the rows before an end that they got from a version (Delta::end_row).
 class DeltaRows {
  public:
-  explicit DeltaRows(RowId base_rows) : base_rows_(base_rows), ascending_from_(base_rows) {}
+  explicit DeltaRows(RowId base_rows)
+      : base_rows_(base_rows), first_(base_rows), ascending_from_(base_rows) {}
+  // Begins with the rows of `parent` before `end`, and appends to this table only.
+  DeltaRows(std::shared_ptr<const DeltaRows> parent, RowId end)
+      : base_rows_(parent->base_rows_),
+        first_(end),
+        parent_(std::move(parent)),
+        ascending_from_(end) {}
   DeltaRows(const DeltaRows&) = delete;
   DeltaRows& operator=(const DeltaRows&) = delete;
 
@@ -56,12 +65,15 @@ class DeltaRows {
   }
 
   // Bytes of all rows. Any thread may call it.
-  uint64_t memory_bytes() const { return memory_bytes_.load(std::memory_order_relaxed); }
+  uint64_t memory_bytes() const {
+    return memory_bytes_.load(std::memory_order_relaxed) +
+           (parent_ == nullptr ? 0 : parent_->memory_bytes());
+  }
 
   // Only the one thread that appends may call the methods below.
 
   // The id of the next row.
-  RowId end() const { return base_rows_ + rows_.size(); }
+  RowId end() const { return first_ + rows_.size(); }
   // Appends a row; requires end() < kMaxEntries. Throws std::bad_alloc, and then nothing has
   // changed.
   RowId Append(std::string_view primary_key, RowId rank);
@@ -74,9 +86,15 @@ class DeltaRows {
     uint32_t primary_key_bytes;
     RowId rank;
   };
-  const Row& At(RowId row) const { return rows_[row - base_rows_]; }
+  const Row& At(RowId row) const {
+    if (row < first_) [[unlikely]]
+      return parent_->At(row);
+    return rows_[row - first_];
+  }
 
   const RowId base_rows_;
+  const RowId first_;  // of the rows that are not the parent's
+  const std::shared_ptr<const DeltaRows> parent_;
   // From this row on, each row has a greater primary key than the row before. A reader of some rows
   // sees the value of the time when it got their end, or a later one. Both are correct for these
   // rows.

@@ -78,7 +78,8 @@ absl::StatusOr<std::shared_ptr<const DeltaSegment>> DeltaSegment::Build(
 uint64_t DeltaSegment::memory_bytes() const {
   const MutexLock lock(&by_row_mutex_);
   return run().memory_bytes() + slots_.memory_bytes() + places_.memory_bytes() +
-         (by_row_ == nullptr ? 0 : size() * sizeof(uint64_t));
+         (by_row_ == nullptr ? 0 : size() * sizeof(uint64_t)) +
+         (new_rows_ == nullptr ? 0 : new_rows_->capacity() * sizeof(RowId));
 }
 
 absl::Span<const uint64_t> DeltaSegment::ByRow() const {
@@ -90,6 +91,24 @@ absl::Span<const uint64_t> DeltaSegment::ByRow() const {
     by_row_ = std::move(by_row);
   }
   return *by_row_;
+}
+
+absl::Span<const RowId> DeltaSegment::NewRows(const DeltaRows& rows) const {
+  const MutexLock lock(&by_row_mutex_);
+  if (new_rows_ == nullptr) {
+    auto found = std::make_unique<std::vector<RowId>>();
+    for (const RowId row : this->rows()) {
+      if (row >= rows.base_rows()) found->push_back(row);
+    }
+    std::sort(found->begin(), found->end());
+    found->erase(std::unique(found->begin(), found->end()), found->end());
+    found->shrink_to_fit();
+    // Mostly, newer rows have greater primary keys.
+    std::sort(found->begin(), found->end(),
+              [&](RowId a, RowId b) { return a != b && rows.Less(a, b); });
+    new_rows_ = std::move(found);
+  }
+  return *new_rows_;
 }
 
 template <typename Key>

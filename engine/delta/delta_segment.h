@@ -62,6 +62,9 @@ class DeltaSegment {
   // The entries by row: row id in the high half, position in the low half, ascending. The first
   // call makes this array, and the segment keeps it: 8 bytes per entry. Throws std::bad_alloc.
   absl::Span<const uint64_t> ByRow() const;
+  // The rows that the base lacks, in primary-key order, each once. `rows` has them. The first call
+  // makes this array, and the segment keeps it: 4 bytes per row. Throws std::bad_alloc.
+  absl::Span<const RowId> NewRows(const DeltaRows& rows) const;
   // The part of ByRow for one row.
   static absl::Span<const uint64_t> OfRow(absl::Span<const uint64_t> by_row, RowId row) {
     const auto end = by_row.end();
@@ -100,6 +103,7 @@ class DeltaSegment {
   SlottedArray places_;
   mutable Mutex by_row_mutex_;
   mutable std::unique_ptr<const std::vector<uint64_t>> by_row_ ABSL_GUARDED_BY(by_row_mutex_);
+  mutable std::unique_ptr<const std::vector<RowId>> new_rows_ ABSL_GUARDED_BY(by_row_mutex_);
   uint32_t end_tuple_;
 };
 

@@ -1,5 +1,6 @@
 #include "engine/delta/delta_tuples.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -28,14 +29,23 @@ DeltaTuples::DeltaTuples() {
   table_ = tables_.back().get();
 }
 
+DeltaTuples::DeltaTuples(std::shared_ptr<const DeltaTuples> parent, uint32_t end)
+    : first_(end), parent_(std::move(parent)) {
+  tables_.push_back(std::make_unique<Table>(kMinPlaces));
+  table_ = tables_.back().get();
+}
+
 std::optional<std::string_view> DeltaTuples::Find(RowId row, uint32_t end) const {
   const Table& table = *table_.load(std::memory_order_acquire);
   const uint64_t place = table.PlaceOf(row).load(std::memory_order_acquire);
-  if (place == 0) return std::nullopt;
-  auto tuple = static_cast<uint32_t>(place);
-  while (tuple != kNone && tuple >= end) tuple = tuples_[tuple].previous;
-  if (tuple == kNone) return std::nullopt;
-  return std::string_view(tuples_[tuple].bytes, tuples_[tuple].size);
+  uint32_t tuple = place == 0 ? kNone : static_cast<uint32_t>(place);
+  while (tuple != kNone && tuple >= end) tuple = tuples_[tuple - first_].previous;
+  if (tuple != kNone) {
+    const Tuple& found = tuples_[tuple - first_];
+    return std::string_view(found.bytes, found.size);
+  }
+  if (parent_ != nullptr) return parent_->Find(row, std::min(end, first_));
+  return std::nullopt;
 }
 
 void DeltaTuples::Append(RowId row, std::string_view tuple) {
@@ -67,7 +77,7 @@ absl::StatusOr<bool> DeltaTuples::Give(RowId row, std::string_view tuple) {
 
 void DeltaTuples::TakeBack(uint32_t end) {
   for (uint32_t i = this->end(); i-- > end;) {
-    const Tuple& tuple = tuples_[i];
+    const Tuple& tuple = tuples_[i - first_];
     std::atomic<uint64_t>& place = tables_.back()->PlaceOf(tuple.row);
     if (static_cast<uint32_t>(place.load(std::memory_order_relaxed)) != i) continue;
     place.store(Place(tuple.row, tuple.previous), std::memory_order_release);

@@ -25,18 +25,23 @@ namespace cairn {
 class DeltaTuples {
  public:
   DeltaTuples();
+  // Begins with the tuples of `parent` before `end`, and appends to this table only.
+  DeltaTuples(std::shared_ptr<const DeltaTuples> parent, uint32_t end);
 
   // Returns the row's tuple in the version that ends at `end`; nullopt if the row has the base's
   // values.
   std::optional<std::string_view> Find(RowId row, uint32_t end) const;
 
   // Bytes of all tuples. Any thread may call it.
-  uint64_t memory_bytes() const { return memory_bytes_.load(std::memory_order_relaxed); }
+  uint64_t memory_bytes() const {
+    return memory_bytes_.load(std::memory_order_relaxed) +
+           (parent_ == nullptr ? 0 : parent_->memory_bytes());
+  }
 
   // Only the one thread that appends may call the methods below.
 
-  uint32_t end() const { return tuples_.size(); }
-  // The number of rows that were given a tuple.
+  uint32_t end() const { return first_ + tuples_.size(); }
+  // The number of rows that were given a tuple in this table.
   uint32_t rows() const { return static_cast<uint32_t>(tables_.back()->used); }
   // The row's tuple in a version that ends after the last tuple.
   std::optional<std::string_view> Find(RowId row) const { return Find(row, end()); }
@@ -77,6 +82,8 @@ class DeltaTuples {
   static uint64_t Place(RowId row, uint32_t tuple) { return (uint64_t{row} + 1) << 32 | tuple; }
   void Grow();
 
+  const uint32_t first_ = 0;  // the number of the first tuple that is not the parent's
+  const std::shared_ptr<const DeltaTuples> parent_;
   ChunkedArray<Tuple> tuples_;
   ByteHeap heap_;
   // In ascending order of size; readers may still use any of them.

@@ -60,6 +60,7 @@ void BackgroundWork::KeepLogShort() {
   // Needed if nothing else follows the log for a long time.
   if (retention_->CheckBounds()) Follow();
   follower_->CloseLogFile();
+  views_->DropUnused();
 }
 
 absl::Status BackgroundWork::StoreAll() {

@@ -9,6 +9,7 @@
 #include "engine/live/index_list.h"
 #include "engine/live/log_follower.h"
 #include "engine/live/log_retention.h"
+#include "engine/live/transaction_views.h"
 #include "engine/source/manifest_watch.h"
 #include "engine/util/periodically.h"
 #include "rocksdb/db.h"
@@ -21,12 +22,13 @@ class BackgroundWork {
  public:
   // All arguments must outlive this.
   BackgroundWork(rocksdb::DB* db, const IndexedDBOptions& options, const IndexList* indexes,
-                 LogFollower* follower, LogRetention* retention)
+                 LogFollower* follower, LogRetention* retention, TransactionViews* views)
       : db_(db),
         options_(options),
         indexes_(*indexes),
         follower_(follower),
-        retention_(retention) {}
+        retention_(retention),
+        views_(views) {}
 
   void Start();
   // Returns once no work is in progress. Setting an index's `cancelled` speeds this up.
@@ -55,6 +57,7 @@ class BackgroundWork {
   const IndexList& indexes_;
   LogFollower* const follower_;
   LogRetention* const retention_;
+  TransactionViews* const views_;
 
   std::unique_ptr<Periodically> following_;  // set by Start; ExpectWrite uses it at any time
   SequenceNumber followed_ = 0;              // by FollowChanges

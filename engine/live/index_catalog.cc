@@ -267,4 +267,41 @@ absl::Status IndexCatalog::Remove(std::string_view name) const {
   return Mark(name, {});
 }
 
+absl::Status LostLogMarks::Make(OlderLogCheck check) {
+  const absl::StatusOr<std::vector<IndexCatalog::Entry>> entries = catalog_.List();
+  if (absl::IsNotFound(entries.status())) return absl::OkStatus();
+  RETURN_IF_ERROR(entries.status());
+  for (const IndexCatalog::Entry& entry : *entries) {
+    if (entry.mark.kind != IndexMark::Kind::kNone) continue;
+    const absl::Status has_all = HasAll(entry.name, &check);
+    if (has_all.ok()) continue;
+    marked_.push_back(entry.name);
+    const absl::Status marked =
+        catalog_.Mark(entry.name, {IndexMark::Kind::kStale, std::string(has_all.message()), ""});
+    if (!marked.ok() && !catalog_.MarkDamaged(entry.name).ok()) return marked;
+  }
+  return absl::OkStatus();
+}
+
+void LostLogMarks::Undo(OlderLogCheck check) {
+  for (const std::string& name : marked_) {
+    if (!absl::IsFailedPrecondition(HasAll(name, &check))) continue;
+    catalog_.Mark(name, IndexMark()).IgnoreError();
+  }
+}
+
+absl::Status LostLogMarks::HasAll(const std::string& name, OlderLogCheck* check) {
+  absl::StatusOr<Manifest> manifest;
+  for (int i = 0; i < 2 && !manifest.ok(); ++i) {  // an error of reading may pass
+    manifest = ReadManifest(catalog_.DirectoryOf(name), catalog_.files());
+    const absl::Status& read = manifest.status();
+    if (absl::IsNotFound(read) || absl::IsDataLoss(read) || absl::IsFailedPrecondition(read)) {
+      return absl::OkStatus();  // the index is not used
+    }
+  }
+  RETURN_IF_ERROR(manifest.status());
+  const absl::StatusOr<std::vector<LogPosition>> logs = ParseOlderLogs(manifest->logs);
+  return logs.ok() ? check->HasAll(manifest->sequence, *logs) : absl::OkStatus();
+}
+
 }  // namespace cairn

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "engine/log/older_logs.h"
 #include "index/files/file_system.h"
 
 namespace cairn {
@@ -94,5 +95,25 @@ class IndexCatalog {
 // Returns InvalidArgument unless `name` can be the name of a database's index: 1 to 128 letters,
 // digits, '_', '-' and '.', and no leading '.'.
 absl::Status CheckIndexName(std::string_view name);
+
+// The stale marks of indexes that have rows which RocksDB does not recover, because a log file was
+// lost while the database was closed. The marks persist if this process ends before the indexes are
+// built again.
+class LostLogMarks {
+ public:
+  explicit LostLogMarks(IndexCatalog catalog) : catalog_(std::move(catalog)) {}
+
+  // Marks the indexes.
+  absl::Status Make(OlderLogCheck check);
+  // Removes the marks after the database could not be opened, if the log files still show the loss.
+  // They may be restored before the next attempt.
+  void Undo(OlderLogCheck check);
+
+ private:
+  absl::Status HasAll(const std::string& name, OlderLogCheck* check);
+
+  const IndexCatalog catalog_;
+  std::vector<std::string> marked_;
+};
 
 }  // namespace cairn

@@ -115,7 +115,7 @@ IndexSet::IndexSet(rocksdb::DB* db, absl::Span<rocksdb::ColumnFamilyHandle* cons
             return guard_.Admit(index, make_ready);
           }),
       guard_(db, db_, follower_.get()),
-      work_(db_, options_, &indexes_, follower_.get(), &retention_) {}
+      work_(db_, options_, &indexes_, follower_.get(), &retention_, &views_) {}
 
 IndexSet::~IndexSet() {
   Close();
@@ -197,6 +197,7 @@ void IndexSet::EndWork() {
   follower_->Close();
   retention_.Close();
   groups_.Clear();
+  views_.Clear();
 }
 
 void IndexSet::FlushIfNoLogIsKept() {
@@ -372,6 +373,7 @@ absl::Status IndexSet::DropIndex(const std::string& name) {
   follower_->Leave(*index);  // if it has just joined
   index->LetGoOfDirectory();
   groups_.Clear();
+  views_.Clear();
   RETURN_IF_ERROR(catalog_.Remove(name));  // if this fails, the index can be dropped again
   indexes_.Remove(name);
   // The index is no longer ready, so it is harmless if it stays watched.
@@ -401,104 +403,6 @@ absl::Status IndexSet::WaitUntilReady(const std::string& name, absl::Duration ti
     if (*current != nullptr) return absl::OkStatus();
     // The log has what makes the index stale. Its repair has begun, or there is none.
   }
-}
-
-absl::StatusOr<std::shared_ptr<const SecondaryIndex>> IndexSet::Index(
-    const std::string& name) const {
-  ASSIGN_OR_RETURN(std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
-  return LiveIndex(std::move(index), follower_);
-}
-
-absl::StatusOr<std::shared_ptr<const IndexVersion>> IndexSet::VersionOf(
-    const FollowedIndex& index, const LookupOptions& options) const {
-  const StopCondition stop = StopCondition::Of(options);
-  if (options.snapshot == nullptr) return follower_->Current(index, stop);
-  ASSIGN_OR_RETURN(LogFollower::State state, follower_->StateAt(index, options.snapshot, stop));
-  return std::move(state.version);
-}
-
-absl::StatusOr<std::shared_ptr<const SecondaryIndex>> IndexSet::Pin(
-    const std::string& name, const LookupOptions& options) const {
-  ASSIGN_OR_RETURN(const std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
-  ASSIGN_OR_RETURN(auto version, VersionOf(*index, options));
-  return OverVersion(std::move(version));
-}
-
-absl::StatusOr<std::shared_ptr<const IndexGroup>> IndexSet::PinGroup(
-    absl::Span<const std::string> names, const LookupOptions& options) const {
-  IndexList::Indexes indexes;
-  for (const std::string& name : names) {
-    ASSIGN_OR_RETURN(std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
-    indexes.push_back(std::move(index));
-  }
-  if (indexes.empty())
-    return absl::InvalidArgumentError("PinGroup: expected at least one index, got none");
-  std::vector<std::shared_ptr<const IndexVersion>> versions;
-  if (options.snapshot == nullptr) {
-    ASSIGN_OR_RETURN(versions, follower_->CurrentTogether(indexes, StopCondition::Of(options)));
-  } else {
-    for (const auto& index : indexes) {
-      ASSIGN_OR_RETURN(auto version, VersionOf(*index, options));
-      versions.push_back(std::move(version));
-    }
-  }
-  std::vector<IndexGroup::Member> members;
-  for (auto& version : versions) members.push_back({OverVersion(std::move(version))});
-  return groups_.Create(names, std::move(members), /*keep=*/options.snapshot == nullptr);
-}
-
-absl::StatusOr<FoundKeys> IndexSet::Lookup(const std::string& name, const KeyQuery& keys,
-                                           const LookupOptions& options) const {
-  ASSIGN_OR_RETURN(const std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
-  ASSIGN_OR_RETURN(auto version, VersionOf(*index, options));
-  FoundKeys found;
-  RETURN_IF_ERROR(LookUpKeys(OpenIndex(std::move(version)), keys, options, &found));
-  return found;
-}
-
-absl::StatusOr<FoundRows> IndexSet::LookupRows(const std::string& name, const KeyQuery& keys,
-                                               const LookupOptions& options) const {
-  ASSIGN_OR_RETURN(const std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
-  RETURN_IF_ERROR(index->Ready().status());
-  const auto column_family = index->HoldColumnFamily();
-  const StopCondition stop = StopCondition::Of(options);
-  ASSIGN_OR_RETURN(LogFollower::State state,
-                   options.snapshot == nullptr
-                       ? follower_->CurrentState(*index, stop)
-                       : follower_->StateAt(*index, options.snapshot, stop));
-  const OpenIndex version(std::move(state.version));
-  FoundRows found;
-  // An index that ignores dropped rows may also have former keys of rows that a compaction filter
-  // has changed.
-  if (index->spec().dropped_rows != DroppedRows::kIgnore) {
-    const auto read = [&](const StringList& keys, StringList* values,
-                          std::vector<size_t>* value_of) {
-      RETURN_IF_ERROR(ReadValues(db_->GetRootDB(), index->column_family(),
-                                 state.snapshot->snapshot(), keys, stop, values, value_of));
-      // A change past the log, such as the removal of a file, may have changed rows at the
-      // snapshot.
-      RETURN_IF_ERROR(index->Ready().status());
-      if (index->writer() == state.writer) return absl::OkStatus();
-      return absl::UnavailableError(absl::StrFormat(
-          "index %s was rebuilt while its rows were read; retry", Quoted(index->name())));
-    };
-    RETURN_IF_ERROR(LookUpRows(version, read, keys, options, &found));
-    return found;
-  }
-  ASSIGN_OR_RETURN(const std::unique_ptr<SnapshotSource> rows,
-                   SourceAt(db_, index->column_family(), state.snapshot, Trial::kNone));
-  RETURN_IF_ERROR(LookUpRows(version, *rows, keys, options, &found));
-  return found;
-}
-
-absl::StatusOr<std::shared_ptr<const SecondaryIndex>> IndexSet::PinStale(
-    const std::string& name) const {
-  ASSIGN_OR_RETURN(std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
-  const std::shared_ptr<IndexWriter> writer = index->writer();
-  if (writer == nullptr) {
-    return absl::UnavailableError(absl::StrFormat("index %s has not been built yet", Quoted(name)));
-  }
-  return OverVersion(writer->version());
 }
 
 void IndexSet::ListIndexes(std::vector<IndexInfo>* infos) const {

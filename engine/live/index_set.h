@@ -14,7 +14,6 @@
 #include "absl/types/span.h"
 #include "cairn/indexed_db.h"
 #include "engine/live/background_work.h"
-#include "engine/live/end_at_exit.h"
 #include "engine/live/event_log.h"
 #include "engine/live/followed_index.h"
 #include "engine/live/index_catalog.h"
@@ -23,7 +22,9 @@
 #include "engine/live/log_follower.h"
 #include "engine/live/log_retention.h"
 #include "engine/live/past_log_changes.h"
+#include "engine/live/transaction_views.h"
 #include "engine/live/unique_guard.h"
+#include "engine/util/end_at_exit.h"
 #include "engine/where/pinned_groups.h"
 #include "index/machine/mutex.h"
 #include "index/machine/stop_flag.h"
@@ -66,6 +67,8 @@ class IndexSet {
                                    const LookupOptions& options) const;
   absl::StatusOr<FoundRows> LookupRows(const std::string& name, const KeyQuery& keys,
                                        const LookupOptions& options) const;
+  absl::StatusOr<FoundRows> LookupForUpdate(const std::string& name, const KeyQuery& keys,
+                                            const LookupOptions& options) const;
   // Returns null if the database does not support snapshots.
   const rocksdb::Snapshot* GetSnapshot() { return follower_->snapshots().Take(); }
   // Returns false if the snapshot is not from GetSnapshot.
@@ -131,9 +134,12 @@ class IndexSet {
   // CheckOpen, and checks that an index may be built.
   absl::Status CheckMayBuild() const;
   // Returns the index's version at the snapshot of `options`, or else with all commits that
-  // returned before the call.
+  // returned before the call; with the writes of its transaction, if there is one.
   absl::StatusOr<std::shared_ptr<const IndexVersion>> VersionOf(const FollowedIndex& index,
                                                                 const LookupOptions& options) const;
+  // The same with a snapshot of the rows. The caller must hold the column family.
+  absl::StatusOr<LogFollower::State> StateOf(const FollowedIndex& index,
+                                             const LookupOptions& options) const;
   IndexList::Indexes In(const PastLogChanges::Scope& scope) const;
   // Makes an empty write that does not wait. It fails after an error from which the database has
   // not recovered, and is Incomplete if writes must wait.
@@ -159,6 +165,7 @@ class IndexSet {
   LogRetention retention_;
   IndexUpkeep upkeep_;
   mutable PinnedGroups groups_;
+  mutable TransactionViews views_;
   Mutex watch_mutex_;  // held by WatchUnique
   UniqueGuard guard_;
   BackgroundWork work_;

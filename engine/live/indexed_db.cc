@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_format.h"
 #include "engine/live/database_listener.h"
 #include "engine/live/index_catalog.h"
@@ -18,13 +19,14 @@
 #include "engine/util/rocksdb_compat.h"
 #include "engine/util/rocksdb_file_system.h"
 #include "engine/util/status.h"
-#include "index/files/manifest.h"
 #include "index/machine/guard.h"
 #include "index/machine/mutex.h"
 #include "index/machine/status_macros.h"
 #include "index/machine/stop_flag.h"
 #include "rocksdb/env.h"
 #include "rocksdb/file_system.h"
+#include "rocksdb/utilities/optimistic_transaction_db.h"
+#include "rocksdb/utilities/transaction_db.h"
 #include "rocksdb/write_batch.h"
 
 namespace cairn {
@@ -88,6 +90,10 @@ class IndexedDatabase final : public WatchedDb<IndexedDB> {
   absl::StatusOr<FoundRows> LookupRows(const std::string& index, const KeyQuery& keys,
                                        const LookupOptions& options) const override {
     return Guarded("looking up rows", [&] { return indexes_.LookupRows(index, keys, options); });
+  }
+  absl::StatusOr<FoundRows> LookupForUpdate(const std::string& index, const KeyQuery& keys,
+                                            const LookupOptions& options) const override {
+    return Guarded("locking rows", [&] { return indexes_.LookupForUpdate(index, keys, options); });
   }
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Index(
       const std::string& name) const override {
@@ -357,58 +363,6 @@ absl::Status CheckNotOpen(const std::string& path, rocksdb::FileSystem* files) {
   return absl::OkStatus();
 }
 
-// The stale marks of indexes that have rows which RocksDB does not recover, because a log file was
-// lost while the database was closed. The marks persist if this process ends before the indexes are
-// built again.
-class LostLogMarks {
- public:
-  explicit LostLogMarks(IndexCatalog catalog) : catalog_(std::move(catalog)) {}
-
-  // Marks the indexes.
-  absl::Status Make(OlderLogCheck check) {
-    const absl::StatusOr<std::vector<IndexCatalog::Entry>> entries = catalog_.List();
-    if (absl::IsNotFound(entries.status())) return absl::OkStatus();
-    RETURN_IF_ERROR(entries.status());
-    for (const IndexCatalog::Entry& entry : *entries) {
-      if (entry.mark.kind != IndexMark::Kind::kNone) continue;
-      const absl::Status has_all = HasAll(entry.name, &check);
-      if (has_all.ok()) continue;
-      marked_.push_back(entry.name);
-      const absl::Status marked =
-          catalog_.Mark(entry.name, {IndexMark::Kind::kStale, std::string(has_all.message()), ""});
-      if (!marked.ok() && !catalog_.MarkDamaged(entry.name).ok()) return marked;
-    }
-    return absl::OkStatus();
-  }
-
-  // Removes the marks after the database could not be opened, if the log files still show the loss.
-  // They may be restored before the next attempt.
-  void Undo(OlderLogCheck check) {
-    for (const std::string& name : marked_) {
-      if (!absl::IsFailedPrecondition(HasAll(name, &check))) continue;
-      catalog_.Mark(name, IndexMark()).IgnoreError();
-    }
-  }
-
- private:
-  absl::Status HasAll(const std::string& name, OlderLogCheck* check) {
-    absl::StatusOr<Manifest> manifest;
-    for (int i = 0; i < 2 && !manifest.ok(); ++i) {  // an error of reading may pass
-      manifest = ReadManifest(catalog_.DirectoryOf(name), catalog_.files());
-      const absl::Status& read = manifest.status();
-      if (absl::IsNotFound(read) || absl::IsDataLoss(read) || absl::IsFailedPrecondition(read)) {
-        return absl::OkStatus();  // the index is not used
-      }
-    }
-    RETURN_IF_ERROR(manifest.status());
-    const absl::StatusOr<std::vector<LogPosition>> logs = ParseOlderLogs(manifest->logs);
-    return logs.ok() ? check->HasAll(manifest->sequence, *logs) : absl::OkStatus();
-  }
-
-  const IndexCatalog catalog_;
-  std::vector<std::string> marked_;
-};
-
 absl::StatusOr<std::unique_ptr<IndexedDatabase>> AttachTo(
     std::shared_ptr<rocksdb::DB> db, absl::Span<ColumnFamilyHandle* const> handles,
     const IndexedDBOptions& options, std::shared_ptr<DatabaseListener> listener) {
@@ -431,10 +385,12 @@ absl::StatusOr<std::unique_ptr<IndexedDatabase>> AttachTo(
   return indexed;
 }
 
+// Opens the database by `open`, which gets the options to use.
 absl::StatusOr<std::unique_ptr<IndexedDB>> OpenWithIndexes(
     const rocksdb::DBOptions& db_options, const std::string& path,
-    const std::vector<rocksdb::ColumnFamilyDescriptor>& column_families,
-    std::vector<ColumnFamilyHandle*>* handles, const IndexedDBOptions& options) {
+    std::vector<ColumnFamilyHandle*>* handles, const IndexedDBOptions& options,
+    absl::FunctionRef<rocksdb::Status(const rocksdb::DBOptions&, std::unique_ptr<rocksdb::DB>*)>
+        open) {
   rocksdb::DBOptions archiving = db_options;
   if (archiving.WAL_ttl_seconds == 0 && archiving.WAL_size_limit_MB == 0) {
     archiving.WAL_size_limit_MB = options.log_retention_megabytes;
@@ -458,8 +414,7 @@ absl::StatusOr<std::unique_ptr<IndexedDB>> OpenWithIndexes(
   }
   if (was_opened.ok()) {
     was_opened =
-        FromRocksDb(rocksdb::DB::Open(archiving, path, column_families, handles, Into(&opened)),
-                    absl::StrFormat("cannot open database '%s'", path));
+        FromRocksDb(open(archiving, &opened), absl::StrFormat("cannot open database '%s'", path));
   }
   if (!was_opened.ok()) {
     marks.Undo(check);
@@ -479,6 +434,24 @@ absl::StatusOr<std::unique_ptr<IndexedDB>> OpenWithIndexes(
   indexed->Own(*handles);
   std::move(let_go).Cancel();
   return indexed;
+}
+
+// Opens a TransactionDB or OptimisticTransactionDB.
+template <typename Database, typename Options>
+absl::StatusOr<std::unique_ptr<IndexedDB>> OpenTransactional(
+    const rocksdb::DBOptions& db_options, const Options& transaction_db_options,
+    const std::string& path, const std::vector<rocksdb::ColumnFamilyDescriptor>& column_families,
+    std::vector<ColumnFamilyHandle*>* handles, const IndexedDBOptions& options) {
+  const auto open = [&](const rocksdb::DBOptions& with_listener,
+                        std::unique_ptr<rocksdb::DB>* opened) {
+    Database* db = nullptr;
+    rocksdb::Status s =
+        Database::Open(with_listener, transaction_db_options, path, column_families, handles, &db);
+    opened->reset(db);
+    return s;
+  };
+  return Guarded("opening a database",
+                 [&] { return OpenWithIndexes(db_options, path, handles, options, open); });
 }
 
 }  // namespace
@@ -517,6 +490,7 @@ IndexIterator IndexedDB::NewIndexIterator(const std::string& index,
                                           const IteratorOptions& options) const {
   LookupOptions pin = StopCondition::Of(options).As<LookupOptions>();
   pin.snapshot = options.snapshot;
+  pin.transaction = options.transaction;
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> pinned = Pin(index, pin);
   return pinned.ok() ? IterateVersion(*std::move(pinned), options) : IndexIterator(pinned.status());
 }
@@ -534,8 +508,29 @@ absl::StatusOr<std::unique_ptr<IndexedDB>> IndexedDB::Open(
     const std::vector<rocksdb::ColumnFamilyDescriptor>& column_families,
     std::vector<ColumnFamilyHandle*>* handles, const IndexedDBOptions& options) {
   return Guarded("opening a database", [&] {
-    return OpenWithIndexes(db_options, path, column_families, handles, options);
+    return OpenWithIndexes(
+        db_options, path, handles, options, [&](const auto& with_listener, auto* opened) {
+          return rocksdb::DB::Open(with_listener, path, column_families, handles, Into(opened));
+        });
   });
+}
+
+absl::StatusOr<std::unique_ptr<IndexedDB>> IndexedDB::Open(
+    const rocksdb::DBOptions& db_options,
+    const rocksdb::TransactionDBOptions& transaction_db_options, const std::string& path,
+    const std::vector<rocksdb::ColumnFamilyDescriptor>& column_families,
+    std::vector<ColumnFamilyHandle*>* handles, const IndexedDBOptions& options) {
+  return OpenTransactional<rocksdb::TransactionDB>(db_options, transaction_db_options, path,
+                                                   column_families, handles, options);
+}
+
+absl::StatusOr<std::unique_ptr<IndexedDB>> IndexedDB::Open(
+    const rocksdb::DBOptions& db_options,
+    const rocksdb::OptimisticTransactionDBOptions& transaction_db_options, const std::string& path,
+    const std::vector<rocksdb::ColumnFamilyDescriptor>& column_families,
+    std::vector<ColumnFamilyHandle*>* handles, const IndexedDBOptions& options) {
+  return OpenTransactional<rocksdb::OptimisticTransactionDB>(
+      db_options, transaction_db_options, path, column_families, handles, options);
 }
 
 absl::StatusOr<std::unique_ptr<IndexedDB>> IndexedDB::Open(const rocksdb::Options& db_options,

@@ -258,7 +258,7 @@ IndexIterator IterateVersion(std::shared_ptr<const SecondaryIndex> version,
 }
 
 IndexIterator SecondaryIndex::NewIterator(const IteratorOptions& options) const {
-  if (const absl::Status s = CheckHasNoSnapshot(options.snapshot); !s.ok()) return IndexIterator(s);
+  if (const absl::Status s = CheckHasOwnState(options); !s.ok()) return IndexIterator(s);
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> pinned =
       Pin(StopCondition::Of(options).As<QueryOptions>());
   return pinned.ok() ? IterateVersion(*std::move(pinned), options) : IndexIterator(pinned.status());

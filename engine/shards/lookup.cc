@@ -154,12 +154,6 @@ absl::Status CheckHasNoColumns(const LookupOptions& options) {
 
 }  // namespace
 
-absl::Status CheckHasNoSnapshot(const rocksdb::Snapshot* snapshot) {
-  if (snapshot == nullptr) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      "a SecondaryIndex answers at its own state; pass the snapshot to a method of IndexedDB");
-}
-
 absl::Status LookUpKeys(const SecondaryIndex& version, const KeyQuery& query,
                         const LookupOptions& options, FoundKeys* found) {
   auto memory = LookupMemory<std::string_view>::Of(found);
@@ -233,7 +227,7 @@ absl::StatusOr<FoundRows> SecondaryIndex::LookupRows(const SnapshotSource& sourc
                                                      const KeyQuery& keys,
                                                      const LookupOptions& options) const {
   return Guarded("looking up rows", [&]() -> absl::StatusOr<FoundRows> {
-    RETURN_IF_ERROR(CheckHasNoSnapshot(options.snapshot));
+    RETURN_IF_ERROR(CheckHasOwnState(options));
     FoundRows found;
     RETURN_IF_ERROR(LookUpRows(*this, source, keys, options, &found));
     return found;
@@ -243,7 +237,7 @@ absl::StatusOr<FoundRows> SecondaryIndex::LookupRows(const SnapshotSource& sourc
 absl::StatusOr<std::vector<uint64_t>> SecondaryIndex::Count(const KeyQuery& keys,
                                                             const LookupOptions& options) const {
   return Guarded("counting entries", [&]() -> absl::StatusOr<std::vector<uint64_t>> {
-    RETURN_IF_ERROR(CheckHasNoSnapshot(options.snapshot));
+    RETURN_IF_ERROR(CheckHasOwnState(options));
     RangeColumn ranges;
     RETURN_IF_ERROR(PhysicalRanges(*this, keys, &ranges));
     std::vector<uint64_t> counts(ranges.size());
@@ -256,7 +250,7 @@ absl::StatusOr<std::vector<uint64_t>> SecondaryIndex::Count(const KeyQuery& keys
 absl::StatusOr<std::vector<bool>> SecondaryIndex::Contains(const KeyQuery& keys,
                                                            const LookupOptions& options) const {
   return Guarded("looking for keys", [&]() -> absl::StatusOr<std::vector<bool>> {
-    RETURN_IF_ERROR(CheckHasNoSnapshot(options.snapshot));
+    RETURN_IF_ERROR(CheckHasOwnState(options));
     RangeColumn ranges;
     RETURN_IF_ERROR(PhysicalRanges(*this, keys, &ranges));
     const QueryOptions query = StopCondition::Of(options).As<QueryOptions>();

@@ -14,14 +14,20 @@
 
 namespace cairn {
 
-// Returns InvalidArgument if options of a SecondaryIndex have a snapshot: only IndexedDB has the
-// states of its snapshots.
-absl::Status CheckHasNoSnapshot(const rocksdb::Snapshot* snapshot);
+// Returns InvalidArgument if options of a SecondaryIndex have a snapshot or a transaction: only
+// IndexedDB has the states of these. `Options` is LookupOptions or IteratorOptions.
+template <typename Options>
+absl::Status CheckHasOwnState(const Options& options) {
+  if (options.snapshot == nullptr && options.transaction == nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "a SecondaryIndex answers at its own state; pass the snapshot or the transaction to a method "
+      "of IndexedDB");
+}
 
 // Lookup in one version of an index. The version does not change during the call, and row ids are
 // used only within it. *found is empty after an error. Errors: those of the index; InvalidArgument,
 // naming the index and the key: its codec rejects the key. Throws std::bad_alloc.
-// LookupOptions::snapshot is ignored here and in the functions below.
+// LookupOptions::snapshot and `transaction` are ignored here and in the functions below.
 absl::Status LookUpKeys(const SecondaryIndex& version, const KeyQuery& query,
                         const LookupOptions& options, FoundKeys* found);
 // Also returns the rows, without those that have no such key in `rows`: the index's database, at

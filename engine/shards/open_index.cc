@@ -82,7 +82,7 @@ absl::StatusOr<std::shared_ptr<const SecondaryIndex>> OpenIndex::Pin(
 absl::Status OpenIndex::Lookup(const KeyQuery& keys, const LookupOptions& options,
                                FoundKeys* found) const {
   absl::Status s = Guarded("looking up keys", [&]() -> absl::Status {
-    RETURN_IF_ERROR(CheckHasNoSnapshot(options.snapshot));
+    RETURN_IF_ERROR(CheckHasOwnState(options));
     if (!pinned_.empty()) return LookUpKeys(*this, keys, options, found);
     return LookUpKeys(OpenIndex(shards_, Versions()), keys, options, found);
   });

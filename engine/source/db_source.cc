@@ -141,7 +141,8 @@ absl::StatusOr<std::unique_ptr<SnapshotSource>> SourceAt(
   return source;
 }
 
-absl::Status ReadValues(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
+absl::Status ReadValues(rocksdb::DB* db, rocksdb::Transaction* transaction,
+                        rocksdb::ColumnFamilyHandle* column_family,
                         const rocksdb::Snapshot* snapshot, const StringList& primary_keys,
                         const StopCondition& stop, StringList* values,
                         std::vector<size_t>* value_of) {
@@ -157,8 +158,10 @@ absl::Status ReadValues(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_fam
   if (size == 1) {
     RETURN_IF_ERROR(stop.Check());
     rocksdb::PinnableSlice value;
-    const rocksdb::Status status =
-        db->Get(options, column_family, ToSlice(primary_keys[0]), &value);
+    const rocksdb::Slice key = ToSlice(primary_keys[0]);
+    const rocksdb::Status status = transaction == nullptr
+                                       ? db->Get(options, column_family, key, &value)
+                                       : transaction->Get(options, column_family, key, &value);
     if (status.IsNotFound()) return absl::OkStatus();
     if (!status.ok()) return read_error(status);
     (*value_of)[0] = values->size();
@@ -184,8 +187,13 @@ absl::Status ReadValues(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_fam
       if (distinct == batch) break;
       keys[distinct++] = key;
     }
-    db->MultiGet(options, column_family, distinct, keys.data(), found.data(), statuses.data(),
-                 /*sorted_input=*/true);
+    if (transaction == nullptr) {
+      db->MultiGet(options, column_family, distinct, keys.data(), found.data(), statuses.data(),
+                   /*sorted_input=*/true);
+    } else {
+      transaction->MultiGet(options, column_family, distinct, keys.data(), found.data(),
+                            statuses.data(), /*sorted_input=*/true);
+    }
     size_t at = 0;
     for (size_t i = begin; i < first; ++i) {
       const bool repeats = i > begin && primary_keys[order[i]] == primary_keys[order[i - 1]];

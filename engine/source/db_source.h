@@ -14,6 +14,7 @@
 #include "index/machine/stop_flag.h"
 #include "rocksdb/db.h"
 #include "rocksdb/snapshot.h"
+#include "rocksdb/utilities/transaction.h"
 
 namespace cairn {
 
@@ -57,10 +58,12 @@ absl::StatusOr<std::unique_ptr<SnapshotSource>> SourceAt(
     const std::shared_ptr<rocksdb::ManagedSnapshot>& snapshot, Trial trial = Trial::kRead);
 
 // Reads the values of rows, of wide-column entities those of the default column, from a database
-// that returns them as stored. Appends the values to `values` and sets value_of[i] to the index of
-// the value of row i there, or to SIZE_MAX if there is no such row. The primary keys may be in any
-// order. Errors: those of RocksDB's reads, and of `stop`.
-absl::Status ReadValues(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
+// that returns them as stored. If `transaction` is not null, reads them through it, so with its
+// uncommitted writes. Appends the values to `values` and sets value_of[i] to the index of the value
+// of row i there, or to SIZE_MAX if there is no such row. The primary keys may be in any order.
+// Errors: those of RocksDB's reads, and of `stop`.
+absl::Status ReadValues(rocksdb::DB* db, rocksdb::Transaction* transaction,
+                        rocksdb::ColumnFamilyHandle* column_family,
                         const rocksdb::Snapshot* snapshot, const StringList& primary_keys,
                         const StopCondition& stop, StringList* values,
                         std::vector<size_t>* value_of);

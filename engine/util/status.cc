@@ -40,6 +40,8 @@ absl::Status FromRocksDb(const rocksdb::Status& status, std::string_view doing) 
     case rocksdb::Status::kBusy:
     case rocksdb::Status::kTryAgain:
       return absl::UnavailableError(message);
+    case rocksdb::Status::kTimedOut:
+      return absl::DeadlineExceededError(message);
     default:
       if (status.IsIOError() && status.subcode() == rocksdb::Status::kPathNotFound) {
         return absl::NotFoundError(message);
@@ -68,6 +70,8 @@ rocksdb::Status ToRocksDb(const absl::Status& status) noexcept try {
       return rocksdb::Status::InvalidArgument(message);
     case absl::StatusCode::kUnavailable:
       return rocksdb::Status::Busy(message);
+    case absl::StatusCode::kDeadlineExceeded:
+      return rocksdb::Status::TimedOut(message);
     case absl::StatusCode::kResourceExhausted:
     case absl::StatusCode::kInternal:
       return rocksdb::Status::IOError(message);

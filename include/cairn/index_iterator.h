@@ -29,8 +29,9 @@ struct IteratorOptions {
   // then becomes invalid, with status Cancelled or DeadlineExceeded.
   const std::atomic<bool>* cancelled = nullptr;
   absl::Time deadline = absl::InfiniteFuture();
-  // See LookupOptions::snapshot.
+  // See LookupOptions. Later writes of the transaction do not change the iterator.
   const rocksdb::Snapshot* snapshot = nullptr;
+  rocksdb::Transaction* transaction = nullptr;
 };
 
 // Iterates over the entries of an index in (secondary key, primary key) order, like

@@ -24,7 +24,9 @@
 #include "rocksdb/db.h"
 #include "rocksdb/options.h"
 #include "rocksdb/snapshot.h"
+#include "rocksdb/utilities/optimistic_transaction_db.h"
 #include "rocksdb/utilities/stackable_db.h"
+#include "rocksdb/utilities/transaction_db.h"
 
 namespace cairn {
 
@@ -285,6 +287,32 @@ struct BacklogStats {
 // indexed column families, because their files then prove the state; after a crash the indexes are
 // rebuilt.
 //
+// Transactions: with LookupOptions::transaction or IteratorOptions::transaction, a query sees the
+// uncommitted writes of this transaction, as its own Get does. It sees them over the state that the
+// query would see otherwise: at LookupOptions::snapshot, or with all commits that returned before
+// the call.
+//
+//   std::unique_ptr<rocksdb::Transaction> move(transactions->BeginTransaction({}));
+//   move->Put("ana", "1990|Ana|Oslo");
+//   auto people = db->LookupRows("city", "Oslo", {.transaction = move.get()});  // has Ana
+//
+// This works for Lookup, LookupRows, LookupForUpdate, Count, Contains, NewIterator, Pin and
+// PinGroup, also after SetSavePoint, RollbackToSavePoint and Prepare. The transaction must be of
+// the database underneath, and no other thread may use it during the call. Two of its rows may have
+// the same key of a unique index until it commits. For reads that other commits do not change, take
+// a snapshot after the transaction has set its own, so that each commit since is a conflict:
+//
+//   move->SetSnapshot();
+//   rocksdb::ManagedSnapshot then(db.get());
+//   auto people = db->LookupRows("city", "Oslo", {.snapshot = then.snapshot(),
+//                                                 .transaction = move.get()});
+//
+// The first query after a write of the transaction takes some microseconds for each row that the
+// transaction has written; later ones cost little more than outside. Errors: Unimplemented for
+// writes that the transaction does not index (DisableIndexing), and for LookupRows of an index with
+// dropped_rows=ignore; InvalidArgument for an uncommitted row that cannot be read as the index's
+// spec requires.
+//
 // Shutdown: destroy each handle of an indexed column family through this object
 // (DestroyColumnFamilyHandle), or call Close first. Otherwise, this object, the handles and the
 // database may be closed and destroyed in any order that RocksDB allows. RocksDB requires that
@@ -306,6 +334,22 @@ class IndexedDB : public rocksdb::StackableDB {
   static absl::StatusOr<std::unique_ptr<IndexedDB>> Open(const rocksdb::Options& db_options,
                                                          const std::string& path,
                                                          const IndexedDBOptions& options = {});
+  // The same for a TransactionDB or OptimisticTransactionDB, which is then GetBaseDB():
+  //
+  //   auto* transactions = static_cast<rocksdb::TransactionDB*>(db->GetBaseDB());
+  //   std::unique_ptr<rocksdb::Transaction> transfer(transactions->BeginTransaction({}));
+  //
+  // Only write-committed transactions can be followed (see above).
+  static absl::StatusOr<std::unique_ptr<IndexedDB>> Open(
+      const rocksdb::DBOptions& db_options,
+      const rocksdb::TransactionDBOptions& transaction_db_options, const std::string& path,
+      const std::vector<rocksdb::ColumnFamilyDescriptor>& column_families,
+      std::vector<rocksdb::ColumnFamilyHandle*>* handles, const IndexedDBOptions& options = {});
+  static absl::StatusOr<std::unique_ptr<IndexedDB>> Open(
+      const rocksdb::DBOptions& db_options,
+      const rocksdb::OptimisticTransactionDBOptions& transaction_db_options,
+      const std::string& path, const std::vector<rocksdb::ColumnFamilyDescriptor>& column_families,
+      std::vector<rocksdb::ColumnFamilyHandle*>* handles, const IndexedDBOptions& options = {});
   // Adds indexes to an open database: a DB, TransactionDB or OptimisticTransactionDB. An index
   // fails if its column family is neither the default one nor in `handles`. Errors: InvalidArgument
   // if `db` is null; those of Open about indexes.
@@ -408,8 +452,20 @@ class IndexedDB : public rocksdb::StackableDB {
   // empty; those of reading the rows.
   virtual absl::StatusOr<FoundRows> LookupRows(const std::string& index, const KeyQuery& keys,
                                                const LookupOptions& options = {}) const = 0;
+  // Returns the rows with these keys, and locks them for LookupOptions::transaction, which is
+  // required, as rocksdb::Transaction::GetForUpdate does: no other transaction can change them
+  // until this one ends or, with an OptimisticTransactionDB, this one fails to commit otherwise.
+  // Another transaction may give one of the keys to a further row meanwhile. The rows are of the
+  // latest state: `snapshot` must be null. If the transaction has a snapshot
+  // (Transaction::SetSnapshot), rows that changed after it are an error, as in GetForUpdate. After
+  // an error, some of the rows may be locked. Errors: those of LookupRows and GetForUpdate:
+  // Unavailable (Busy) and DeadlineExceeded (TimedOut) if another transaction has locked or changed
+  // a row.
+  virtual absl::StatusOr<FoundRows> LookupForUpdate(const std::string& index, const KeyQuery& keys,
+                                                    const LookupOptions& options) const = 0;
   // Return the results of SecondaryIndex::Count and Contains at the state that Lookup would use,
-  // and use only `snapshot`, `cancelled` and `deadline` of `options`. Errors: those of Lookup.
+  // and use only `snapshot`, `transaction`, `cancelled` and `deadline` of `options`. Errors: those
+  // of Lookup.
   absl::StatusOr<std::vector<uint64_t>> Count(const std::string& index, const KeyQuery& keys,
                                               const LookupOptions& options = {}) const;
   absl::StatusOr<std::vector<bool>> Contains(const std::string& index, const KeyQuery& keys,

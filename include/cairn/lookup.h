@@ -24,6 +24,7 @@
 
 namespace rocksdb {
 class Snapshot;
+class Transaction;
 }  // namespace rocksdb
 
 namespace cairn {
@@ -215,6 +216,10 @@ struct LookupOptions {
   // IndexedDB::GetSnapshot. Null: with all writes that returned before the call. SecondaryIndex
   // returns InvalidArgument for any other value, because its state is its own.
   const rocksdb::Snapshot* snapshot = nullptr;
+  // For methods of IndexedDB: answer as this transaction reads, so with its own uncommitted writes
+  // over the state that the call would use otherwise. See IndexedDB. SecondaryIndex returns
+  // InvalidArgument for any other value than null.
+  rocksdb::Transaction* transaction = nullptr;
 };
 
 // The result of a lookup. Results are in the order of the keys of the query; those of one key or

@@ -16,6 +16,7 @@ namespace cairn {
 //   NotSupported                    Unimplemented
 //   InvalidArgument                 InvalidArgument
 //   Busy, TryAgain                  Unavailable
+//   TimedOut                        DeadlineExceeded
 //   NoSpace, MemoryLimit            ResourceExhausted
 //   any other                       Internal
 absl::Status FromRocksDb(const rocksdb::Status& status, std::string_view doing) noexcept;
@@ -29,6 +30,7 @@ absl::Status FromRocksDb(const rocksdb::Status& status, std::string_view doing) 
 //   Unimplemented                   NotSupported
 //   InvalidArgument, AlreadyExists  InvalidArgument
 //   Unavailable                     Busy
+//   DeadlineExceeded                TimedOut
 //   ResourceExhausted, Internal     IOError
 //   any other                       Aborted
 rocksdb::Status ToRocksDb(const absl::Status& status) noexcept;

@@ -26,7 +26,10 @@ inline IndexSpec SpecOf(std::string_view text) {
 // An IndexedDB with the column families "default" and "a", in a separate temporary directory.
 class IndexedDatabase {
  public:
-  explicit IndexedDatabase(IndexedDBOptions options = {}) : options_(std::move(options)) {
+  enum class Base { kDb, kTransactionDb, kOptimisticTransactionDb };
+
+  explicit IndexedDatabase(IndexedDBOptions options = {}, Base base = Base::kDb)
+      : base_(base), options_(std::move(options)) {
     rocksdb_options_.create_if_missing = true;
     rocksdb_options_.allow_data_in_errors = true;
     rocksdb_options_.create_missing_column_families = true;
@@ -40,9 +43,30 @@ class IndexedDatabase {
   IndexedDatabase& operator=(const IndexedDatabase&) = delete;
 
   void Open() {
-    db_ = RequireOk(IndexedDB::Open(rocksdb_options_, path(),
-                                    {{"default", rocksdb_options_}, {"a", rocksdb_options_}},
-                                    &families_, options_));
+    const std::vector<rocksdb::ColumnFamilyDescriptor> families = {{"default", rocksdb_options_},
+                                                                   {"a", rocksdb_options_}};
+    switch (base_) {
+      case Base::kDb:
+        db_ = RequireOk(IndexedDB::Open(rocksdb_options_, path(), families, &families_, options_));
+        break;
+      case Base::kTransactionDb:
+        db_ = RequireOk(IndexedDB::Open(rocksdb_options_, rocksdb::TransactionDBOptions(), path(),
+                                        families, &families_, options_));
+        break;
+      case Base::kOptimisticTransactionDb:
+        db_ = RequireOk(IndexedDB::Open(rocksdb_options_, rocksdb::OptimisticTransactionDBOptions(),
+                                        path(), families, &families_, options_));
+        break;
+    }
+  }
+  // Requires a base with transactions.
+  std::unique_ptr<rocksdb::Transaction> Begin() {
+    rocksdb::DB* const base = db_->GetBaseDB();
+    rocksdb::Transaction* const transaction =
+        base_ == Base::kTransactionDb
+            ? static_cast<rocksdb::TransactionDB*>(base)->BeginTransaction({})
+            : static_cast<rocksdb::OptimisticTransactionDB*>(base)->BeginTransaction({});
+    return std::unique_ptr<rocksdb::Transaction>(transaction);
   }
   void Close() {
     if (db_ == nullptr) return;
@@ -85,6 +109,7 @@ class IndexedDatabase {
   }
 
  private:
+  const Base base_;
   TemporaryDirectory directory_;
   rocksdb::Options rocksdb_options_;
   IndexedDBOptions options_;

@@ -22,17 +22,13 @@
 #include "rocksdb/snapshot.h"
 #include "test/engine/indexed_database.h"
 #include "test/engine/live/indexed_db_checks.h"
+#include "test/engine/live/query_checks.h"
 #include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn {
 BOOST_AUTO_TEST_SUITE(indexed_db_snapshots_test)
 namespace {
-
-// Rows are "color|number".
-constexpr std::string_view kColor = "color=value.field('|',0):text";
-constexpr std::string_view kNumber =
-    "number=value.field('|',1):u32,include(color=value.field('|',0):text),on_error=skip";
 
 LookupOptions At(const rocksdb::Snapshot* snapshot) {
   LookupOptions options;
@@ -48,74 +44,11 @@ std::string KeysAt(IndexedDB* db, const std::string& index, const KeyQuery& quer
   return keys;
 }
 
-// Compares all kinds of queries at a snapshot with a scan of the database's rows at that snapshot.
 void CheckAtSnapshot(IndexedDB* db, const rocksdb::Snapshot* snapshot) {
-  std::map<std::pair<std::string, std::string>, std::string> by_color;  // color, key -> value
-  std::map<std::pair<uint32_t, std::string>, std::string> by_number;
   rocksdb::ReadOptions read;
   read.snapshot = snapshot;
   const std::unique_ptr<rocksdb::Iterator> rows(db->GetBaseDB()->NewIterator(read));
-  for (rows->SeekToFirst(); rows->Valid(); rows->Next()) {
-    const std::string key = rows->key().ToString(), value = rows->value().ToString();
-    const size_t bar = value.find('|');
-    by_color[{value.substr(0, bar), key}] = value;
-    uint32_t number = 0;
-    if (bar != std::string::npos && absl::SimpleAtoi(value.substr(bar + 1), &number)) {
-      by_number[{number, key}] = value;
-    }
-  }
-  RequireOk(FromRocksDb(rows->status(), "scanning"));
-
-  const FoundRows found = RequireOk(db->LookupRows("color", KeyQuery::Everything(), At(snapshot)));
-  BOOST_REQUIRE(found.size() == by_color.size());
-  size_t i = 0;
-  for (const auto& [entry, value] : by_color) {
-    BOOST_REQUIRE(found[i].primary_key == entry.second);
-    BOOST_REQUIRE(found[i++].value == value);
-  }
-  LookupOptions with_color = At(snapshot);
-  with_color.columns = {"color"};
-  const FoundKeys numbers = RequireOk(db->Lookup("number", KeyQuery::Everything(), with_color));
-  BOOST_REQUIRE(numbers.size() == by_number.size());
-  i = 0;
-  for (const auto& [entry, value] : by_number) {
-    BOOST_REQUIRE(numbers[i] == entry.second);
-    BOOST_REQUIRE(numbers.columns()[0].bytes(i++) == value.substr(0, value.find('|')));
-  }
-  const auto of_color = [&](const std::string& color) {
-    return std::count_if(by_color.begin(), by_color.end(),
-                         [&](const auto& row) { return row.first.first == color; });
-  };
-  for (const char* color : {"red", "blue", "none"}) {
-    const auto expected = static_cast<uint64_t>(of_color(color));
-    BOOST_REQUIRE(RequireOk(db->Count("color", color, At(snapshot)))[0] == expected);
-    BOOST_REQUIRE(RequireOk(db->Contains("color", color, At(snapshot)))[0] == (expected > 0));
-  }
-  IteratorOptions iterate;
-  iterate.snapshot = snapshot;
-  IndexIterator it = db->NewIterator("number", iterate);
-  it.SeekToFirst();
-  for (const auto& [entry, value] : by_number) {
-    BOOST_REQUIRE(it.Valid());
-    BOOST_REQUIRE(it.primary_key() == entry.second);
-    it.Next();
-  }
-  BOOST_REQUIRE(!it.Valid());
-  RequireOk(it.status());
-  const auto group = RequireOk(db->PinGroup({"color", "number"}, At(snapshot)));
-  const auto expected = std::count_if(by_number.begin(), by_number.end(), [](const auto& row) {
-    return row.second.starts_with("red|") && row.first.first >= 5;
-  });
-  BOOST_REQUIRE(RequireOk(group->Count(Predicate("color", "red") &&
-                                       Predicate("number", KeyQuery::AtLeast(5)))) ==
-                static_cast<uint64_t>(expected));
-}
-
-std::string RandomValue(std::mt19937_64& random) {
-  static const char* const kColors[] = {"red", "blue", "green", ""};
-  std::string value = kColors[random() % 4];
-  if (random() % 8 != 0) absl::StrAppend(&value, "|", random() % 10);
-  return value;
+  CheckQueries(db, At(snapshot), rows.get());
 }
 
 }  // namespace

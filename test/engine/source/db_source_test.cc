@@ -180,7 +180,8 @@ void CheckValues(rocksdb::DB* db, const rocksdb::Snapshot* snapshot,
   StringList values;
   values.Append("before");
   std::vector<size_t> value_of;
-  RequireOk(ReadValues(db, db->DefaultColumnFamily(), snapshot, keys, {}, &values, &value_of));
+  RequireOk(
+      ReadValues(db, nullptr, db->DefaultColumnFamily(), snapshot, keys, {}, &values, &value_of));
   BOOST_REQUIRE(value_of.size() == size);
   BOOST_TEST(values[0] == "before");
   for (size_t i = 0; i < size; ++i) {
@@ -228,7 +229,7 @@ BOOST_AUTO_TEST_CASE(values_of_entities_are_their_default_columns_and_a_stop_end
       StringList keys, values;
       for (const std::string& row : rows) keys.Append(row);
       std::vector<size_t> value_of;
-      RequireOk(ReadValues(db.get(), family, nullptr, keys, {}, &values, &value_of));
+      RequireOk(ReadValues(db.get(), nullptr, family, nullptr, keys, {}, &values, &value_of));
       const std::map<std::string, std::string> expected = {
           {"a", "plain"}, {"b", ""}, {"c", ""}, {"d", "1,2"}};
       for (size_t i = 0; i < rows.size(); ++i) {
@@ -242,8 +243,8 @@ BOOST_AUTO_TEST_CASE(values_of_entities_are_their_default_columns_and_a_stop_end
       const std::atomic<bool> cancelled = true;
       StopCondition stop;
       stop.cancelled = &cancelled;
-      BOOST_TEST(
-          absl::IsCancelled(ReadValues(db.get(), family, nullptr, keys, stop, &values, &value_of)));
+      BOOST_TEST(absl::IsCancelled(
+          ReadValues(db.get(), nullptr, family, nullptr, keys, stop, &values, &value_of)));
     }
   }
 }

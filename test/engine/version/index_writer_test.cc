@@ -12,9 +12,11 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "engine/delta_files/delta_files.h"
+#include "engine/version/version_branch.h"
 #include "test/engine/delta/delta_history.h"
 #include "test/engine/faulty_file_system.h"
 #include "test/engine/test_database.h"
@@ -71,6 +73,22 @@ struct Index {
     RequireOk(update.Publish(update.version().sequence + 1, update.anchor()));
   }
   void Check() { CheckVersion(*writer->version(), rows, 50); }
+  // Makes a version with further updates, and adds it to `branches`.
+  void Branch(size_t max_rows) {
+    Rows branched;
+    RowUpdates updates;
+    do {  // a branch cannot delete ranges
+      branched = rows;
+      updates = history.Updates(1 + history() % max_rows, &branched);
+    } while (!updates.deleted_from.empty());
+    const auto version = RequireOk(BranchVersion(*writer->version(), updates));
+    CheckVersion(*version, branched, 20);
+    if (branches.size() == 3) branches.erase(branches.begin());
+    branches.push_back({version, std::move(branched)});
+  }
+  void CheckBranches() {
+    for (const auto& [version, branched] : branches) CheckVersion(*version, branched, 20);
+  }
   void CheckVersion(const IndexVersion& version, const ModelRows<uint64_t>& expected, int queries) {
     const auto base = [&](const Batch& batch) { return version.base->router->Execute(batch); };
     VersionCheck<uint64_t>(*version.delta, base, expected).CheckAll(history.Queries(queries));
@@ -88,6 +106,7 @@ struct Index {
   OpenOptions options;
   History<uint64_t> history;
   Rows rows, stored_rows;
+  std::vector<std::pair<std::shared_ptr<const IndexVersion>, Rows>> branches;
   std::unique_ptr<IndexWriter> writer;
 };
 
@@ -122,7 +141,13 @@ void CheckRandomHistory(uint64_t salt, size_t steps) {
       index.files->Repair();
       return status;
     };
-    switch (random() % 13) {
+    switch (random() % 15) {
+      case 13:
+        index.Branch(random() % 4 == 0 ? 300 : 20);
+        break;
+      case 14:
+        index.CheckBranches();
+        break;
       case 0:
       case 1:
         if (!store_like([&] { return index.writer->Store(); }).ok()) {

@@ -1,4 +1,4 @@
-#include "engine/live/end_at_exit.h"
+#include "engine/util/end_at_exit.h"
 
 #include <cstdlib>
 #include <set>
