@@ -56,8 +56,13 @@ std::shared_ptr<DeltaAggregates> BaseAggregates::Of(
     std::rotate(deltas_.begin(), found, found + 1);
     return deltas_.front().aggregates;
   }
-  DeltaAggregates* const before = deltas_.empty() ? nullptr : deltas_.front().aggregates.get();
-  OfDelta made = {delta, std::make_shared<DeltaAggregates>(*delta, before)};
+  // Of a writer's versions, a later one has the entries removed that an earlier one has removed. A
+  // branch has others removed.
+  const auto of_writer =
+      std::find_if(deltas_.begin(), deltas_.end(), [](const OfDelta& of) { return !of.is_branch; });
+  DeltaAggregates* const before =
+      of_writer == deltas_.end() || delta->is_branch ? nullptr : of_writer->aggregates.get();
+  OfDelta made = {delta, std::make_shared<DeltaAggregates>(*delta, before), delta->is_branch};
   deltas_.insert(deltas_.begin(), std::move(made));
   if (deltas_.size() > kVersions) deltas_.pop_back();
   return deltas_.front().aggregates;

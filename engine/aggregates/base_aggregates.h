@@ -52,6 +52,7 @@ class BaseAggregates {
   struct OfDelta {
     std::weak_ptr<const Delta> delta;
     std::shared_ptr<DeltaAggregates> aggregates;
+    bool is_branch;
   };
 
   const SortedRun run_;

@@ -69,6 +69,7 @@ struct Delta {
   uint32_t end_tuple = 0;                     // end of the version's tuples: all before this one
   uint32_t tuple_rows = 0;                    // number of rows with a tuple
   uint64_t live_new_rows = 0;                 // new rows that have entries
+  bool is_branch = false;  // made by BranchVersion, so that no DeltaWriter's version follows it
   std::shared_ptr<const ChangeLog::Place> place;  // the end of its changes in the log
   std::shared_ptr<CompactDelta> compact;          // null if this is the compact form itself
 

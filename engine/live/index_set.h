@@ -140,6 +140,8 @@ class IndexSet {
   // The same with a snapshot of the rows. The caller must hold the column family.
   absl::StatusOr<LogFollower::State> StateOf(const FollowedIndex& index,
                                              const LookupOptions& options) const;
+  absl::StatusOr<FoundRows> RowsOf(const std::shared_ptr<FollowedIndex>& index,
+                                   const KeyQuery& keys, const LookupOptions& options) const;
   IndexList::Indexes In(const PastLogChanges::Scope& scope) const;
   // Makes an empty write that does not wait. It fails after an error from which the database has
   // not recovered, and is Incomplete if writes must wait.

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <set>
+#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,6 +28,18 @@ absl::StatusOr<std::shared_ptr<const SecondaryIndex>> IndexSet::Index(
   return LiveIndex(std::move(index), follower_);
 }
 
+namespace {
+
+// A change past the log, such as the removal of a file, may have changed rows at a snapshot.
+absl::Status CheckSameState(const FollowedIndex& index, const LogFollower::State& state) {
+  RETURN_IF_ERROR(index.Ready().status());
+  if (index.writer() == state.writer) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrFormat(
+      "index %s was rebuilt while its rows were read; retry", Quoted(index.name())));
+}
+
+}  // namespace
+
 absl::StatusOr<LogFollower::State> IndexSet::StateOf(const FollowedIndex& index,
                                                      const LookupOptions& options) const {
   const StopCondition stop = StopCondition::Of(options);
@@ -41,6 +54,7 @@ absl::StatusOr<LogFollower::State> IndexSet::StateOf(const FollowedIndex& index,
   ASSIGN_OR_RETURN(state.version,
                    views_.Make(db_->GetRootDB(), options.transaction, index,
                                std::move(state.version), state.snapshot->snapshot()));
+  RETURN_IF_ERROR(CheckSameState(index, state));
   return state;
 }
 
@@ -80,14 +94,20 @@ absl::StatusOr<std::shared_ptr<const IndexGroup>> IndexSet::PinGroup(
   if (is_latest) {
     ASSIGN_OR_RETURN(versions, follower_->CurrentTogether(indexes, StopCondition::Of(options)));
   } else {
+    // Until these are released, the database is open.
+    std::vector<std::shared_lock<std::shared_mutex>> column_families;
+    for (const auto& index : indexes) {
+      column_families.push_back(index->HoldColumnFamily());
+      RETURN_IF_ERROR(index->Ready().status());
+    }
     LookupOptions at = options;
     if (at.snapshot == nullptr) at.snapshot = follower_->snapshots().Take();
     const absl::Cleanup release = [&] {
       if (options.snapshot == nullptr) follower_->snapshots().Release(at.snapshot);
     };
     for (const auto& index : indexes) {
-      ASSIGN_OR_RETURN(auto version, VersionOf(*index, at));
-      versions.push_back(std::move(version));
+      ASSIGN_OR_RETURN(LogFollower::State state, StateOf(*index, at));
+      versions.push_back(std::move(state.version));
     }
   }
   std::vector<IndexGroup::Member> members;
@@ -107,6 +127,12 @@ absl::StatusOr<FoundKeys> IndexSet::Lookup(const std::string& name, const KeyQue
 absl::StatusOr<FoundRows> IndexSet::LookupRows(const std::string& name, const KeyQuery& keys,
                                                const LookupOptions& options) const {
   ASSIGN_OR_RETURN(const std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
+  return RowsOf(index, keys, options);
+}
+
+absl::StatusOr<FoundRows> IndexSet::RowsOf(const std::shared_ptr<FollowedIndex>& index,
+                                           const KeyQuery& keys,
+                                           const LookupOptions& options) const {
   RETURN_IF_ERROR(index->Ready().status());
   const auto column_family = index->HoldColumnFamily();
   ASSIGN_OR_RETURN(LogFollower::State state, StateOf(*index, options));
@@ -120,12 +146,7 @@ absl::StatusOr<FoundRows> IndexSet::LookupRows(const std::string& name, const Ke
       RETURN_IF_ERROR(ReadValues(db_->GetRootDB(), options.transaction, index->column_family(),
                                  state.snapshot->snapshot(), keys, StopCondition::Of(options),
                                  values, value_of));
-      // A change past the log, such as the removal of a file, may have changed rows at the
-      // snapshot.
-      RETURN_IF_ERROR(index->Ready().status());
-      if (index->writer() == state.writer) return absl::OkStatus();
-      return absl::UnavailableError(absl::StrFormat(
-          "index %s was rebuilt while its rows were read; retry", Quoted(index->name())));
+      return CheckSameState(*index, state);
     };
     RETURN_IF_ERROR(LookUpRows(version, read, keys, options, &found));
     return found;
@@ -134,7 +155,7 @@ absl::StatusOr<FoundRows> IndexSet::LookupRows(const std::string& name, const Ke
     return absl::UnimplementedError(absl::StrFormat(
         "index %s ignores rows that compactions drop, so it cannot look up rows in a transaction; "
         "use Lookup and rocksdb::Transaction::Get",
-        Quoted(name)));
+        Quoted(index->name())));
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<SnapshotSource> rows,
                    SourceAt(db_, index->column_family(), state.snapshot, Trial::kNone));
@@ -155,15 +176,14 @@ absl::StatusOr<FoundRows> IndexSet::LookupForUpdate(const std::string& name, con
   const StopCondition stop = StopCondition::Of(options);
   std::set<std::string, std::less<>> locked;
   while (true) {
-    ASSIGN_OR_RETURN(FoundRows found, LookupRows(name, keys, options));
+    ASSIGN_OR_RETURN(FoundRows found, RowsOf(index, keys, options));
     std::set<std::string_view> unlocked;  // in order, so that transactions rarely wait in a cycle
     for (const FoundRow& row : found) {
       if (!locked.contains(row.primary_key)) unlocked.insert(row.primary_key);
     }
     // A row that was locked before this lookup cannot have changed since.
     if (unlocked.empty()) return found;
-    const auto column_family = index->HoldColumnFamily();
-    RETURN_IF_ERROR(index->Ready().status());
+    // This may wait for other transactions, so it does not hold the column family.
     for (const std::string_view primary_key : unlocked) {
       RETURN_IF_ERROR(stop.Check());
       const rocksdb::Status lock = options.transaction->GetForUpdate(

@@ -69,7 +69,8 @@ bool IsOfRows(const absl::Status& status) {
 // Returns whether another attempt may succeed although nothing has changed.
 bool MayPass(const absl::Status& status) {
   return absl::IsResourceExhausted(status) || absl::IsUnavailable(status) ||
-         absl::IsInternal(status) || absl::IsCancelled(status) || absl::IsUnknown(status);
+         absl::IsInternal(status) || absl::IsCancelled(status) || absl::IsUnknown(status) ||
+         absl::IsDeadlineExceeded(status);
 }
 
 // Returns the state of an index after a failed attempt that is followed by another one. If a build

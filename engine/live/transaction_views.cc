@@ -1,7 +1,6 @@
 #include "engine/live/transaction_views.h"
 
 #include <algorithm>
-#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -41,20 +40,14 @@ class UncommittedRows {
     RETURN_IF_ERROR(
         reader.Read(*transaction_->GetWriteBatch()->GetWriteBatch(), absl::MakeSpan(&written_, 1))
             .status());
-    // A batch that has been prepared counts as uncommitted for the reader.
+    // The reader takes the contents of a prepared batch for a transaction of its own.
     if (auto prepared = reader.TakePrepared(transaction_->GetName())) {
       written_.Append(prepared->changes[0]);
     }
     settled->Settle(written_);
-    if (!settled->deleted_ranges().empty()) return absl::OkStatus();  // BranchVersion refuses them
-    bool merges = false;
-    const std::unique_ptr<rocksdb::WBWIIterator> entries(
-        transaction_->GetWriteBatch()->NewIterator(column_family_));
-    for (const RowChange& row : settled->rows()) {
-      RETURN_IF_ERROR(CheckIsIndexed(row, entries.get()));
-      merges |= row.kind == RowChangeKind::kLookUp;
+    if (!settled->deleted_ranges().empty()) {
+      return absl::UnimplementedError("the transaction deletes a range of rows");
     }
-    if (!merges) return absl::OkStatus();
     for (const RowChange& row : settled->rows()) RETURN_IF_ERROR(Resolve(row));
     settled->Settle(resolved_);
     return absl::OkStatus();
@@ -64,67 +57,64 @@ class UncommittedRows {
   absl::Status ReadError(const rocksdb::Status& status) const {
     return FromRocksDb(status, "cannot read an uncommitted row");
   }
-
-  // Reads of the transaction do not see a write that its index lacks.
-  absl::Status CheckIsIndexed(const RowChange& row, rocksdb::WBWIIterator* entries) const {
-    std::optional<rocksdb::WriteEntry> last;
-    for (entries->Seek(rocksdb::Slice(row.key)); entries->Valid(); entries->Next()) {
-      rocksdb::WriteEntry entry = entries->Entry();
-      if (entry.key != rocksdb::Slice(row.key)) break;
-      last = entry;
-    }
-    const bool is_indexed = last.has_value() && (row.kind != RowChangeKind::kPut ||
-                                                 last->value == rocksdb::Slice(row.value));
-    if (is_indexed) return absl::OkStatus();
+  static absl::Status NotIndexed() {
     return absl::UnimplementedError(
         "the transaction has writes that it does not index (DisableIndexing), so its own reads do "
         "not see them");
   }
 
-  // Appends a row's change to resolved_, with the result of merge operands instead of these.
+  // Appends the row's change to resolved_, with the result of merge operands instead of these.
+  // Checks that the transaction's reads see the change.
   absl::Status Resolve(const RowChange& row) {
+    const rocksdb::Slice key(row.key);
+    rocksdb::PinnableSlice value;
+    const rocksdb::Status read = transaction_->Get(options_, column_family_, key, &value);
+    if (!read.ok() && !read.IsNotFound()) return ReadError(read);
     switch (row.kind) {
       case RowChangeKind::kPut:
+        if (!read.ok() || value != rocksdb::Slice(row.value)) return NotIndexed();
         resolved_.Put(row.key, row.value);
         return absl::OkStatus();
-      case RowChangeKind::kPutEntity:
-        return resolved_.PutEntity(row.key, row.value);
       case RowChangeKind::kDelete:
       case RowChangeKind::kDeleteRange:
+        if (read.ok()) return NotIndexed();
         resolved_.Delete(row.key);
         return absl::OkStatus();
+      case RowChangeKind::kPutEntity:
       case RowChangeKind::kLookUp:
         break;
     }
-    return ResolveMerged(transaction_, row.key);
-  }
-
-  template <typename Transaction>
-  absl::Status ResolveMerged(Transaction* transaction, std::string_view primary_key) {
-    const rocksdb::Slice key(primary_key);
-    rocksdb::PinnableSlice value;
-    rocksdb::Status read = transaction->Get(options_, column_family_, key, &value);
+    if (read.IsNotFound() && row.kind == RowChangeKind::kPutEntity) return NotIndexed();
     if (read.IsNotFound()) {
-      resolved_.Delete(primary_key);
+      resolved_.Delete(row.key);
       return absl::OkStatus();
     }
-    if (!read.ok()) return ReadError(read);
+    RETURN_IF_ERROR(ResolveEntity(transaction_, key, value));
+    const bool is_same =
+        row.kind == RowChangeKind::kLookUp || resolved_[resolved_.size() - 1].value == row.value;
+    return is_same ? absl::OkStatus() : NotIndexed();
+  }
+
+  // Appends a row that exists, `value` being its default column.
+  template <typename Transaction>
+  absl::Status ResolveEntity(Transaction* transaction, const rocksdb::Slice& key,
+                             const rocksdb::Slice& value) {
     rocksdb::PinnableWideColumns columns;
     constexpr bool kReadsEntities = requires {
       transaction->GetEntity(options_, column_family_, key, &columns);
     };
+    rocksdb::Status read;
     if constexpr (kReadsEntities) {
       read = transaction->GetEntity(options_, column_family_, key, &columns);
     } else {
       read = db_->GetEntity(options_, column_family_, key, &columns);
-      if (read.IsNotFound()) read = rocksdb::Status::OK();  // the row is new
+      if (read.IsNotFound()) read = rocksdb::Status::OK();  // not committed yet
     }
     if (!read.ok()) return ReadError(read);
-    const bool is_entity =
-        columns.columns().size() > 1 ||
-        (columns.columns().size() == 1 && columns.columns()[0].name() != rocksdb::Slice());
+    const bool is_entity = columns.columns().size() > 1 ||
+                           (columns.columns().size() == 1 && !columns.columns()[0].name().empty());
     if (!is_entity) {
-      resolved_.Put(primary_key, value.ToStringView());
+      resolved_.Put(key.ToStringView(), value.ToStringView());
       return absl::OkStatus();
     }
     if constexpr (!kReadsEntities) {
@@ -172,7 +162,7 @@ absl::StatusOr<std::shared_ptr<const IndexVersion>> TransactionViews::Make(
   RowUpdates updates(index.codec().kind());
   const auto read = [&]() -> absl::StatusOr<std::shared_ptr<const IndexVersion>> {
     RETURN_IF_ERROR(rows.Read(&settled));
-    if (settled.rows().empty() && settled.deleted_ranges().empty()) return version;
+    if (settled.rows().empty()) return version;
     ASSIGN_OR_RETURN(ChangeExtractor extractor, ChangeExtractor::Create(index.spec()));
     RETURN_IF_ERROR(extractor.Extract(settled, nullptr, &updates));
     return BranchVersion(*version, updates);

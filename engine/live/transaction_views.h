@@ -22,7 +22,8 @@ namespace cairn {
 // ones are kept, so that several lookups between two writes read the writes once.
 //
 // RocksDB does not report the end of a transaction. So a view is found by the bytes of the
-// transaction's write batch, which it contains, and is kept for kKept after its last use.
+// transaction's write batch, which it contains, and is kept for kKept after its last use. The bytes
+// do not show which writes the transaction has indexed.
 // Thread-safe, as far as transactions are: no other thread may use one during a call for it.
 class TransactionViews {
  public:
@@ -30,8 +31,9 @@ class TransactionViews {
   std::shared_ptr<const IndexVersion> Find(rocksdb::Transaction* transaction,
                                            const std::shared_ptr<const IndexVersion>& version);
   // Makes the view. `snapshot` is at the version's state, and `db` is the database of both. Errors:
-  // Unimplemented for writes that are not indexed (Transaction::DisableIndexing), and for a merge
-  // operand of a wide-column entity if this RocksDB cannot read entities in transactions;
+  // Unimplemented for writes that are not indexed (Transaction::DisableIndexing), for deleted
+  // ranges, and for a merge operand of a wide-column entity if this RocksDB cannot read entities in
+  // transactions;
   // InvalidArgument if a row cannot be read as the index requires; those of reading merged rows and
   // of BranchVersion. Throws std::bad_alloc.
   absl::StatusOr<std::shared_ptr<const IndexVersion>> Make(

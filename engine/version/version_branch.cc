@@ -40,6 +40,7 @@ class Branch {
     if (from_.tuples != nullptr) {
       tuples_ = std::make_shared<DeltaTuples>(from_.tuples, from_.end_tuple);
     }
+    next_->is_branch = true;
     next_->compact = std::make_shared<CompactDelta>();
   }
 
@@ -151,10 +152,8 @@ class Branch {
     if (row >= rows_->base_rows()) {
       next_->live_new_rows += wanted_.empty() ? 0 : 1;
       next_->live_new_rows -= existing_.empty() ? 0 : 1;
-    } else if (wanted_.empty()) {
-      died_.push_back(row);
-    } else {
-      revived_.push_back(row);
+    } else if (wanted_.empty() != from_.dead_rows.Contains(row)) {
+      (wanted_.empty() ? died_ : revived_).push_back(row);
     }
   }
 
@@ -163,7 +162,9 @@ class Branch {
     for (size_t i = 0; i < from_.parts.size(); ++i) {
       next_->parts[i].removed = Without(from_.parts[i].removed, removed_[i + 1]);
     }
-    next_->dead_rows = from_.dead_rows.Copy().With(died_, revived_);
+    if (!died_.empty() || !revived_.empty()) {
+      next_->dead_rows = from_.dead_rows.Copy().With(died_, revived_);
+    }
     next_->rows = rows_;
     next_->end_row = rows_->end();
     if (tuples_ != nullptr) {
@@ -183,7 +184,7 @@ class Branch {
     return absl::OkStatus();
   }
 
-  // IndexWriter owns the memory of the version's sets.
+  // Only the writer of the version's sets may make others that share their memory.
   static PositionSet Without(const PositionSet& removed, absl::Span<const Position> more) {
     return more.empty() ? removed : removed.Copy().With(more, {});
   }

@@ -10,8 +10,8 @@ namespace cairn {
 
 // Returns `version` with updates that no other reader sees, such as the writes of an open
 // transaction. IndexWriter does not know the result, whose rows and entries are those of `version`
-// except for the changed ones. Rows keep their ids. New rows have ids that later versions of the
-// index may give to other rows.
+// except for the changed ones. Rows with entries keep their ids. New rows, and rows that were
+// deleted before, have ids that later versions of the index may give to other rows.
 //
 // Takes about 3 us per updated row, plus the time to copy the sets of removed positions, which is 1
 // bit per entry of the base. The first call for a base takes time for all of its entries

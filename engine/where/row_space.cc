@@ -243,7 +243,8 @@ absl::Status RowSpace::AddLater(size_t i, LaterRows* later) const {
     }
     if (in_base != kNoRow) {
       MakeRoomForOne(&later->came[i]);
-      later->came[i].emplace(in_base, row);
+      // A branch may have a deleted row's primary key again under a later id (BranchVersion).
+      later->came[i].insert_or_assign(in_base, row);
       from.push_back(in_base);
       continue;
     }

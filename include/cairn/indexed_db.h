@@ -298,9 +298,10 @@ struct BacklogStats {
 //
 // This works for Lookup, LookupRows, LookupForUpdate, Count, Contains, NewIterator, Pin and
 // PinGroup, also after SetSavePoint, RollbackToSavePoint and Prepare. The transaction must be of
-// the database underneath, and no other thread may use it during the call. Two of its rows may have
-// the same key of a unique index until it commits. For reads that other commits do not change, take
-// a snapshot after the transaction has set its own, so that each commit since is a conflict:
+// the database underneath, must index its writes (no DisableIndexing), and no other thread may use
+// it during the call. Two of its rows may have the same key of a unique index until it commits. For
+// reads that other commits do not change, take a snapshot after the transaction has set its own, so
+// that each commit since is a conflict:
 //
 //   move->SetSnapshot();
 //   rocksdb::ManagedSnapshot then(db.get());
@@ -308,10 +309,12 @@ struct BacklogStats {
 //                                                 .transaction = move.get()});
 //
 // The first query after a write of the transaction takes some microseconds for each row that the
-// transaction has written; later ones cost little more than outside. Errors: Unimplemented for
-// writes that the transaction does not index (DisableIndexing), and for LookupRows of an index with
-// dropped_rows=ignore; InvalidArgument for an uncommitted row that cannot be read as the index's
-// spec requires.
+// transaction has written; later ones compare its batch with the one that was read, and cost little
+// more than outside. A compaction of an index may take half a second longer while a transaction
+// queries it. Errors: Unimplemented for LookupRows of an index with dropped_rows=ignore, and for
+// merge operands of wide-column entities in RocksDB versions whose transactions do not read
+// entities; InvalidArgument for an uncommitted row that cannot be read as the index's spec
+// requires.
 //
 // Shutdown: destroy each handle of an indexed column family through this object
 // (DestroyColumnFamilyHandle), or call Close first. Otherwise, this object, the handles and the
@@ -457,10 +460,13 @@ class IndexedDB : public rocksdb::StackableDB {
   // until this one ends or, with an OptimisticTransactionDB, this one fails to commit otherwise.
   // Another transaction may give one of the keys to a further row meanwhile. The rows are of the
   // latest state: `snapshot` must be null. If the transaction has a snapshot
-  // (Transaction::SetSnapshot), rows that changed after it are an error, as in GetForUpdate. After
-  // an error, some of the rows may be locked. Errors: those of LookupRows and GetForUpdate:
-  // Unavailable (Busy) and DeadlineExceeded (TimedOut) if another transaction has locked or changed
-  // a row.
+  // (Transaction::SetSnapshot), rows that changed after it are an error, as in GetForUpdate. Rows
+  // that had one of the keys when they were locked stay locked, also if they are not returned, and
+  // after an error. The transaction's lock timeout limits the wait for each lock; `cancelled` and
+  // `deadline` take effect between two locks. As for GetForUpdate, no other thread may destroy the
+  // handle of the column family or close the database during the call. Errors: those of LookupRows
+  // and GetForUpdate: Unavailable (Busy) and DeadlineExceeded (TimedOut) if another transaction has
+  // locked or changed a row.
   virtual absl::StatusOr<FoundRows> LookupForUpdate(const std::string& index, const KeyQuery& keys,
                                                     const LookupOptions& options) const = 0;
   // Return the results of SecondaryIndex::Count and Contains at the state that Lookup would use,

@@ -3,6 +3,9 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -282,12 +285,81 @@ BOOST_AUTO_TEST_CASE(a_transaction_that_cannot_be_read_is_refused) {
   RequireOk(transaction->Put("b", "red|3"));
   BOOST_TEST(lookup("color").code() == absl::StatusCode::kUnimplemented);
   transaction->EnableIndexing();
+  RequireOk(transaction->Put("b", "red|3"));
+  RequireOk(lookup("color"));
+  transaction->DisableIndexing();
+  RequireOk(transaction->Delete("b"));
+  BOOST_TEST(lookup("color").code() == absl::StatusCode::kUnimplemented);
+  transaction->EnableIndexing();
   RequireOk(transaction->Put("b", "red|4"));
   BOOST_TEST(KeysIn(db.get(), "strict", 4, In(transaction.get())) == "b");
 
   const auto index = RequireOk(db->Index("color"));
   BOOST_TEST(index->Lookup("red", In(transaction.get())).status().code() ==
              absl::StatusCode::kInvalidArgument);
+}
+
+BOOST_AUTO_TEST_CASE(aggregates_in_a_transaction_leave_those_outside_alone) {
+  IndexedDatabase db({}, Base::kTransactionDb);
+  for (int i = 0; i < 100; ++i) db.Put(absl::StrCat("row", 100 + i), absl::StrCat("red|", i));
+  db.Create("number=value.field('|',1):u32,include(copy=value.field('|',1):u32)");
+  const auto sum = [&](rocksdb::Transaction* transaction) {
+    const auto index = RequireOk(db->Pin("number", In(transaction)));
+    std::vector<ColumnValues> values;
+    RequireOk(index->AggregateRanges(RangeBatch::Everything(index->kind()),
+                                     {Aggregate::Sum("copy")}, &values));
+    return std::get<uint64_t>(values[0].value(0));
+  };
+  BOOST_TEST(sum(nullptr) == 4950u);
+  const auto transaction = db.Begin();
+  RequireOk(transaction->Put("row110", "red|0"));
+  BOOST_TEST(sum(transaction.get()) == 4940u);
+  RequireOk(transaction->Rollback());
+  db.Put("row120", "red|0");
+  BOOST_TEST(sum(nullptr) == 4930u);
+  RequireOk(transaction->Put("row130", "red|0"));
+  BOOST_TEST(sum(transaction.get()) == 4900u);
+  BOOST_TEST(sum(nullptr) == 4930u);
+}
+
+BOOST_AUTO_TEST_CASE(a_transaction_after_an_opening_and_over_a_deleted_row) {
+  IndexedDatabase db({}, Base::kTransactionDb);
+  db.Put("a", "red|1");
+  db.Create(kColor);
+  db.Put("c", "red|8");
+  db.Create(kNumber);
+  RequireOk(db->FlushIndexes());
+  db.Reopen();
+  RequireOk(db->WaitUntilReady("color"));
+  RequireOk(db->WaitUntilReady("number"));
+  auto transaction = db.Begin();
+  RequireOk(transaction->Put("b", "red|2"));
+  BOOST_TEST(KeysIn(db.get(), "color", "red", In(transaction.get())) == "a b c");
+  const auto pinned = RequireOk(db->Pin("color", In(transaction.get())));
+  BOOST_TEST(RowsOf(*pinned, "red") == "a b c");
+  RequireOk(transaction->Rollback());
+  // Row c is in the base of one index, and was added and deleted in the other.
+  RequireOk(db->Delete({}, "c"));
+  BOOST_TEST(KeysIn(db.get(), "color", "red", {}) == "a");
+  transaction = db.Begin();
+  RequireOk(transaction->Put("c", "red|7"));
+  const auto group = RequireOk(db->PinGroup({"number", "color"}, In(transaction.get())));
+  BOOST_TEST(RequireOk(group->Count(Predicate("color", "red") &&
+                                    Predicate("number", KeyQuery::AtLeast(5)))) == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(queries_in_a_transaction_of_a_closed_database) {
+  IndexedDatabase db({}, Base::kTransactionDb);
+  db.Put("a", "red|1");
+  db.Create(kColor);
+  db.Create(kNumber);
+  auto transaction = db.Begin();
+  RequireOk(transaction->Put("b", "red|2"));
+  RequireOk(db->Close());
+  BOOST_TEST(db->Lookup("color", "red", In(transaction.get())).status().code() ==
+             absl::StatusCode::kFailedPrecondition);
+  BOOST_TEST(db->PinGroup({"color", "number"}, In(transaction.get())).status().code() ==
+             absl::StatusCode::kFailedPrecondition);
 }
 
 BOOST_AUTO_TEST_CASE(an_open_transaction_does_not_outlive_its_index_or_hold_a_closed_database) {

@@ -104,7 +104,10 @@ void Lookup(benchmark::State& state, bool rows, bool inside, Before before, int 
   uint64_t found = 0;
   size_t next = 0;
   for (auto _ : state) {
-    if (before == Before::kWrite) db.Update(transaction.get(), own[next++ % own.size()]);
+    if (before == Before::kWrite) {
+      transaction->SetSavePoint();
+      db.Update(transaction.get(), own[next++ % own.size()]);
+    }
     if (before == Before::kCommit) OrThrow(db->Put({}, "other", RowValue(next++)));
     const uint64_t value = BenchDatabase::Value(db.RandomRow() & ~uint64_t{1});
     const auto begin = std::chrono::steady_clock::now();
@@ -115,6 +118,7 @@ void Lookup(benchmark::State& state, bool rows, bool inside, Before before, int 
     }
     const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
     state.SetIterationTime(time.count());
+    if (before == Before::kWrite) OrThrow(transaction->RollbackToSavePoint());
   }
   if (found < static_cast<uint64_t>(state.iterations())) {
     throw std::runtime_error("a row was not found");

@@ -80,31 +80,34 @@ inline void Interpreter::AskIndexes(uint64_t salt) {
     }
     AskTogether(database_.get(), a, b, scanned_[a.family], extractor, salt);
   }
-  AskIndexesAtSnapshot(salt);
+  if (database_.snapshot() != nullptr) AskIndexesAt(salt, database_.snapshot(), nullptr);
 }
 
-// Queries all indexes at the snapshot that is held. Compactions drop rows without regard to
-// snapshots.
-inline void Interpreter::AskIndexesAtSnapshot(uint64_t salt) {
-  const rocksdb::Snapshot* const snapshot = database_.snapshot();
-  if (snapshot == nullptr || DropsRows(database_.world()) || values_changed_) return;
+// Queries all indexes at a snapshot and in a transaction, each of which may be null. Compactions
+// drop rows without regard to snapshots.
+inline void Interpreter::AskIndexesAt(uint64_t salt, const rocksdb::Snapshot* snapshot,
+                                      rocksdb::Transaction* transaction) {
+  if (DropsRows(database_.world()) || values_changed_) return;
   std::array<Rows, kFamilies> rows;
   for (size_t family = 0; family < kFamilies; ++family) {
-    rows[family] = database_.Scan(family, snapshot);
+    rows[family] = database_.Scan(family, snapshot, transaction);
     Require(database_.scan_status(), "reading the database at a snapshot");
   }
+  LookupOptions at;
+  at.snapshot = snapshot;
+  at.transaction = transaction;
+  const std::string where = transaction != nullptr ? "in a transaction" : "at a snapshot";
   const uint32_t extractor = database_.world()[kExtractor];
   const IndexKind* before = nullptr;
   for (const size_t index : created_) {
     const IndexKind& kind = IndexKinds()[index];
     if (ignores_dropped_.count(index) > 0) continue;
     const absl::Status refusal = Questions(database_.get(), kind, rows[kind.family], extractor,
-                                           salt + index, Losses::kNone, snapshot)
+                                           salt + index, Losses::kNone, at)
                                      .AskAll();
-    ++events_[refusal.ok() ? "indexes that answered at a snapshot"
-                           : "indexes that refused a snapshot"];
+    ++events_[(refusal.ok() ? "indexes that answered " : "indexes that refused ") + where];
     if (before != nullptr && before->family == kind.family) {
-      AskTogether(database_.get(), *before, kind, rows[kind.family], extractor, salt, snapshot);
+      AskTogether(database_.get(), *before, kind, rows[kind.family], extractor, salt, at);
     }
     before = &kind;
   }

@@ -201,13 +201,16 @@ class Database {
     return rocksdb::RepairDB(kPath, options, {{"default", options}, {"a", options}}, options);
   }
 
-  // The rows of a family, at the snapshot if one is given.
-  Rows Scan(size_t family, const rocksdb::Snapshot* snapshot = nullptr) {
+  // The rows of a family, at the snapshot and as the transaction sees them if these are given.
+  Rows Scan(size_t family, const rocksdb::Snapshot* snapshot = nullptr,
+            rocksdb::Transaction* transaction = nullptr) {
     Rows rows;
     if (!has(family)) return rows;
     rocksdb::ReadOptions options;
     options.snapshot = snapshot;
-    const std::unique_ptr<rocksdb::Iterator> row(base()->NewIterator(options, families_[family]));
+    const std::unique_ptr<rocksdb::Iterator> row(
+        transaction == nullptr ? base()->NewIterator(options, families_[family])
+                               : transaction->GetIterator(options, families_[family]));
     for (row->SeekToFirst(); row->Valid(); row->Next()) {
       rows[row->key().ToString()] = row->value().ToString();
     }

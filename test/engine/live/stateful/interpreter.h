@@ -80,7 +80,8 @@ class Interpreter {
   absl::Status AwaitReady(size_t index);
   absl::Status AskIndex(size_t index, uint64_t salt);
   void AskIndexes(uint64_t salt);
-  void AskIndexesAtSnapshot(uint64_t salt);
+  void AskIndexesAt(uint64_t salt, const rocksdb::Snapshot* snapshot,
+                    rocksdb::Transaction* transaction);
   void Check(uint64_t salt);
   void ReconcileIndexes(bool may_be_older);
   std::optional<IndexInfo> Info(size_t index);
@@ -128,6 +129,7 @@ class Interpreter {
   std::array<std::vector<std::string>, kFamilies> singles_;  // rows for kSingle
   uint32_t single_rows_ = 0;
   uint32_t tables_ = 0;
+  uint32_t transactions_ = 0;
   uint32_t resumed_ = 0;
 };
 

@@ -32,21 +32,21 @@ struct Failure : std::runtime_error {
 // entries.
 enum class Losses : uint8_t { kNone, kRemoved, kChanged };
 
-// Queries one index of a database without concurrent writes, or at a snapshot. Each query must have
+// Queries one index of a database without concurrent writes, or at the snapshot and in the
+// transaction of `at`. Each query must have
 // the results that follow from the rows, or be refused; `refusal` is that of the first refused
 // query.
 class Questions {
  public:
   Questions(IndexedDB* db, const IndexKind& kind, const Rows& rows, uint32_t extractor,
-            uint64_t seed, Losses losses, const rocksdb::Snapshot* snapshot = nullptr)
+            uint64_t seed, Losses losses, const LookupOptions& at = {})
       : db_(*db),
         kind_(kind),
         rows_(rows),
         entries_(EntriesOf(kind, rows, extractor)),
         random_(seed),
-        losses_(losses) {
-    options_.snapshot = snapshot;
-  }
+        losses_(losses),
+        options_(at) {}
 
   absl::Status AskAll() {
     if (losses_ != Losses::kNone) return AskRows(), refusal_;
@@ -63,7 +63,11 @@ class Questions {
   // Whether there is a result. An index may refuse at any time, for one of two reasons.
   bool Answered(const absl::Status& status, const char* question) {
     if (status.ok()) return true;
-    if (!absl::IsUnavailable(status) && !absl::IsFailedPrecondition(status)) {
+    // Rows that the index does not accept are refused before they are committed, too.
+    const bool is_of_transaction =
+        options_.transaction != nullptr &&
+        (absl::IsInvalidArgument(status) || absl::IsUnimplemented(status));
+    if (!absl::IsUnavailable(status) && !absl::IsFailedPrecondition(status) && !is_of_transaction) {
       throw Failure(absl::StrCat(kind_.name, ": ", question, ": ", status.ToString()));
     }
     if (refusal_.ok()) refusal_ = status;
@@ -334,15 +338,14 @@ class Questions {
   const std::vector<Entry> entries_;
   std::mt19937_64 random_;
   const Losses losses_;
-  LookupOptions options_;  // with the snapshot, if the queries are at one
+  const LookupOptions options_;  // with the snapshot and the transaction
   absl::Status refusal_;
 };
 
 // Queries two indexes of one column family together for the rows that have a key of each. Returns
 // OK also if they refuse.
 inline void AskTogether(IndexedDB* db, const IndexKind& a, const IndexKind& b, const Rows& rows,
-                        uint32_t extractor, uint64_t seed,
-                        const rocksdb::Snapshot* snapshot = nullptr) {
+                        uint32_t extractor, uint64_t seed, const LookupOptions& at = {}) {
   const std::vector<Entry> of_a = EntriesOf(a, rows, extractor),
                            of_b = EntriesOf(b, rows, extractor);
   if (of_a.empty() || of_b.empty()) return;
@@ -358,11 +361,10 @@ inline void AskTogether(IndexedDB* db, const IndexKind& a, const IndexKind& b, c
   const std::set<std::string> its_a = rows_of(of_a, in_a), its_b = rows_of(of_b, in_b);
   std::set<std::string> either = its_a;
   either.insert(its_b.begin(), its_b.end());
-  LookupOptions options;
-  options.snapshot = snapshot;
-  const auto group = db->PinGroup({a.name, b.name}, options);
+  const auto group = db->PinGroup({a.name, b.name}, at);
   const absl::Status& status = group.status();
   if (absl::IsUnavailable(status) || absl::IsFailedPrecondition(status)) return;
+  if (at.transaction != nullptr && !status.ok()) return;  // the indexes have been asked alone
   if (!status.ok()) throw Failure(absl::StrCat("pinning together: ", status.ToString()));
   const Predicate is_a(a.name, std::string_view(in_a));
   const Predicate is_b(b.name, std::string_view(in_b));
