@@ -56,8 +56,7 @@ std::shared_ptr<DeltaAggregates> BaseAggregates::Of(
     std::rotate(deltas_.begin(), found, found + 1);
     return deltas_.front().aggregates;
   }
-  // Of a writer's versions, a later one has the entries removed that an earlier one has removed. A
-  // branch has others removed.
+  // A later version of a writer has all the removed entries of an earlier one. A branch has others.
   const auto of_writer =
       std::find_if(deltas_.begin(), deltas_.end(), [](const OfDelta& of) { return !of.is_branch; });
   DeltaAggregates* const before =

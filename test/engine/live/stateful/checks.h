@@ -83,8 +83,8 @@ inline void Interpreter::AskIndexes(uint64_t salt) {
   if (database_.snapshot() != nullptr) AskIndexesAt(salt, database_.snapshot(), nullptr);
 }
 
-// Queries all indexes at a snapshot and in a transaction, each of which may be null. Compactions
-// drop rows without regard to snapshots.
+// Queries all indexes at a snapshot and in a transaction. Either may be null. Compactions drop rows
+// without regard to snapshots.
 inline void Interpreter::AskIndexesAt(uint64_t salt, const rocksdb::Snapshot* snapshot,
                                       rocksdb::Transaction* transaction) {
   if (DropsRows(database_.world()) || values_changed_) return;
