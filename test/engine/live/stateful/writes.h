@@ -141,8 +141,8 @@ inline rocksdb::Status Interpreter::RunTransaction(How how, const std::vector<Ro
     if (!s.ok()) return s;
   }
   ++transactions_;
-  if (transactions_ % 2 == 0) AskIndexesAt(transactions_, nullptr, transaction.get());
-  if (transactions_ % 3 == 0 && database_.snapshot() != nullptr) {
+  AskIndexesAt(transactions_, nullptr, transaction.get());
+  if (database_.snapshot() != nullptr) {
     AskIndexesAt(transactions_, database_.snapshot(), transaction.get());
   }
   if (how == kRolledBack) return transaction->Rollback();
