@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "engine/log/table_files.h"
 #include "engine/log/wal_files.h"
+#include "engine/util/key_order.h"
 #include "index/keys/escaped_text.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
@@ -63,15 +64,17 @@ FollowedIndex::FollowedIndex(const std::string& name, const IndexCatalog* catalo
   unknown.parts.emplace_back();
   absl::StatusOr<KeyCodec> codec = unknown.Codec();
   if (!codec.ok()) throw std::bad_alloc();
-  unread_ = std::make_unique<const Definition>(
-      Definition{std::move(unknown), *std::move(codec), nullptr, UINT32_MAX, /*is_read=*/false});
+  unread_ = std::make_unique<const Definition>(Definition{
+      std::move(unknown), *std::move(codec), nullptr, UINT32_MAX, std::nullopt, /*is_read=*/false});
   defined_ = unread_.get();
 }
 
 void FollowedIndex::Define(IndexSpec spec, KeyCodec codec,
                            rocksdb::ColumnFamilyHandle* column_family, uint32_t column_family_id) {
+  std::optional<KeyOrder> order;
+  if (column_family != nullptr) order = KnownKeyOrderOf(column_family);
   read_ = std::make_unique<const Definition>(Definition{
-      std::move(spec), std::move(codec), column_family, column_family_id, /*is_read=*/true});
+      std::move(spec), std::move(codec), column_family, column_family_id, order, /*is_read=*/true});
   defined_ = read_.get();
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <shared_mutex>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include "cairn/index_spec.h"
 #include "cairn/indexed_db.h"
 #include "cairn/key_codec.h"
+#include "cairn/key_order.h"
 #include "cairn/options.h"
 #include "engine/live/event_log.h"
 #include "engine/live/index_catalog.h"
@@ -52,6 +54,8 @@ class FollowedIndex {
   // Null if there is none. May be invalid once the index is cancelled.
   rocksdb::ColumnFamilyHandle* column_family() const { return definition().column_family; }
   uint32_t column_family_id() const { return definition().column_family_id; }
+  // The order of the column family's keys; nullopt if there was no handle.
+  std::optional<KeyOrder> order() const { return definition().order; }
   // Returns whether a change past the log with this scope may change rows of the index. Returns
   // true until the spec has been read, because the column family is unknown.
   bool MayBeIn(const PastLogChanges::Scope& scope) const {
@@ -191,6 +195,7 @@ class FollowedIndex {
     KeyCodec codec;
     rocksdb::ColumnFamilyHandle* column_family;
     uint32_t column_family_id;
+    std::optional<KeyOrder> order;
     bool is_read;
   };
 

@@ -36,7 +36,7 @@ class UncommittedRows {
 
   // The changes refer to this object.
   absl::Status Read(SettledChanges* settled) {
-    WriteBatchReader reader({column_family_->GetID()});
+    WriteBatchReader reader({FollowedFamily::Of(column_family_)});
     RETURN_IF_ERROR(
         reader.Read(*transaction_->GetWriteBatch()->GetWriteBatch(), absl::MakeSpan(&written_, 1))
             .status());
@@ -125,7 +125,7 @@ class UncommittedRows {
     rocksdb::WriteBatch batch;
     const rocksdb::Status put = batch.PutEntity(column_family_, key, columns.columns());
     if (!put.ok()) return ReadError(put);
-    WriteBatchReader reader({column_family_->GetID()});
+    WriteBatchReader reader({FollowedFamily::Of(column_family_)});
     return reader.Read(batch, absl::MakeSpan(&resolved_, 1)).status();
   }
 

@@ -108,13 +108,21 @@ rocksdb::Status UniqueGuard::Write(const rocksdb::WriteOptions& options, rocksdb
 }
 
 absl::Status UniqueGuard::ReadRows(const Indexes& indexes, const rocksdb::WriteBatch& batch,
-                                   std::vector<Rows>* rows) {
+                                   std::vector<Rows>* rows) const {
   std::vector<uint32_t> families;
   for (const auto& index : indexes) families.push_back(index->column_family_id());
   std::sort(families.begin(), families.end());
   families.erase(std::unique(families.begin(), families.end()), families.end());
   std::vector<RowChanges> changes(families.size());
-  WriteBatchReader reader(families);
+  const OrderOfFamily order_of = OrdersOfFamilies(stored_);
+  std::vector<FollowedFamily> followed;
+  for (const uint32_t id : families) {
+    const auto index = std::find_if(indexes.begin(), indexes.end(), [&](const auto& other) {
+      return other->column_family_id() == id && other->order().has_value();
+    });
+    followed.push_back({id, index == indexes.end() ? order_of(id) : *(*index)->order()});
+  }
+  WriteBatchReader reader(std::move(followed), nullptr, order_of);
   RETURN_IF_ERROR(reader.Read(batch, absl::MakeSpan(changes)).status());
   for (const auto& index : indexes) {
     const auto family = std::find(families.begin(), families.end(), index->column_family_id());

@@ -94,8 +94,8 @@ class UniqueGuard {
     return watched_;
   }
   // Appends to *rows one element for each index whose rows the batch puts.
-  static absl::Status ReadRows(const Indexes& indexes, const rocksdb::WriteBatch& batch,
-                               std::vector<Rows>* rows);
+  absl::Status ReadRows(const Indexes& indexes, const rocksdb::WriteBatch& batch,
+                        std::vector<Rows>* rows) const;
   bool MustWait(const std::vector<Rows>& rows, const std::vector<std::string>& keys) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns false if it would have to wait but must not. Throws std::bad_alloc, and then nothing is

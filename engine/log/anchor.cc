@@ -214,7 +214,7 @@ absl::Status FindRanges(SequenceNumber sequence, rocksdb::DB* db,
   const bool drops =
       db->GetOptions(column_family).compaction_style == rocksdb::kCompactionStyleFIFO;
   const rocksdb::ColumnFamilyMetaData metadata = FilesOf(db, column_family, files);
-  const TableFiles now = ListTableFiles(metadata);
+  const TableFiles now = ListTableFiles(metadata, KnownKeyOrderOf(column_family));
   absl::StatusOr<std::vector<ChangedRange>> found =
       drops && which == ChangedFiles::kLost
           ? FindChangedRanges(WithoutDropped(*anchor.tables, metadata), now, which)

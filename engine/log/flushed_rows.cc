@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "engine/log/wal_reader.h"
+#include "engine/util/range_iterator.h"
 #include "engine/util/status.h"
 #include "index/keys/escaped_text.h"
 #include "index/machine/status_macros.h"
@@ -27,6 +28,7 @@ FlushedRows::FlushedRows(rocksdb::DB* db,
   for (rocksdb::ColumnFamilyHandle* handle : column_families) {
     Family& family = families_.emplace_back();
     family.handle = handle;
+    family.order = KnownKeyOrderOf(handle);
     for (const rocksdb::LevelMetaData& level : FilesOf(db, handle, files).levels) {
       Files& numbered = level.level == 0 ? family.level_0 : family.levels.emplace_back();
       for (const rocksdb::SstFileMetaData& file : level.files) {
@@ -37,15 +39,22 @@ FlushedRows::FlushedRows(rocksdb::DB* db,
     std::sort(family.level_0.begin(), family.level_0.end(),
               [](const auto& a, const auto& b) { return a.largest_seqno < b.largest_seqno; });
     for (Files& level : family.levels) {
-      std::sort(level.begin(), level.end(),
-                [](const auto& a, const auto& b) { return a.smallestkey < b.smallestkey; });
+      std::sort(level.begin(), level.end(), [&](const auto& a, const auto& b) {
+        return IsBefore(family.order, a.smallestkey, b.smallestkey);
+      });
     }
   }
 }
 
 bool FlushedRows::CanHold(const Record& record, size_t family, const RowChange& change) const {
   const bool is_range = change.kind == RowChangeKind::kDeleteRange;
-  const std::string_view first = change.key, last = is_range ? change.value : change.key;
+  const KeyOrder order = families_[family].order;
+  const auto before = [&](std::string_view a, std::string_view b) { return IsBefore(order, a, b); };
+  std::string_view first = change.key, last = is_range ? change.value : change.key;
+  if (is_range && order == KeyOrder::kReverseBytewise) {  // RocksDB's range (RowChanges)
+    first = change.value.substr(0, change.value.size() - 1);
+    last = change.key.substr(0, change.key.size() - 1);
+  }
   const auto has_numbers = [&](const rocksdb::SstFileMetaData& file) {
     return file.file_number > record.log_number && file.smallest_seqno <= record.last &&
            file.largest_seqno >= record.first;
@@ -55,25 +64,26 @@ bool FlushedRows::CanHold(const Record& record, size_t family, const RowChange& 
       std::lower_bound(level_0.begin(), level_0.end(), record.first,
                        [](const auto& file, SequenceNumber n) { return file.largest_seqno < n; });
   for (; recent != level_0.end() && recent->smallest_seqno <= record.last; ++recent) {
-    if (has_numbers(*recent) && recent->smallestkey <= first && last <= recent->largestkey) {
+    if (has_numbers(*recent) && !before(first, recent->smallestkey) &&
+        !before(recent->largestkey, last)) {
       return true;
     }
   }
   for (const Files& level : families_[family].levels) {
     // A compaction cuts the deletion of a range where a file ends and the next one begins. So the
     // last key of a file may belong to the next one only.
-    auto file =
-        std::upper_bound(level.begin(), level.end(), first,
-                         [](std::string_view key, const auto& f) { return key < f.largestkey; });
+    auto file = std::upper_bound(
+        level.begin(), level.end(), first,
+        [&](std::string_view key, const auto& f) { return before(key, f.largestkey); });
     for (std::string_view from = first; file != level.end(); from = (file++)->largestkey) {
-      if (file->smallestkey > from || !has_numbers(*file)) break;
-      if (file->largestkey >= last) return true;
+      if (before(from, file->smallestkey) || !has_numbers(*file)) break;
+      if (!before(file->largestkey, last)) return true;
     }
   }
   if (!is_range) return false;
   const Files& files = families_[family].files;
   return std::none_of(files.begin(), files.end(), [&](const rocksdb::SstFileMetaData& file) {
-    return file.smallestkey < last && first <= file.largestkey &&
+    return before(file.smallestkey, last) && !before(file.largestkey, first) &&
            file.smallest_seqno < record.first;
   });
 }
@@ -101,24 +111,23 @@ absl::Status FlushedRows::LookUpRanges(size_t family, const rocksdb::Snapshot* s
   rocksdb::ColumnFamilyHandle* const handle = families_[family].handle;
   size_t rows = 0;
   for (const ChangedRange& range : ranges) {
-    const rocksdb::Slice end(range.upper);
     rocksdb::ReadOptions options;
     options.snapshot = snapshot;
-    options.iterate_upper_bound = &end;
     options.total_order_seek = true;
     options.fill_cache = false;
-    const std::unique_ptr<rocksdb::Iterator> row(db_->NewIterator(options, handle));
-    for (row->Seek(range.lower); row->Valid(); row->Next()) {
+    RangeIterator row(db_, handle, families_[family].order, options, range.lower, range.upper);
+    while (row.Next()) {
       if (++rows > kMaxRowsOfRanges) {
         return absl::FailedPreconditionError(absl::StrFormat(
             "the log of database '%s' deletes ranges of rows of column family %s, but no table "
             "file shows that, and more than %d rows may differ; rebuild the index",
             db_->GetName(), Quoted(handle->GetName()), kMaxRowsOfRanges));
       }
-      changes->LookUp({row->key().data(), row->key().size()});
+      changes->LookUp({row.iterator().key().data(), row.iterator().key().size()});
     }
-    RETURN_IF_ERROR(FromRocksDb(
-        row->status(), absl::StrFormat("cannot read rows of database '%s'", db_->GetName())));
+    RETURN_IF_ERROR(
+        FromRocksDb(row.iterator().status(),
+                    absl::StrFormat("cannot read rows of database '%s'", db_->GetName())));
   }
   return absl::OkStatus();
 }
@@ -130,7 +139,9 @@ LostRows::LostRows(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
     : db_(db),
       flushed_up_to_(flushed),
       flushed_(db, absl::MakeConstSpan(&column_family, 1), files),
-      batches_({column_family->GetID()}, [](std::string_view) { return PreparedTransaction(); }) {}
+      batches_(
+          {FollowedFamily::Of(column_family)},
+          [](std::string_view) { return PreparedTransaction(); }, OrdersOfFamilies(db)) {}
 
 absl::Status LostRows::Read(uint64_t log_number, SequenceNumber first,
                             const rocksdb::WriteBatch& batch) {

@@ -63,9 +63,10 @@ class FlushedRows {
   using Files = std::vector<rocksdb::SstFileMetaData>;
   struct Family {
     rocksdb::ColumnFamilyHandle* handle;
+    KeyOrder order;
     Files files;  // all
     // Those whose sequence numbers are greater than 0: of level 0, with disjoint sequence numbers
-    // in ascending order, and of each other level, with disjoint keys in ascending order.
+    // in ascending order, and of each other level, with disjoint keys in `order`.
     Files level_0;
     std::vector<Files> levels;
     std::vector<ChangedRange> ranges;  // deleted according to the log; in doubt

@@ -8,6 +8,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
+#include "engine/util/key_order.h"
 #include "engine/util/status.h"
 #include "index/machine/status_macros.h"
 #include "rocksdb/metadata.h"
@@ -63,7 +64,11 @@ absl::StatusOr<uint64_t> NewestIngestedFile(rocksdb::DB* db,
   UniteRanges(&spans);
   std::vector<rocksdb::Range> ranges;
   ranges.reserve(spans.size());
-  for (const ChangedRange& span : spans) ranges.emplace_back(span.lower, span.upper);
+  // RocksDB includes the end of a range here.
+  const bool is_reverse = KnownKeyOrderOf(column_family) == KeyOrder::kReverseBytewise;
+  for (const ChangedRange& span : spans) {
+    ranges.emplace_back(is_reverse ? span.upper : span.lower, is_reverse ? span.lower : span.upper);
+  }
   rocksdb::TablePropertiesCollection properties;
   const rocksdb::Status s =
       db->GetPropertiesOfTablesInRange(column_family, ranges.data(), ranges.size(), &properties);

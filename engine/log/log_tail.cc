@@ -11,10 +11,13 @@
 namespace cairn {
 namespace {
 
-std::vector<uint32_t> Ids(const std::vector<rocksdb::ColumnFamilyHandle*>& column_families) {
-  std::vector<uint32_t> ids;
-  for (rocksdb::ColumnFamilyHandle* family : column_families) ids.push_back(family->GetID());
-  return ids;
+std::vector<FollowedFamily> Followed(
+    const std::vector<rocksdb::ColumnFamilyHandle*>& column_families) {
+  std::vector<FollowedFamily> followed;
+  for (rocksdb::ColumnFamilyHandle* family : column_families) {
+    followed.push_back(FollowedFamily::Of(family));
+  }
+  return followed;
 }
 
 }  // namespace
@@ -23,7 +26,7 @@ LogTail::LogTail(rocksdb::DB* db, std::vector<rocksdb::ColumnFamilyHandle*> colu
                  SequenceNumber after, LogPosition position, LiveLog live)
     : db_(db),
       column_families_(std::move(column_families)),
-      ids_(Ids(column_families_)),
+      followed_(Followed(column_families_)),
       manual_flush_(db->GetDBOptions().manual_wal_flush),
       directory_(LogDirectory(db)),
       live_(std::move(live)),
@@ -59,7 +62,9 @@ bool LogTail::ReadOn(SequenceNumber until, size_t max_bytes, absl::Span<RowChang
     if (!opened.ok()) return false;
     reader = *std::move(opened);
   }
-  if (batches_ == nullptr) batches_ = std::make_unique<WriteBatchReader>(ids_);
+  if (batches_ == nullptr) {
+    batches_ = std::make_unique<WriteBatchReader>(followed_, nullptr, OrdersOfFamilies(db_));
+  }
 
   SequenceNumber next = sequence_ + 1;
   WalPlace end = position_.place;

@@ -58,9 +58,9 @@ class LogTail {
 
   rocksdb::DB* const db_;
   const std::vector<rocksdb::ColumnFamilyHandle*> column_families_;
-  const std::vector<uint32_t> ids_;  // of these
-  const bool manual_flush_;          // DBOptions::manual_wal_flush
-  const std::string directory_;      // of the log
+  const std::vector<FollowedFamily> followed_;  // these
+  const bool manual_flush_;                     // DBOptions::manual_wal_flush
+  const std::string directory_;                 // of the log
   const LiveLog live_;
   SequenceNumber sequence_;
   LogPosition position_;

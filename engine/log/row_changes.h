@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "cairn/extractor.h"
+#include "engine/util/key_order.h"
 
 namespace cairn {
 
@@ -65,6 +66,14 @@ class RowChanges {
   // Does nothing if lower >= upper, as RocksDB.
   void DeleteRange(std::string_view lower, std::string_view upper) {
     if (lower < upper) Add(RowChangeKind::kDeleteRange, lower, upper);
+  }
+  // Deletes RocksDB's range [begin, end) of a column family in this order.
+  void DeleteRange(std::string_view begin, std::string_view end, KeyOrder order) {
+    if (order == KeyOrder::kBytewise) {
+      DeleteRange(begin, end);
+    } else {
+      DeleteRange(KeyAfter(end), KeyAfter(begin));
+    }
   }
   // Adds later changes.
   void Append(const RowChanges& later);

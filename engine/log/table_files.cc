@@ -226,10 +226,10 @@ rocksdb::ColumnFamilyMetaData FilesOf(rocksdb::DB* db, rocksdb::ColumnFamilyHand
 }
 
 TableFiles ListTableFiles(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family) {
-  return ListTableFiles(FilesOf(db, column_family, nullptr));
+  return ListTableFiles(FilesOf(db, column_family, nullptr), KnownKeyOrderOf(column_family));
 }
 
-TableFiles ListTableFiles(const rocksdb::ColumnFamilyMetaData& metadata) {
+TableFiles ListTableFiles(const rocksdb::ColumnFamilyMetaData& metadata, KeyOrder order) {
   TableFiles tables;
   tables.files.reserve(metadata.file_count);
   for (const rocksdb::LevelMetaData& level : metadata.levels) {
@@ -237,6 +237,9 @@ TableFiles ListTableFiles(const rocksdb::ColumnFamilyMetaData& metadata) {
       tables.files.push_back({file.file_number, file.size, file.largest_seqno,
                               file.file_creation_time, file.oldest_ancester_time, false,
                               file.smallestkey, file.largestkey, file.smallest_seqno});
+      if (order == KeyOrder::kReverseBytewise) {
+        std::swap(tables.files.back().smallest, tables.files.back().largest);
+      }
     }
   }
   std::sort(tables.files.begin(), tables.files.end(),
@@ -329,7 +332,10 @@ absl::StatusOr<std::string> OwnFileId(rocksdb::DB* db, rocksdb::ColumnFamilyHand
   for (const rocksdb::LevelMetaData& level : metadata.levels) {
     for (const rocksdb::SstFileMetaData& file : level.files) {
       if (file.file_number != number) continue;
-      const std::string behind = file.largestkey + '\0';
+      // RocksDB includes the end of a range here.
+      const std::string behind = KnownKeyOrderOf(column_family) == KeyOrder::kBytewise
+                                     ? KeyAfter(file.largestkey)
+                                     : file.largestkey;
       const rocksdb::Range range(file.smallestkey, behind);
       rocksdb::TablePropertiesCollection properties;
       std::string id;

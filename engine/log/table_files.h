@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "cairn/types.h"
+#include "engine/util/key_order.h"
 #include "rocksdb/db.h"
 #include "rocksdb/metadata.h"
 
@@ -49,8 +50,8 @@ struct TableFile {
   // time.
   uint64_t ancestry = 0;
   bool seen = false;  // whether its origin is known (ingested_files.h)
-  // The file's first and last key. Long keys are shortened, so the range may be wider than the
-  // file's.
+  // The file's first and last key in the order of bytes. Long keys are shortened, so the range may
+  // be wider than the file's.
   std::string smallest;
   std::string largest;
   SequenceNumber smallest_sequence = 0;  // 0 for a remembered file
@@ -96,8 +97,9 @@ class TableFilesRecorder {
   std::shared_ptr<const TableFiles> last_;
 };
 
-// Returns the files of a column family, none of them seen. In the second form, the live ones.
-TableFiles ListTableFiles(const rocksdb::ColumnFamilyMetaData& metadata);
+// Returns the files of a column family whose keys have this order, none of them seen. In the second
+// form, the live ones.
+TableFiles ListTableFiles(const rocksdb::ColumnFamilyMetaData& metadata, KeyOrder order);
 TableFiles ListTableFiles(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family);
 
 // Keys from `lower` up to but not including `upper`, whose rows may have been lost or added without

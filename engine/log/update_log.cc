@@ -78,10 +78,11 @@ absl::StatusOr<std::unique_ptr<UpdateLog>> UpdateLog::Open(
     SequenceNumber after, SequenceNumber until, LogPosition position, LiveLog live,
     FlushedRows* flushed) try {
   const std::string where = absl::StrFormat("database '%s'", db->GetName());
-  std::vector<uint32_t> ids;
+  std::vector<FollowedFamily> followed;
   for (rocksdb::ColumnFamilyHandle* family : column_families) {
-    RETURN_IF_ERROR(CheckComparator(family->GetComparator(), family->GetName(), where));
-    ids.push_back(family->GetID());
+    ASSIGN_OR_RETURN(const KeyOrder order,
+                     KeyOrderOf(family->GetComparator(), family->GetName(), where));
+    followed.push_back({family->GetID(), order});
   }
   if (until < after) {
     return absl::FailedPreconditionError(
@@ -91,7 +92,7 @@ absl::StatusOr<std::unique_ptr<UpdateLog>> UpdateLog::Open(
   }
   RETURN_IF_ERROR(CheckDatabase(db, db->GetDBOptions()));
   std::unique_ptr<UpdateLog> log(
-      new UpdateLog(db, std::move(ids), after, until, std::move(live), flushed));
+      new UpdateLog(db, std::move(followed), after, until, std::move(live), flushed));
   log->position_ = position;
   // Even if nothing seems to be new, numbers may have been used twice.
   if (!log->done() || position.log_number != 0) RETURN_IF_ERROR(log->OpenFiles(position));
@@ -100,15 +101,17 @@ absl::StatusOr<std::unique_ptr<UpdateLog>> UpdateLog::Open(
   return StatusOfException("opening a database's log");
 }
 
-UpdateLog::UpdateLog(rocksdb::DB* db, std::vector<uint32_t> column_families, SequenceNumber after,
-                     SequenceNumber until, LiveLog live, FlushedRows* flushed)
+UpdateLog::UpdateLog(rocksdb::DB* db, std::vector<FollowedFamily> column_families,
+                     SequenceNumber after, SequenceNumber until, LiveLog live, FlushedRows* flushed)
     : db_(db),
       column_families_(std::move(column_families)),
       after_(after),
       until_(until),
       live_(std::move(live)),
       flushed_(flushed),
-      batches_(column_families_, [this](std::string_view name) { return FindPrepared(name); }),
+      batches_(
+          column_families_, [this](std::string_view name) { return FindPrepared(name); },
+          OrdersOfFamilies(db)),
       next_(after + 1) {}
 
 absl::Status UpdateLog::OpenFiles(const LogPosition& position) {
@@ -287,7 +290,8 @@ absl::Status UpdateLog::CheckFollowing(const WalReader& reader) const {
 
 absl::Status UpdateLog::CheckKeys(const WalReader& reader) const {
   for (const uint32_t id : reader.with_timestamps()) {
-    if (absl::c_linear_search(column_families_, id)) {
+    if (absl::c_any_of(column_families_,
+                       [&](const FollowedFamily& family) { return family.id == id; })) {
       return absl::FailedPreconditionError(absl::StrFormat(
           "log file '%s': keys of column family %d end in a timestamp, which they do not have in "
           "table files (persist_user_defined_timestamps); rebuild the index",
@@ -334,7 +338,7 @@ absl::StatusOr<PreparedTransaction> UpdateLog::FindPrepared(std::string_view nam
     const absl::StatusOr<std::unique_ptr<WalReader>> reader = OpenWalFile(db_, files_[i]);
     if (absl::IsNotFound(reader.status())) continue;
     if (!reader.ok()) return reader.status();
-    WriteBatchReader batches(column_families_, ignore);
+    WriteBatchReader batches(column_families_, ignore, OrdersOfFamilies(db_));
     while ((*reader)->Next()) {
       if (i == start_file_ && (*reader)->start().offset >= start_.offset) break;
       RETURN_IF_ERROR(CheckKeys(**reader));

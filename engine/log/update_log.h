@@ -102,8 +102,8 @@ class UpdateLog {
   //
   // Errors: FailedPrecondition as above; also if until < after, if numbers up to `after` were used
   // again after `position`, and for DBOptions::unordered_write, because its snapshots change.
-  // Unimplemented for transactions that are written before they commit, for comparators that are
-  // not bytewise, and for logs that are compressed by other methods than zstd. DataLoss for a
+  // Unimplemented for transactions that are written before they commit, for comparators of unknown
+  // order, and for logs that are compressed by other methods than zstd. DataLoss for a
   // damaged log.
   static absl::StatusOr<std::unique_ptr<UpdateLog>> Open(
       rocksdb::DB* db, absl::Span<rocksdb::ColumnFamilyHandle* const> column_families,
@@ -133,7 +133,7 @@ class UpdateLog {
   uint64_t bytes_read() const { return bytes_read_; }
 
  private:
-  UpdateLog(rocksdb::DB* db, std::vector<uint32_t> column_families, SequenceNumber after,
+  UpdateLog(rocksdb::DB* db, std::vector<FollowedFamily> column_families, SequenceNumber after,
             SequenceNumber until, LiveLog live, FlushedRows* flushed);
 
   absl::Status OpenFiles(const LogPosition& position);
@@ -168,7 +168,7 @@ class UpdateLog {
   absl::StatusOr<PreparedTransaction> FindPrepared(std::string_view name) const;
 
   rocksdb::DB* const db_;
-  const std::vector<uint32_t> column_families_;
+  const std::vector<FollowedFamily> column_families_;
   const SequenceNumber after_;
   const SequenceNumber until_;
   const LiveLog live_;

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "engine/source/manifest_families.h"
+#include "engine/util/key_order.h"
 #include "engine/util/status.h"
 #include "index/keys/escaped_text.h"
 #include "index/machine/guard.h"
@@ -18,8 +20,21 @@ std::string_view ToView(const rocksdb::Slice& bytes) {
 
 }  // namespace
 
-WriteBatchReader::WriteBatchReader(std::vector<uint32_t> column_families, FindPrepared find)
-    : column_families_(std::move(column_families)), find_(std::move(find)) {
+OrderOfFamily OrdersOfFamilies(rocksdb::DB* db) {
+  return [db, manifest = std::shared_ptr<ManifestFamilies>()](uint32_t id) mutable {
+    if (manifest == nullptr) manifest = std::make_shared<ManifestFamilies>(db);
+    if (!manifest->comparators().contains(id)) manifest->Read().status().IgnoreError();
+    const auto name = manifest->comparators().find(id);
+    if (name == manifest->comparators().end()) return KeyOrder::kBytewise;
+    return KeyOrderOfName(name->second).value_or(KeyOrder::kBytewise);
+  };
+}
+
+WriteBatchReader::WriteBatchReader(std::vector<FollowedFamily> column_families, FindPrepared find,
+                                   OrderOfFamily order_of)
+    : column_families_(std::move(column_families)),
+      find_(std::move(find)),
+      order_of_(std::move(order_of)) {
   last_index_ = IndexOf(0);
 }
 
@@ -38,6 +53,7 @@ absl::StatusOr<uint64_t> WriteBatchReader::Read(const rocksdb::WriteBatch& batch
   changes_ = changes;
   empty_ranges_ = 0;
   has_inverted_range_ = false;
+  other_ranges_.clear();
   preparing_ = false;
   status_ = absl::OkStatus();
   try {
@@ -71,8 +87,17 @@ std::optional<PreparedTransaction> WriteBatchReader::TakePrepared(std::string_vi
 }
 
 size_t WriteBatchReader::IndexOf(uint32_t id) {
-  const auto at = std::find(column_families_.begin(), column_families_.end(), id);
+  const auto at = std::find_if(column_families_.begin(), column_families_.end(),
+                               [&](const FollowedFamily& family) { return family.id == id; });
   return static_cast<size_t>(at - column_families_.begin());
+}
+
+void WriteBatchReader::FindInvertedRanges() {
+  for (const OtherRange& range : other_ranges_) {
+    const KeyOrder order = order_of_ ? order_of_(range.family) : KeyOrder::kBytewise;
+    has_inverted_range_ |= range.ascends != (order == KeyOrder::kBytewise);
+  }
+  other_ranges_.clear();
 }
 
 RowChanges* WriteBatchReader::NextRecord(uint32_t id) {
@@ -91,6 +116,8 @@ RowChanges* WriteBatchReader::NextRecord(uint32_t id) {
     wanted &= sequence > after_ && sequence <= until_;
   }
   if (!wanted) return nullptr;
+  if (!other_ranges_.empty()) [[unlikely]]
+    FindInvertedRanges();
   if (has_inverted_range_) [[unlikely]] {
     status_ = absl::FailedPreconditionError(
         "a write batch deletes a range whose end is before its begin: RocksDB logs such a batch, "
@@ -125,19 +152,24 @@ rocksdb::Status WriteBatchReader::SingleDeleteCF(uint32_t id, const rocksdb::Sli
   return deleted;
 }
 
-rocksdb::Status WriteBatchReader::DeleteRangeCF(uint32_t id, const rocksdb::Slice& lower,
-                                                const rocksdb::Slice& upper) {
-  if (lower == upper && !preparing_) [[unlikely]] {
+rocksdb::Status WriteBatchReader::DeleteRangeCF(uint32_t id, const rocksdb::Slice& begin,
+                                                const rocksdb::Slice& end) {
+  if (begin == end && !preparing_) [[unlikely]] {
     ++empty_ranges_;
     ForgetLast();
     return rocksdb::Status::OK();
   }
-  // The keys of a column family that is not followed may have another order, in which the range is
-  // right. So it is an error only if a followed row comes after it.
-  has_inverted_range_ |= lower.compare(upper) > 0;
+  const size_t index = IndexOf(id);
+  const bool is_followed = index < column_families_.size();
+  const KeyOrder order = is_followed ? column_families_[index].order : KeyOrder::kBytewise;
+  if (is_followed) {
+    has_inverted_range_ |= IsBefore(order, ToView(end), ToView(begin));
+  } else if (begin != end) {  // it matters only if a followed row comes after it
+    other_ranges_.push_back({id, begin.compare(end) < 0});
+  }
   RowChanges* const changes = NextRecord(id);
-  if (lower == upper) ForgetLast();
-  if (changes != nullptr) changes->DeleteRange(ToView(lower), ToView(upper));
+  if (begin == end) ForgetLast();
+  if (changes != nullptr) changes->DeleteRange(ToView(begin), ToView(end), order);
   return rocksdb::Status::OK();
 }
 

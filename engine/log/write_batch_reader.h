@@ -14,10 +14,31 @@
 #include "absl/types/span.h"
 #include "cairn/types.h"
 #include "engine/log/row_changes.h"
+#include "engine/util/key_order.h"
 #include "engine/util/rocksdb_compat.h"
+#include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
 
 namespace cairn {
+
+// Returns the order of a column family's keys by its id.
+using OrderOfFamily = std::function<KeyOrder(uint32_t)>;
+
+// Returns the orders of the column families of a database by the names of their comparators, which
+// only the MANIFEST has for all of them. It is read at the first call and for an unknown id. An
+// unknown order, or that of a dropped column family, is kBytewise. The database must outlive the
+// result, which is not thread-safe.
+OrderOfFamily OrdersOfFamilies(rocksdb::DB* db);
+
+// A column family whose changes are read.
+struct FollowedFamily {
+  uint32_t id = 0;
+  KeyOrder order = KeyOrder::kBytewise;
+
+  static FollowedFamily Of(rocksdb::ColumnFamilyHandle* family) {
+    return {family->GetID(), KnownKeyOrderOf(family)};
+  }
+};
 
 // The changes of a transaction that is prepared and not yet committed.
 struct PreparedTransaction {
@@ -50,9 +71,10 @@ class WriteBatchReader final : private WriteBatchHandler {
   // returns an error, Read returns that error. Must not use the reader.
   using FindPrepared = std::function<absl::StatusOr<PreparedTransaction>(std::string_view name)>;
 
-  // `column_families` are ids. If `find` is null, Read returns FailedPrecondition for such a
-  // commit.
-  explicit WriteBatchReader(std::vector<uint32_t> column_families, FindPrepared find = nullptr);
+  // If `find` is null, Read returns FailedPrecondition for such a commit. `order_of` is called for
+  // families that are not followed; null: their keys are in the order of bytes.
+  explicit WriteBatchReader(std::vector<FollowedFamily> column_families,
+                            FindPrepared find = nullptr, OrderOfFamily order_of = nullptr);
 
   // Appends to changes[i] the changes of the batch to the i-th column family. `first` is the
   // sequence number of the batch. Returns the number of sequence numbers that it took. Changes
@@ -94,8 +116,8 @@ class WriteBatchReader final : private WriteBatchHandler {
                               const rocksdb::Slice& entity) override;
   rocksdb::Status DeleteCF(uint32_t id, const rocksdb::Slice& key) override;
   rocksdb::Status SingleDeleteCF(uint32_t id, const rocksdb::Slice& key) override;
-  rocksdb::Status DeleteRangeCF(uint32_t id, const rocksdb::Slice& lower,
-                                const rocksdb::Slice& upper) override;
+  rocksdb::Status DeleteRangeCF(uint32_t id, const rocksdb::Slice& begin,
+                                const rocksdb::Slice& end) override;
   rocksdb::Status MergeCF(uint32_t id, const rocksdb::Slice& key,
                           const rocksdb::Slice& operand) override;
   rocksdb::Status PutBlobIndexCF(uint32_t id, const rocksdb::Slice& key,
@@ -117,14 +139,17 @@ class WriteBatchReader final : private WriteBatchHandler {
 
   // Returns the index of a column family, or the number of followed families if it is not followed.
   size_t IndexOf(uint32_t id);
+  // Checks other_ranges_.
+  void FindInvertedRanges();
   // Counts a record. Returns the destination of its change, or null if the change is not needed.
   RowChanges* NextRecord(uint32_t id);
   // The last record may be dropped by a flush.
   void ForgetLast() { (preparing_ ? transaction_.last_kept_family : last_kept_family_).reset(); }
   absl::Status Commit(std::string_view name);
 
-  const std::vector<uint32_t> column_families_;
+  const std::vector<FollowedFamily> column_families_;
   const FindPrepared find_;
+  const OrderOfFamily order_of_;
   std::map<std::string, PreparedTransaction, std::less<>> prepared_;  // by name
 
   // The last column family looked up.
@@ -141,6 +166,11 @@ class WriteBatchReader final : private WriteBatchHandler {
   RowChanges::Owner owner_;
   uint64_t empty_ranges_ = 0;
   bool has_inverted_range_ = false;
+  struct OtherRange {
+    uint32_t family;
+    bool ascends;
+  };
+  std::vector<OtherRange> other_ranges_;  // of families that are not followed; not yet checked
   bool preparing_ = false;
   PreparedTransaction transaction_;  // the transaction being prepared
   absl::Status status_;

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "cairn/snapshot_source.h"
+#include "engine/util/range_iterator.h"
 #include "rocksdb/db.h"
 
 namespace cairn {
@@ -53,7 +53,7 @@ class DbRowCursor final : public RowCursor {
  public:
   // `options` has the snapshot and the readahead; the constructor sets the bounds. `description` is
   // the source's name in messages.
-  DbRowCursor(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
+  DbRowCursor(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family, KeyOrder order,
               rocksdb::ReadOptions options, const PrimaryKeyRange& range, RowForm form,
               std::string description);
   DbRowCursor(const DbRowCursor&) = delete;
@@ -64,13 +64,9 @@ class DbRowCursor final : public RowCursor {
   absl::Status status() const override;
 
  private:
-  const PrimaryKeyRange range_;
-  const rocksdb::Slice upper_bound_;  // points into range_; the iterator has a pointer to it
+  RangeIterator iterator_;
   const RowForm form_;
   const std::string description_;
-  std::unique_ptr<rocksdb::Iterator> iterator_;
-  bool started_ = false;
-  bool ended_ = false;
   RowView row_;
   std::vector<ColumnView> columns_;
 };

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "engine/rows/row_cursor.h"
+#include "engine/util/key_order.h"
 #include "engine/util/status.h"
 #include "index/machine/status_macros.h"
 #include "rocksdb/version.h"
@@ -63,6 +64,7 @@ absl::Status LookUpEntities(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column
                             const rocksdb::ReadOptions& options,
                             absl::Span<const std::string_view> keys, const Visitor& visitor,
                             std::string_view description) {
+  const bool sorted = KnownKeyOrderOf(column_family) == KeyOrder::kBytewise;
   std::vector<rocksdb::Slice> slices(std::min(keys.size(), kBatch));
   std::vector<rocksdb::PinnableWideColumns> rows(slices.size());
   std::vector<rocksdb::Status> statuses(slices.size());
@@ -75,7 +77,7 @@ absl::Status LookUpEntities(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column
       rows[i].Reset();
     }
     db->MultiGetEntity(options, column_family, count, slices.data(), rows.data(), statuses.data(),
-                       /*sorted_input=*/true);
+                       /*sorted_input=*/sorted);
     for (size_t i = 0; i < count; ++i) {
       if (statuses[i].IsNotFound()) continue;
       if (!statuses[i].ok()) return ReadError(statuses[i], description);

@@ -10,9 +10,11 @@
 #include "absl/strings/str_format.h"
 #include "engine/rows/row_lookup.h"
 #include "engine/source/key_ranges.h"
+#include "engine/util/key_order.h"
 #include "engine/util/status.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
+#include "rocksdb/table.h"
 
 namespace cairn {
 namespace {
@@ -30,7 +32,9 @@ constexpr size_t kReadValues = 1024;
 class DbKeySpace final : public KeySpace {
  public:
   DbKeySpace(const DbView& view, const rocksdb::ReadOptions& options, uint64_t file_bytes)
-      : view_(view), iterator_(view.db->NewIterator(options, view.column_family)) {
+      : view_(view),
+        is_reverse_(view.order == KeyOrder::kReverseBytewise),
+        iterator_(view.db->NewIterator(options, view.column_family)) {
     uint64_t memory_bytes = 0;
     view.db->GetIntProperty(view.column_family, rocksdb::DB::Properties::kCurSizeAllMemTables,
                             &memory_bytes);
@@ -45,6 +49,7 @@ class DbKeySpace final : public KeySpace {
     ranges.reserve(spans.size());
     for (const KeySpan& span : spans) {
       ranges.emplace_back(ToSlice(span.lower), ToSlice(span.upper));
+      if (is_reverse_) std::swap(ranges.back().start, ranges.back().limit);
     }
     std::vector<uint64_t> sizes(spans.size());
     RETURN_IF_ERROR(
@@ -58,12 +63,16 @@ class DbKeySpace final : public KeySpace {
                               std::optional<std::string>* at_or_above) override {
     below->reset();
     at_or_above->reset();
-    iterator_->Seek(ToSlice(key));
+    if (is_reverse_) {
+      iterator_->SeekForPrev(ToSlice(key));
+    } else {
+      iterator_->Seek(ToSlice(key));
+    }
     if (iterator_->Valid()) {
       *at_or_above = iterator_->key().ToString();
-      iterator_->Prev();
+      is_reverse_ ? iterator_->Next() : iterator_->Prev();
     } else if (iterator_->status().ok()) {
-      iterator_->SeekToLast();
+      is_reverse_ ? iterator_->SeekToFirst() : iterator_->SeekToLast();
     }
     if (iterator_->Valid()) *below = iterator_->key().ToString();
     return FromRocksDb(iterator_->status(), absl::StrFormat("cannot split %s", view_.description));
@@ -71,6 +80,7 @@ class DbKeySpace final : public KeySpace {
 
  private:
   const DbView& view_;
+  const bool is_reverse_;
   const std::unique_ptr<rocksdb::Iterator> iterator_;
   bool weigh_memory_ = false;
 };
@@ -90,19 +100,6 @@ bool MayChangeValues(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family
   return typeid(a) != typeid(b);
 }
 
-absl::Status CheckComparator(const rocksdb::Comparator* comparator, std::string_view column_family,
-                             std::string_view where) {
-  const std::string_view name = comparator->Name();
-  if (name == rocksdb::BytewiseComparator()->Name() && comparator->timestamp_size() == 0) {
-    return absl::OkStatus();
-  }
-  return absl::UnimplementedError(absl::StrFormat(
-      "column family '%s' of %s orders its keys by comparator '%s'%s; only '%s' can be indexed",
-      column_family, where, name,
-      comparator->timestamp_size() > 0 ? ", with user-defined timestamps" : "",
-      rocksdb::BytewiseComparator()->Name()));
-}
-
 absl::StatusOr<std::unique_ptr<SnapshotSource>> SnapshotSource::FromDb(
     rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family) try {
   if (db == nullptr) return absl::InvalidArgumentError("FromDb: expected a database, got null");
@@ -119,9 +116,9 @@ absl::StatusOr<std::unique_ptr<SnapshotSource>> SourceAt(
   view.column_family = column_family != nullptr ? column_family : db->DefaultColumnFamily();
   view.description = absl::StrFormat("database '%s', column family '%s'", db->GetName(),
                                      view.column_family->GetName());
-  RETURN_IF_ERROR(CheckComparator(view.column_family->GetComparator(),
-                                  view.column_family->GetName(),
-                                  absl::StrFormat("database '%s'", db->GetName())));
+  ASSIGN_OR_RETURN(view.order,
+                   KeyOrderOf(view.column_family->GetComparator(), view.column_family->GetName(),
+                              absl::StrFormat("database '%s'", db->GetName())));
   if (MayChangeValues(db, view.column_family)) view.form = RowForm::kValuesOnly;
   RETURN_IF_ERROR(FromRocksDb(db->GetDbIdentity(view.database_id),
                               absl::StrFormat("cannot identify %s", view.description)));
@@ -187,12 +184,13 @@ absl::Status ReadValues(rocksdb::DB* db, rocksdb::Transaction* transaction,
       if (distinct == batch) break;
       keys[distinct++] = key;
     }
+    const bool sorted = KnownKeyOrderOf(column_family) == KeyOrder::kBytewise;
     if (transaction == nullptr) {
       db->MultiGet(options, column_family, distinct, keys.data(), found.data(), statuses.data(),
-                   /*sorted_input=*/true);
+                   sorted);
     } else {
       transaction->MultiGet(options, column_family, distinct, keys.data(), found.data(),
-                            statuses.data(), /*sorted_input=*/true);
+                            statuses.data(), sorted);
     }
     size_t at = 0;
     for (size_t i = begin; i < first; ++i) {
@@ -238,14 +236,29 @@ rocksdb::ReadOptions DbSource::ScanOptions() const {
   return options;
 }
 
+absl::Status DbSource::CheckScans() const {
+  if (view_.order == KeyOrder::kBytewise) return absl::OkStatus();
+  const rocksdb::Options options = view_.db->GetOptions(view_.column_family);
+  for (const char* format : {"PlainTable", "CuckooTable"}) {
+    if (std::string_view(options.table_factory->Name()) != format) continue;
+    return absl::UnimplementedError(
+        absl::StrFormat("%s: keys in reverse order are read backwards, which table files of the "
+                        "format %s do not support",
+                        view_.description, format));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<RowCursor>> DbSource::Scan(const PrimaryKeyRange& range) const try {
-  return std::make_unique<DbRowCursor>(view_.db, view_.column_family, ScanOptions(), range,
-                                       view_.form, view_.description);
+  RETURN_IF_ERROR(CheckScans());
+  return std::make_unique<DbRowCursor>(view_.db, view_.column_family, view_.order, ScanOptions(),
+                                       range, view_.form, view_.description);
 } catch (...) {
   return StatusOfException("opening a cursor");
 }
 
 absl::StatusOr<std::vector<PrimaryKeyRange>> DbSource::Split(int parts) const try {
+  RETURN_IF_ERROR(CheckScans());
   rocksdb::ReadOptions options = ScanOptions();
   options.readahead_size = 0;
   rocksdb::ColumnFamilyMetaData metadata;

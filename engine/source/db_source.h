@@ -11,6 +11,7 @@
 #include "cairn/snapshot_source.h"
 #include "engine/rows/row_cursor.h"
 #include "engine/rows/row_lookup.h"
+#include "engine/util/key_order.h"
 #include "index/machine/stop_flag.h"
 #include "rocksdb/db.h"
 #include "rocksdb/snapshot.h"
@@ -25,6 +26,7 @@ struct DbView {
   rocksdb::ColumnFamilyHandle* column_family = nullptr;
   // Null if the database cannot change.
   const rocksdb::Snapshot* snapshot = nullptr;
+  KeyOrder order = KeyOrder::kBytewise;
   RowForm form = RowForm::kStored;
   // Whether a read of one key may stop at the first level of the tree that contains it. If the
   // levels are not known to be ordered by age, every read seeks with an iterator.
@@ -41,11 +43,6 @@ struct DbView {
 // Returns whether rows that are read through `db` may have other values than the stored ones. This
 // is so if a layer above the stored database, such as DBWithTTL, makes its own iterators.
 bool MayChangeValues(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family);
-
-// Returns Unimplemented, with the comparator and the column family, unless keys are ordered by
-// bytes and have no timestamps.
-absl::Status CheckComparator(const rocksdb::Comparator* comparator, std::string_view column_family,
-                             std::string_view where);
 
 // Whether to read one row first, to check that reading works. A database that an index follows
 // needs no check.
@@ -100,6 +97,8 @@ class DbSource final : public SnapshotSource {
 
  private:
   rocksdb::ReadOptions ScanOptions() const;
+  // Unimplemented if table files cannot be read in the direction that the order requires.
+  absl::Status CheckScans() const;
 
   const std::shared_ptr<const void> owned_;
   const DbView view_;

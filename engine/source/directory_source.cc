@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -10,12 +11,13 @@
 
 #include "absl/strings/str_format.h"
 #include "engine/source/db_source.h"
+#include "engine/source/manifest_families.h"
 #include "engine/source/read_only_database.h"
 #include "engine/source/stored_options.h"
+#include "engine/util/key_order.h"
 #include "engine/util/status.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
-#include "rocksdb/comparator.h"
 #include "rocksdb/env.h"
 #include "rocksdb/table_properties.h"
 
@@ -76,14 +78,6 @@ std::string WalDirectory(const std::string& directory, const std::string& stored
   return stored;
 }
 
-absl::Status UnknownComparator(std::string_view column_family, const std::string& directory,
-                               std::string_view comparator) {
-  return absl::UnimplementedError(absl::StrFormat(
-      "column family '%s' of '%s' orders its keys by comparator '%s'; only '%s' can "
-      "be indexed",
-      column_family, directory, comparator, rocksdb::BytewiseComparator()->Name()));
-}
-
 // The options for opening a directory.
 struct OpenOptions {
   rocksdb::DBOptions db;
@@ -102,25 +96,42 @@ absl::StatusOr<OpenOptions> ChooseStoredOptions(const std::string& directory,
   chosen.db.use_direct_reads = false;
   const auto default_family = stored.column_families.find(rocksdb::kDefaultColumnFamilyName);
   if (default_family != stored.column_families.end()) {
-    const StoredColumnFamily& family = default_family->second;
-    // RocksDB always opens the default column family, with the order in which it was written.
-    if (!family.comparator.empty() && family.options.comparator->Name() != family.comparator) {
-      return UnknownComparator(rocksdb::kDefaultColumnFamilyName, directory, family.comparator);
-    }
-    chosen.default_family = family.options;
+    chosen.default_family = default_family->second.options;
   }
   const auto wanted = stored.column_families.find(column_family);
   if (wanted != stored.column_families.end()) {
     const StoredColumnFamily& family = wanted->second;
-    if (!family.comparator.empty() && family.comparator != rocksdb::BytewiseComparator()->Name()) {
-      return UnknownComparator(column_family, directory, family.comparator);
-    }
     chosen.family = family.options;
     if (family.options.merge_operator == nullptr) {
       chosen.missing_merge_operator = family.merge_operator;
     }
   }
   return chosen;
+}
+
+// Replaces the comparators of the options by those that the MANIFEST names. RocksDB opens no column
+// family under another name, and it always opens the default one, too.
+absl::Status ChooseComparators(const std::string& directory, const std::string& column_family,
+                               OpenOptions* chosen) {
+  ManifestFamilies manifest(chosen->db.env->GetFileSystem().get(), directory);
+  const auto names = manifest.Read();
+  if (!names.ok()) return absl::OkStatus();  // RocksDB reports that
+  for (const auto& [id, comparator] : manifest.comparators()) {
+    const auto name = names->find(id);
+    if (name == names->end()) continue;
+    const bool is_default = id == 0, is_wanted = name->second == column_family;
+    for (rocksdb::ColumnFamilyOptions* options :
+         {is_default ? &chosen->default_family : nullptr, is_wanted ? &chosen->family : nullptr}) {
+      if (options == nullptr || options->comparator->Name() == comparator) continue;
+      const std::optional<KeyOrder> order = KeyOrderOfName(comparator);
+      if (!order.has_value()) {
+        return UnknownComparator(
+            absl::StrFormat("column family '%s' of '%s'", name->second, directory), comparator);
+      }
+      options->comparator = ComparatorOfName(comparator, *order);
+    }
+  }
+  return absl::OkStatus();
 }
 
 // An unknown merge operator does no harm if there is nothing to merge.
@@ -198,9 +209,10 @@ absl::StatusOr<std::unique_ptr<SnapshotSource>> SnapshotSource::FromDirectory(
     ASSIGN_OR_RETURN(chosen, ChooseStoredOptions(directory, column_family));
   }
   const std::string where = absl::StrFormat("'%s'", directory);
-  RETURN_IF_ERROR(CheckComparator(chosen.family.comparator, column_family, where));
+  RETURN_IF_ERROR(ChooseComparators(directory, column_family, &chosen));
 
   DbView view;
+  ASSIGN_OR_RETURN(view.order, KeyOrderOf(chosen.family.comparator, column_family, where));
   view.description =
       absl::StrFormat("directory '%s', column family '%s'", directory, column_family);
   ASSIGN_OR_RETURN(std::unique_ptr<ReadOnlyDatabase> database,

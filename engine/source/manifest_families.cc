@@ -68,10 +68,10 @@ bool TakeEditText(std::string_view* bytes, std::string_view* text) {
 }
 
 void ApplyEdit(std::string_view edit, std::map<uint32_t, std::string>* names,
-               uint64_t* min_log_to_keep) {
+               std::map<uint32_t, std::string>* comparators, uint64_t* min_log_to_keep) {
   uint32_t id = 0;  // the id of the default column family is not written
   bool adds = false, drops = false;
-  std::string_view name, skipped;
+  std::string_view name, comparator, skipped;
   while (!edit.empty()) {
     const std::optional<uint64_t> tag = TakeEditVarint(&edit);
     if (!tag.has_value()) return;
@@ -97,6 +97,9 @@ void ApplyEdit(std::string_view edit, std::map<uint32_t, std::string>* names,
         id = static_cast<uint32_t>(value.value_or(0));
         break;
       }
+      case EditTag::kComparator:
+        read = TakeEditText(&edit, &comparator);
+        break;
       case EditTag::kColumnFamilyAdd:
         adds = true;
         read = TakeEditText(&edit, &name);
@@ -105,14 +108,17 @@ void ApplyEdit(std::string_view edit, std::map<uint32_t, std::string>* names,
         drops = true;
         break;
       default:
-        read = (*tag == EditTag::kComparator || (*tag & EditTag::kMayBeIgnored) != 0) &&
-               TakeEditText(&edit, &skipped);
+        read = (*tag & EditTag::kMayBeIgnored) != 0 && TakeEditText(&edit, &skipped);
         break;
     }
     if (!read) return;  // an edit of files
   }
   if (adds) (*names)[id] = name;
-  if (drops) names->erase(id);
+  if (!comparator.empty()) (*comparators)[id] = comparator;
+  if (drops) {
+    names->erase(id);
+    comparators->erase(id);
+  }
 }
 
 // Returns the first fragment of `bytes`; nullopt if it is incomplete, as at the end of the written
@@ -155,6 +161,7 @@ absl::StatusOr<std::map<uint32_t, std::string>> ManifestFamilies::Read() {
       offset_ = 0;
       record_.clear();
       names_ = {{0, rocksdb::kDefaultColumnFamilyName}};
+      comparators_.clear();
       min_log_to_keep_ = 0;
     }
     last = ReadOn(current);
@@ -227,7 +234,7 @@ absl::StatusOr<bool> ManifestFamilies::ReadFragments(const std::string& name) {
       if (type == EditFragment::kFull || type == EditFragment::kFirst) record_.clear();
       record_.append(fragment->bytes);
       if (type == EditFragment::kFull || type == EditFragment::kLast) {
-        ApplyEdit(record_, &names_, &min_log_to_keep_);
+        ApplyEdit(record_, &names_, &comparators_, &min_log_to_keep_);
       }
       block.remove_prefix(kEditsHeaderBytes + fragment->bytes.size());
       offset_ += kEditsHeaderBytes + fragment->bytes.size();

@@ -31,6 +31,9 @@ class ManifestFamilies {
   // Errors: DataLoss if CURRENT names no MANIFEST, or if a part of the MANIFEST that RocksDB has
   // written cannot be read; RocksDB's own errors of reading.
   absl::StatusOr<std::map<uint32_t, std::string>> Read();
+  // As of the last Read: the names of the comparators, by id. The default column family of a new
+  // database may have none.
+  const std::map<uint32_t, std::string>& comparators() const { return comparators_; }
   // As of the last Read: RocksDB may have removed log files with lower numbers, and keeps all
   // others.
   uint64_t min_log_to_keep() const { return min_log_to_keep_; }
@@ -54,6 +57,7 @@ class ManifestFamilies {
   uint64_t offset_ = 0;
   std::string record_;
   std::map<uint32_t, std::string> names_;
+  std::map<uint32_t, std::string> comparators_;
   uint64_t min_log_to_keep_ = 0;
 };
 

@@ -130,12 +130,13 @@ std::string TableFileName(uint64_t number) {
 }
 
 absl::Status WriteRocksDbManifest(const std::string& directory,
+                                  const rocksdb::Comparator* comparator,
                                   absl::Span<const SstPlacement> files) {
   uint64_t next_file = 2;
   for (const SstPlacement& file : files) next_file = std::max(next_file, file.number + 1);
   std::string edit;
   PutVarint(&edit, kComparatorField);
-  PutBytes(&edit, rocksdb::BytewiseComparator()->Name());
+  PutBytes(&edit, comparator->Name());
   PutVarint(&edit, kLogNumberField);
   PutVarint(&edit, 0);
   PutVarint(&edit, kNextFileField);

@@ -4,7 +4,9 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
@@ -68,19 +70,29 @@ absl::Status ReadOrigin(const rocksdb::TableProperties& properties, SstFile* fil
 }
 
 // Returns a user key that is greater than all keys of the database.
-absl::StatusOr<std::string> KeyAboveAll(rocksdb::DB* db, const SstFile& file) {
+absl::StatusOr<std::string> KeyAboveAll(rocksdb::DB* db, KeyOrder order, const SstFile& file) {
   size_t longest = kUsualSentinelBytes - 1;
-  std::string from(kUsualSentinelBytes, '\xFF');
+  const std::string usual(kUsualSentinelBytes, '\xFF');
+  // In reverse order, the keys above the usual sentinel are the first ones.
+  const bool is_reverse = order == KeyOrder::kReverseBytewise;
+  std::optional<std::string> from;
+  if (!is_reverse) from = usual;
   std::vector<rocksdb::KeyVersion> chunk;
   size_t limit = EntriesPerChunk(file.raw_bytes, file.entries);
   for (bool more = true; more;) {
-    const rocksdb::Status status = GetKeyVersionsFrom(db, from, limit, &chunk);
+    const rocksdb::Status status =
+        GetKeyVersionsFrom(db, from.has_value() ? &*from : nullptr, limit, &chunk);
     if (!status.ok()) {
       return FromRocksDb(status, absl::StrFormat("cannot read the last keys of '%s'", file.path));
     }
-    for (const rocksdb::KeyVersion& entry : chunk)
-      longest = std::max(longest, entry.user_key.size());
     more = chunk.size() == limit;
+    for (const rocksdb::KeyVersion& entry : chunk) {
+      if (entry.user_key >= usual) {
+        longest = std::max(longest, entry.user_key.size());
+      } else {
+        more = false;
+      }
+    }
     if (!more) break;
     // Several versions of one key may fill a chunk.
     if (chunk.back().user_key == from) limit *= 2;
@@ -90,34 +102,39 @@ absl::StatusOr<std::string> KeyAboveAll(rocksdb::DB* db, const SstFile& file) {
 }
 
 // Finds the outermost user keys of all entries, including tombstones.
-absl::Status FindPointBounds(rocksdb::DB* db, SstFile* file) {
+absl::Status FindPointBounds(rocksdb::DB* db, KeyOrder order, SstFile* file) {
   const std::string what = absl::StrFormat("cannot read the outermost keys of '%s'", file->path);
   std::vector<rocksdb::KeyVersion> chunk;
-  rocksdb::Status status = GetKeyVersionsFrom(db, "", 1, &chunk);
+  rocksdb::Status status = GetKeyVersionsFrom(db, nullptr, 1, &chunk);
   if (!status.ok()) return FromRocksDb(status, what);
   if (chunk.empty()) {
     return absl::DataLossError(
         absl::StrFormat("'%s' has %d entries according to its properties, but none can be read",
                         file->path, file->entries));
   }
-  file->smallest = file->largest = chunk.front().user_key;
+  std::string first = chunk.front().user_key;
+  std::string last = first;
   rocksdb::ReadOptions options;
   options.total_order_seek = true;
   const std::unique_ptr<rocksdb::Iterator> iterator(db->NewIterator(options));
   iterator->SeekToLast();
   if (!iterator->status().ok()) return FromRocksDb(iterator->status(), what);
-  if (iterator->Valid()) file->largest = iterator->key().ToString();
+  if (iterator->Valid()) last = iterator->key().ToString();
   // After the last row there may be tombstones.
   size_t limit = EntriesPerChunk(file->raw_bytes, file->entries);
-  while (true) {
-    status = GetKeyVersionsFrom(db, file->largest, limit, &chunk);
+  // In reverse order, no key is after the empty one.
+  while (order == KeyOrder::kBytewise || !last.empty()) {
+    status = GetKeyVersionsFrom(db, &last, limit, &chunk);
     if (!status.ok()) return FromRocksDb(status, what);
     if (chunk.empty()) break;
-    const bool moved = chunk.back().user_key != file->largest;
-    file->largest = chunk.back().user_key;
+    const bool moved = chunk.back().user_key != last;
+    last = chunk.back().user_key;
     if (chunk.size() < limit) break;
     if (!moved) limit *= 2;
   }
+  if (order == KeyOrder::kReverseBytewise) std::swap(first, last);
+  file->smallest = std::move(first);
+  file->largest = std::move(last);
   return absl::OkStatus();
 }
 
@@ -148,11 +165,10 @@ absl::StatusOr<SstFile> InspectSstFile(const std::string& path, const rocksdb::O
     return absl::IsDataLoss(found) ? absl::InvalidArgumentError(found.message()) : found;
   }
   const std::shared_ptr<const rocksdb::TableProperties> properties = reader.GetTableProperties();
-  const std::string_view bytewise = rocksdb::BytewiseComparator()->Name();
-  if (!properties->comparator_name.empty() && properties->comparator_name != bytewise) {
-    return absl::UnimplementedError(
-        absl::StrFormat("the keys of '%s' are ordered by comparator '%s'; only '%s' can be indexed",
-                        path, properties->comparator_name, bytewise));
+  file.comparator = properties->comparator_name;
+  if (!file.comparator.empty() && file.comparator != options.comparator->Name() &&
+      !KeyOrderOfName(file.comparator).has_value()) {
+    return UnknownComparator(absl::StrFormat("SST file '%s'", path), file.comparator);
   }
   file.entries = properties->num_entries;
   file.range_deletions = properties->num_range_deletions;
@@ -174,15 +190,23 @@ absl::StatusOr<SstFile> InspectSstFile(const std::string& path, const rocksdb::O
   return file;
 }
 
-absl::Status FindKeyBounds(const rocksdb::Options& options, const std::string& scratch_directory,
-                           SstFile* file) {
+void SetBounds(KeyOrder order, const std::string& smallest, const std::string& largest,
+               bool largest_is_excluded, SstPlacement* placed) {
+  const bool is_reverse = order == KeyOrder::kReverseBytewise;
+  placed->smallest = is_reverse ? largest : smallest;
+  placed->largest = is_reverse ? smallest : largest;
+  placed->largest_is_excluded = largest_is_excluded && !is_reverse;
+}
+
+absl::Status FindKeyBounds(const rocksdb::Options& options, KeyOrder order,
+                           const std::string& scratch_directory, SstFile* file) {
   constexpr uint64_t kNumber = 2;
   SstPlacement placed;
   placed.level = 0;  // where RocksDB does not check a file's bounds before it reads it
   placed.number = kNumber;
   placed.bytes = file->bytes;
-  placed.largest = std::string(kUsualSentinelBytes, '\xFF');
-  placed.largest_is_excluded = true;
+  SetBounds(order, "", std::string(kUsualSentinelBytes, '\xFF'), /*largest_is_excluded=*/true,
+            &placed);
   placed.largest_sequence =
       file->origin == SstOrigin::kWriter
           ? 1
@@ -195,18 +219,19 @@ absl::Status FindKeyBounds(const rocksdb::Options& options, const std::string& s
     return absl::InternalError(
         absl::StrFormat("cannot make the link '%s': %s", link, error.message()));
   }
-  absl::Status found = WriteRocksDbManifest(scratch_directory, absl::MakeConstSpan(&placed, 1));
+  absl::Status found =
+      WriteRocksDbManifest(scratch_directory, options.comparator, absl::MakeConstSpan(&placed, 1));
   if (found.ok()) {
     absl::StatusOr<std::unique_ptr<ReadOnlyDatabase>> database = ReadOnlyDatabase::Open(
         scratch_directory, options, rocksdb::kDefaultColumnFamilyName, options, options);
     if (!database.ok()) {
       found = database.status();
     } else if (file->IsWide()) {
-      absl::StatusOr<std::string> above = KeyAboveAll((*database)->db(), *file);
+      absl::StatusOr<std::string> above = KeyAboveAll((*database)->db(), order, *file);
       found = above.status();
       if (above.ok()) file->largest = *std::move(above);
     } else {
-      found = FindPointBounds((*database)->db(), file);
+      found = FindPointBounds((*database)->db(), order, file);
     }
   }
   for (const fs::directory_entry& entry : fs::directory_iterator(scratch_directory, error)) {

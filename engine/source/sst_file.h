@@ -6,6 +6,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cairn/types.h"
+#include "engine/source/rocksdb_manifest.h"
+#include "engine/util/key_order.h"
 #include "rocksdb/options.h"
 
 namespace cairn {
@@ -32,9 +34,11 @@ struct SstFile {
   // The sequence number of all its entries, if it was ingested and numbered in place; otherwise 0.
   SequenceNumber global_sequence = 0;
 
-  // Set by FindKeyBounds: the user keys of the outermost entries, including tombstones. For a file
-  // with range deletions, whose ends RocksDB does not return, these are bounds of all its keys, and
-  // `largest` is excluded.
+  std::string comparator;  // its name; empty if unknown
+
+  // Set by FindKeyBounds: the user keys of the outermost entries, including tombstones, in the
+  // order of bytes. For a file with range deletions, whose ends RocksDB does not return, these are
+  // bounds of all its keys, and `largest` is excluded.
   std::string smallest;
   std::string largest;
 
@@ -42,13 +46,18 @@ struct SstFile {
 };
 
 // Reads a file's properties. Errors: NotFound if the file does not exist; InvalidArgument if
-// RocksDB cannot read it as an SST file; Unimplemented unless its comparator is the bytewise one.
+// RocksDB cannot read it as an SST file; Unimplemented if the order of its comparator is unknown.
 absl::StatusOr<SstFile> InspectSstFile(const std::string& path, const rocksdb::Options& options);
 
 // Finds the file's outermost keys through a database in `scratch_directory`, which must be empty
-// and is empty afterwards. `options` must have the file's merge operator.
-absl::Status FindKeyBounds(const rocksdb::Options& options, const std::string& scratch_directory,
-                           SstFile* file);
+// and is empty afterwards. `options` must have the file's comparator, of this order, and its merge
+// operator.
+absl::Status FindKeyBounds(const rocksdb::Options& options, KeyOrder order,
+                           const std::string& scratch_directory, SstFile* file);
+
+// Sets the bounds of `placed` to keys in the order of bytes, `largest` excluded or not.
+void SetBounds(KeyOrder order, const std::string& smallest, const std::string& largest,
+               bool largest_is_excluded, SstPlacement* placed);
 
 // Returns the number of entries that together take a few megabytes.
 size_t EntriesPerChunk(uint64_t raw_bytes, uint64_t entries);

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -20,6 +21,7 @@
 #include "engine/source/rocksdb_manifest.h"
 #include "engine/source/sst_file.h"
 #include "engine/source/sst_levels.h"
+#include "engine/util/key_order.h"
 #include "engine/util/rocksdb_compat.h"
 #include "engine/util/status.h"
 #include "index/machine/guard.h"
@@ -142,11 +144,36 @@ absl::Status ProvideMergeOperator(absl::Span<const SstFile> files, rocksdb::Opti
   return absl::OkStatus();
 }
 
-absl::Status FindBounds(const rocksdb::Options& options, const std::string& scratch,
+// Finds the comparator of the files: the one in the options if the files name it or none, otherwise
+// the one that they name. Sets it in the options, and returns its order.
+absl::StatusOr<KeyOrder> ProvideComparator(absl::Span<const SstFile> files,
+                                           rocksdb::Options* options) {
+  const SstFile* named = nullptr;
+  for (const SstFile& file : files) {
+    if (file.comparator.empty()) continue;
+    if (named != nullptr && named->comparator != file.comparator) {
+      return absl::FailedPreconditionError(absl::StrFormat(
+          "'%s' has comparator '%s', but '%s' has '%s'; they do not belong together", named->path,
+          named->comparator, file.path, file.comparator));
+    }
+    named = &file;
+  }
+  if (named != nullptr && named->comparator != options->comparator->Name()) {
+    const std::optional<KeyOrder> order = KeyOrderOfName(named->comparator);
+    if (!order.has_value()) {
+      return UnknownComparator(absl::StrFormat("SST file '%s'", named->path), named->comparator);
+    }
+    options->comparator = ComparatorOfName(named->comparator, *order);
+  }
+  return KeyOrderOf(options->comparator, rocksdb::kDefaultColumnFamilyName,
+                    "the options for SST files");
+}
+
+absl::Status FindBounds(const rocksdb::Options& options, KeyOrder order, const std::string& scratch,
                         std::vector<SstFile>* files) {
   size_t longest = 0;
   for (SstFile& file : *files) {
-    RETURN_IF_ERROR(FindKeyBounds(options, scratch, &file));
+    RETURN_IF_ERROR(FindKeyBounds(options, order, scratch, &file));
     longest = std::max(longest, file.largest.size());
   }
   // Range deletions must also cover every key of the other files.
@@ -157,6 +184,7 @@ absl::Status FindBounds(const rocksdb::Options& options, const std::string& scra
 }
 
 absl::Status WriteDatabase(absl::Span<const SstFile> files, const SstLevels& levels,
+                           const rocksdb::Comparator* comparator, KeyOrder order,
                            const std::string& directory) {
   std::vector<SstPlacement> placed;
   for (size_t i = 0; i < files.size(); ++i) {
@@ -165,9 +193,7 @@ absl::Status WriteDatabase(absl::Span<const SstFile> files, const SstLevels& lev
     entry.level = levels.level[i];
     entry.number = i + 2;
     entry.bytes = file.bytes;
-    entry.smallest = file.smallest;
-    entry.largest = file.largest;
-    entry.largest_is_excluded = file.IsWide();
+    SetBounds(order, file.smallest, file.largest, file.IsWide(), &entry);
     if (file.origin == SstOrigin::kWriter) {
       // RocksDB uses this number for all of the file's entries, so later files win.
       entry.smallest_sequence = entry.largest_sequence = i + 1;
@@ -185,13 +211,13 @@ absl::Status WriteDatabase(absl::Span<const SstFile> files, const SstLevels& lev
     }
     placed.push_back(std::move(entry));
   }
-  return WriteRocksDbManifest(directory, placed);
+  return WriteRocksDbManifest(directory, comparator, placed);
 }
 
 // Reads all entries of a database's overlapping files once. A set that contains a file together
 // with its compaction result would return old values, or fail during a scan. This also finds
 // entries whose values are in blob files.
-absl::Status CheckEntries(rocksdb::DB* db, absl::Span<const SstFile> files) {
+absl::Status CheckEntries(rocksdb::DB* db, KeyOrder order, absl::Span<const SstFile> files) {
   uint64_t expected = 0;
   uint64_t raw_bytes = 0;
   for (const SstFile& file : files) {
@@ -201,15 +227,20 @@ absl::Status CheckEntries(rocksdb::DB* db, absl::Span<const SstFile> files) {
   const size_t usual_limit = EntriesPerChunk(raw_bytes, expected);
   size_t limit = usual_limit;
   uint64_t found = 0;
-  std::string from;
+  std::optional<std::string> from;
   std::vector<rocksdb::KeyVersion> chunk;
   while (true) {
-    const rocksdb::Status status = GetKeyVersionsFrom(db, from, limit, &chunk);
+    const rocksdb::Status status =
+        GetKeyVersionsFrom(db, from.has_value() ? &*from : nullptr, limit, &chunk);
     if (!status.ok()) return FromRocksDb(status, "cannot read the entries of the SST files");
     // The last key of a full chunk may have more versions, so the next chunk begins with it.
     const bool full = chunk.size() == limit;
     size_t end = chunk.size();
     while (full && end > 0 && chunk[end - 1].user_key == chunk.back().user_key) --end;
+    if (full && order == KeyOrder::kReverseBytewise && chunk.back().user_key.empty()) {
+      limit *= 2;  // no chunk can begin with this key
+      continue;
+    }
     for (size_t i = 0; i < end; ++i) {
       if (chunk[i].type == kBlobIndexType) {
         return absl::FailedPreconditionError(
@@ -257,9 +288,8 @@ absl::StatusOr<std::unique_ptr<SnapshotSource>> SnapshotSource::FromSstFiles(
   if (files.empty())
     return absl::InvalidArgumentError("FromSstFiles: expected at least one SST file, got none");
   rocksdb::Options reading = ReadingOptions(options, files.size());
-  RETURN_IF_ERROR(CheckComparator(reading.comparator, rocksdb::kDefaultColumnFamilyName,
-                                  "the options for SST files"));
   ASSIGN_OR_RETURN(std::vector<SstFile> inspected, Inspect(files, reading));
+  ASSIGN_OR_RETURN(const KeyOrder order, ProvideComparator(inspected, &reading));
   RETURN_IF_ERROR(ProvideMergeOperator(inspected, &reading));
 
   auto open = std::make_shared<OpenFiles>();
@@ -269,9 +299,9 @@ absl::StatusOr<std::unique_ptr<SnapshotSource>> SnapshotSource::FromSstFiles(
   open->scratch = std::move(scratch);
   const std::string& directory = open->scratch->path();
 
-  RETURN_IF_ERROR(FindBounds(reading, directory, &inspected));
+  RETURN_IF_ERROR(FindBounds(reading, order, directory, &inspected));
   ASSIGN_OR_RETURN(SstLevels levels, ArrangeSstFiles(inspected));
-  RETURN_IF_ERROR(WriteDatabase(inspected, levels, directory));
+  RETURN_IF_ERROR(WriteDatabase(inspected, levels, reading.comparator, order, directory));
   reading.num_levels = levels.depth + 1;
   ASSIGN_OR_RETURN(std::unique_ptr<ReadOnlyDatabase> database,
                    ReadOnlyDatabase::Open(directory, reading, rocksdb::kDefaultColumnFamilyName,
@@ -282,12 +312,13 @@ absl::StatusOr<std::unique_ptr<SnapshotSource>> SnapshotSource::FromSstFiles(
   view.db = open->database->db();
   view.column_family = open->database->column_family();
   view.description = Describe(files);
+  view.order = order;
   view.has_log = false;
   view.levels_are_ordered = !levels.overlapping_database_files;
   view.readahead_bytes = std::clamp(kReadaheadBytes / static_cast<size_t>(levels.depth),
                                     kMinLevelReadaheadBytes, kMaxLevelReadaheadBytes);
   if (levels.overlapping_database_files) {
-    RETURN_IF_ERROR(CheckEntries(view.db, inspected));
+    RETURN_IF_ERROR(CheckEntries(view.db, order, inspected));
   }
   return std::make_unique<DbSource>(std::move(view), std::move(open));
 } catch (...) {

@@ -19,7 +19,8 @@ std::string_view Trim(std::string_view text) {
   return text.substr(start, text.find_last_not_of(kBlank) - start + 1);
 }
 
-// Gets the name in `[CFOptions "name"]`; returns false for every other line.
+// Gets the name in `[CFOptions "name"]`; returns false for every other line. RocksDB writes a
+// backslash before some characters of a name.
 bool ParseSection(std::string_view line, std::string* column_family) {
   constexpr std::string_view kStart = "[CFOptions \"";
   constexpr std::string_view kEnd = "\"]";
@@ -27,8 +28,13 @@ bool ParseSection(std::string_view line, std::string* column_family) {
       line.substr(line.size() - kEnd.size()) != kEnd) {
     return false;
   }
-  *column_family =
-      std::string(line.substr(kStart.size(), line.size() - kStart.size() - kEnd.size()));
+  const std::string_view name =
+      line.substr(kStart.size(), line.size() - kStart.size() - kEnd.size());
+  column_family->clear();
+  for (size_t i = 0; i < name.size(); ++i) {
+    if (name[i] == '\\' && i + 1 < name.size()) ++i;
+    column_family->push_back(name[i]);
+  }
   return true;
 }
 

@@ -52,14 +52,16 @@ class Into {
 #endif
 };
 
-// Returns up to `limit` entries of keys from `from` on. Since 10.1, no text means "no end", and an
-// empty text is a key.
-inline rocksdb::Status GetKeyVersionsFrom(rocksdb::DB* db, const std::string& from, size_t limit,
+// Returns up to `limit` entries of keys from `from` on, in RocksDB's order; null: from the first
+// key on. Since 10.1, no text means "no bound", and an empty text is a key; before, it meant "no
+// bound", too. So *from must not be empty if the empty key is not the first one.
+inline rocksdb::Status GetKeyVersionsFrom(rocksdb::DB* db, const std::string* from, size_t limit,
                                           std::vector<rocksdb::KeyVersion>* entries) {
 #if CAIRN_ROCKSDB_FROM(10, 1)
-  return rocksdb::GetAllKeyVersions(db, from, rocksdb::OptSlice(), limit, entries);
+  const rocksdb::OptSlice begin = from == nullptr ? rocksdb::OptSlice() : rocksdb::OptSlice(*from);
+  return rocksdb::GetAllKeyVersions(db, begin, rocksdb::OptSlice(), limit, entries);
 #else
-  return rocksdb::GetAllKeyVersions(db, from, "", limit, entries);
+  return rocksdb::GetAllKeyVersions(db, from == nullptr ? "" : *from, "", limit, entries);
 #endif
 }
 

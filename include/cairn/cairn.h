@@ -18,6 +18,7 @@
 #include "cairn/indexed_db.h"
 #include "cairn/join.h"
 #include "cairn/key_codec.h"
+#include "cairn/key_order.h"
 #include "cairn/lookup.h"
 #include "cairn/options.h"
 #include "cairn/ordered_index.h"

@@ -29,7 +29,7 @@ struct PrimaryKeyRange {
   bool open = true;
 };
 
-// Iterates over the live rows of one range in ascending primary-key order. Not thread-safe.
+// Iterates over the live rows of one range, by primary key in the order of bytes. Not thread-safe.
 class RowCursor {
  public:
   virtual ~RowCursor() = default;
@@ -47,7 +47,7 @@ class RowCursor {
 // is destroyed.
 //
 // All factory functions return an error that names the cause if the rows cannot be read reliably.
-// Errors: Unimplemented for a comparator other than RocksDB's bytewise comparator, for user-defined
+// Errors: Unimplemented for a comparator of unknown order (cairn/key_order.h), for user-defined
 // timestamps, and for an unknown merge operator; FailedPrecondition if files do not belong together
 // or the database has no snapshots; NotFound if a file or the column family does not exist.
 class SnapshotSource {

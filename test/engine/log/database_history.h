@@ -26,7 +26,9 @@ namespace fs = std::filesystem;
 // A database that is opened, copied and restored, and that one index, "value:text", follows.
 class DatabaseHistory {
  public:
-  explicit DatabaseHistory(bool keeps_logs = true) {
+  explicit DatabaseHistory(bool keeps_logs = true,
+                           const rocksdb::Comparator* comparator = rocksdb::BytewiseComparator()) {
+    options_.comparator = comparator;
     options_.create_if_missing = true;
     options_.create_missing_column_families = true;
     if (keeps_logs) options_.WAL_size_limit_MB = 100;

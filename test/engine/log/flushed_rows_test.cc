@@ -269,7 +269,9 @@ BOOST_AUTO_TEST_CASE(rows_of_the_state_that_are_in_memory) {
 BOOST_AUTO_TEST_CASE(any_lost_file) {
   std::mt19937_64 random = TestRandom();
   for (int round = 0; round < (kUnderTsan ? 6 : 30); ++round) {
-    DatabaseHistory h;
+    const bool is_reverse = round % 2 == 1;
+    DatabaseHistory h(/*keeps_logs=*/true, is_reverse ? rocksdb::ReverseBytewiseComparator()
+                                                      : rocksdb::BytewiseComparator());
     h.options().disable_auto_compactions = true;
     h.options().compaction_style =
         round % 3 == 2 ? rocksdb::kCompactionStyleUniversal : rocksdb::kCompactionStyleLevel;
@@ -284,8 +286,8 @@ BOOST_AUTO_TEST_CASE(any_lost_file) {
               RequireOk(h.db()->Delete({}, name));
               break;
             case 1:
-              RequireOk(
-                  h.db()->DeleteRange({}, h.family(), name, absl::StrFormat("a%03d", key + 5)));
+              RequireOk(h.db()->DeleteRange(
+                  {}, h.family(), name, absl::StrFormat("a%03d", is_reverse ? key - 5 : key + 5)));
               break;
             default:
               h.Put("a", key, key + 1, absl::StrFormat("v%d", random() % 10));

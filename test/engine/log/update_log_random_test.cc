@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "engine/util/key_order.h"
 #include "rocksdb/utilities/transaction.h"
 #include "rocksdb/utilities/transaction_db.h"
+#include "test/engine/key_orders.h"
 #include "test/engine/logged_database.h"
 #include "test/engine/rocksdb_features.h"
 #include "test/require_ok.h"
@@ -61,7 +63,9 @@ class RandomWriter {
     } else if (kind < 80) {
       const std::string lower = Key();
       const std::string upper = Key();
-      if (lower <= upper) s = batch->DeleteRange(family, lower, upper);
+      if (!IsBefore(KnownKeyOrderOf(family), upper, lower)) {
+        s = batch->DeleteRange(family, lower, upper);
+      }
     } else if (kind < 90) {
       s = batch->Put(family, "single" + value, value);
       singles_.push_back({index, "single" + value});
@@ -160,6 +164,16 @@ BOOST_AUTO_TEST_CASE(plain_databases) {
     options.write_buffer_size = salt == 3 ? 100000 : 64 << 20;
     options.avoid_flush_during_shutdown = salt != 2;
     Run(options, Kind::kPlain, salt);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(databases_in_other_orders) {
+  for (uint64_t salt = 30; salt < 36; ++salt) {
+    rocksdb::Options options = LoggedDatabase::DefaultOptions();
+    options.comparator = test::Orders()[salt % 3].comparator;
+    options.write_buffer_size = salt % 2 == 0 ? 100000 : 64 << 20;
+    options.avoid_flush_during_shutdown = true;
+    Run(options, salt < 34 ? Kind::kPlain : Kind::kTransactions, salt);
   }
 }
 

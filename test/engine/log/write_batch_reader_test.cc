@@ -98,8 +98,17 @@ const std::string kEntity(
     "v");
 
 struct Reading {
-  explicit Reading(std::vector<uint32_t> families, WriteBatchReader::FindPrepared find = nullptr)
-      : changes(families.size()), reader(families, std::move(find)) {}
+  explicit Reading(const std::vector<uint32_t>& families,
+                   WriteBatchReader::FindPrepared find = nullptr,
+                   KeyOrder order = KeyOrder::kBytewise)
+      : changes(families.size()), reader(Followed(families, order), std::move(find)) {}
+
+  static std::vector<FollowedFamily> Followed(const std::vector<uint32_t>& families,
+                                              KeyOrder order) {
+    std::vector<FollowedFamily> followed;
+    for (const uint32_t id : families) followed.push_back({id, order});
+    return followed;
+  }
 
   // Returns the number of sequence numbers that the batch takes.
   uint64_t Read(const BatchBytes& bytes) {
@@ -261,7 +270,7 @@ BOOST_AUTO_TEST_CASE(refuses_batches_that_are_damaged) {
 BOOST_AUTO_TEST_CASE(rejects_followed_rows_after_an_inverted_range) {
   for (const uint32_t family : {0u, 5u}) {
     BOOST_TEST_CONTEXT("range of family " << family) {
-      WriteBatchReader reader({0});
+      WriteBatchReader reader({FollowedFamily{}});
       std::vector<RowChanges> changes(1);
       BatchBytes batch;
       batch.Put(0, "a", "1").DeleteRange(family, "z", "p").Put(0, "b", "2");
@@ -273,8 +282,29 @@ BOOST_AUTO_TEST_CASE(rejects_followed_rows_after_an_inverted_range) {
       BOOST_TEST(RequireOk(reader.Read(batch.batch(), 10, 9, 10, absl::MakeSpan(changes))) == 3u);
     }
   }
-  // The keys of another family may be in another order.
-  WriteBatchReader reader({0});
+  // RocksDB's order decides.
+  for (const bool ascends : {false, true}) {
+    for (const uint32_t family : {0u, 5u}) {
+      const auto order_of = [](uint32_t id) {
+        BOOST_TEST(id == 5u);
+        return KeyOrder::kReverseBytewise;
+      };
+      WriteBatchReader reader({{0, KeyOrder::kReverseBytewise}}, nullptr, order_of);
+      std::vector<RowChanges> changes(1);
+      BatchBytes batch;
+      batch.DeleteRange(family, ascends ? "p" : "z", ascends ? "z" : "p").Put(0, "b", "2");
+      const absl::Status read = reader.Read(batch.batch(), absl::MakeSpan(changes)).status();
+      BOOST_TEST(absl::IsFailedPrecondition(read) == ascends);
+      if (ascends) continue;
+      RequireOk(read);
+      if (family != 0) continue;
+      // The keys after "p" up to and including "z".
+      BOOST_TEST((changes[0][0].key == std::string("p\0", 2)));
+      BOOST_TEST((changes[0][0].value == std::string("z\0", 2)));
+    }
+  }
+  // An inverted range matters only if a followed row comes after it.
+  WriteBatchReader reader({FollowedFamily{}});
   std::vector<RowChanges> changes(1);
   BatchBytes batch;
   batch.Put(0, "a", "1").DeleteRange(5, "z", "p").Put(5, "b", "2");
@@ -284,7 +314,7 @@ BOOST_AUTO_TEST_CASE(rejects_followed_rows_after_an_inverted_range) {
 // RocksDB may assign the number of the last record again unless a flush keeps that record.
 BOOST_AUTO_TEST_CASE(tells_the_family_of_the_last_record_that_a_flush_keeps) {
   const auto last_of = [](const BatchBytes& batch) {
-    WriteBatchReader reader({0});
+    WriteBatchReader reader({FollowedFamily{}});
     std::vector<RowChanges> changes(1);
     RequireOk(reader.Read(batch.batch(), absl::MakeSpan(changes)));
     return reader.last_kept_family();

@@ -13,6 +13,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -41,12 +42,13 @@ struct DatabaseIsLost {};
 
 class World {
  public:
-  World(uint64_t salt, bool live, bool keeps_logs)
+  World(uint64_t salt, bool live, bool keeps_logs, bool is_reverse)
       : salt_(salt), random_(TestRandom(salt)), live_(live) {
     options_.create_if_missing = true;
     options_.create_missing_column_families = true;
     options_.write_buffer_size = 64 << 10;
     if (keeps_logs) options_.WAL_size_limit_MB = 1000;
+    if (is_reverse) options_.comparator = rocksdb::ReverseBytewiseComparator();
     kept_ = keeps_logs;
     Open();
   }
@@ -119,12 +121,18 @@ class World {
         RequireOk(batch.Delete(family, key));
       } else if (Chance(40)) {
         const std::string other = absl::StrFormat("k%03d", Below(300));
-        RequireOk(batch.DeleteRange(family, std::min(key, other), std::max(key, other)));
+        const auto [begin, end] = InOrder(key, other);
+        RequireOk(batch.DeleteRange(family, begin, end));
       } else {
         RequireOk(batch.Put(family, key, absl::StrFormat("v%02d", Below(50))));
       }
     }
     RequireOk(db()->Write(options, &batch));
+  }
+
+  std::pair<std::string, std::string> InOrder(std::string a, std::string b) const {
+    if (options_.comparator->Compare(a, b) > 0) std::swap(a, b);
+    return {std::move(a), std::move(b)};
   }
 
   void Ingest() {
@@ -133,9 +141,12 @@ class World {
     RequireOk(writer.Open(file));
     // over existing rows, or next to them
     const uint64_t first = Chance(2) ? 0 : 300 + 10 * Below(50);
-    for (uint64_t i = 0; i < 10; ++i) {
-      RequireOk(
-          writer.Put(absl::StrFormat("k%03d", first + i), absl::StrFormat("i%02d", Below(50))));
+    std::vector<std::string> keys;
+    for (uint64_t i = 0; i < 10; ++i) keys.push_back(absl::StrFormat("k%03d", first + i));
+    if (options_.comparator != rocksdb::BytewiseComparator())
+      std::reverse(keys.begin(), keys.end());
+    for (const std::string& key : keys) {
+      RequireOk(writer.Put(key, absl::StrFormat("i%02d", Below(50))));
     }
     RequireOk(writer.Finish());
     // Sometimes through the IndexedDB's own database.
@@ -360,7 +371,7 @@ void RunWorlds(bool live) {
   int rebuilt = 0, followed = 0;
   uint64_t salt = live ? 1000000 : 0;
   do {
-    World world(salt, live, /*keeps_logs=*/salt % 3 != 0);
+    World world(salt, live, /*keeps_logs=*/salt % 3 != 0, /*is_reverse=*/salt % 2 == 1);
     world.Run(40);
     rebuilt += world.rebuilt();
     followed += world.followed();

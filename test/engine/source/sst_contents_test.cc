@@ -7,6 +7,7 @@
 
 #include "engine/source/sst_levels.h"
 #include "rocksdb/sst_file_writer.h"
+#include "test/engine/key_orders.h"
 #include "test/engine/source/source_test.h"
 #include "test/engine/source/sst_files.h"
 #include "test/require_ok.h"
@@ -127,15 +128,16 @@ BOOST_AUTO_TEST_CASE(what_is_no_set_of_sst_files_is_refused) {
   CheckMessage(nowhere, {temp / "nowhere"});
 }
 
-BOOST_AUTO_TEST_CASE(other_orders_are_refused_by_name) {
+BOOST_AUTO_TEST_CASE(unknown_orders_are_refused_by_name) {
   const TemporaryDirectory temp;
-  rocksdb::Options reversed;
-  reversed.comparator = rocksdb::ReverseBytewiseComparator();
-  WriteSst(temp / "reversed.sst", {{"a", {}}}, {}, reversed);
-  const absl::Status refused = Refused({temp / "reversed.sst"});
+  static const test::ByLength by_length;
+  rocksdb::Options unknown;
+  unknown.comparator = &by_length;
+  WriteSst(temp / "unknown.sst", {{"a", {}}}, {}, unknown);
+  const absl::Status refused = Refused({temp / "unknown.sst"});
   BOOST_TEST(absl::IsUnimplemented(refused));
-  CheckMessage(refused, {temp / "reversed.sst", "rocksdb.ReverseBytewiseComparator"});
-  BOOST_TEST(absl::IsUnimplemented(Refused({temp / "reversed.sst"}, &reversed)));
+  CheckMessage(refused, {temp / "unknown.sst", by_length.Name(), "DeclareComparator"});
+  BOOST_TEST(absl::IsUnimplemented(Refused({temp / "unknown.sst"}, &unknown)));
 
   rocksdb::Options timed;
   CheckOk(rocksdb::Comparator::CreateFromString(

@@ -107,7 +107,7 @@ void Decode(benchmark::State& state) {
   const auto batch_size = static_cast<size_t>(state.range(0));
   const std::vector<rocksdb::WriteBatch> batches = Batches(kSlice, batch_size);
   const size_t updates = batches.size() * batch_size;
-  WriteBatchReader reader({0});
+  WriteBatchReader reader({FollowedFamily{}});
   std::vector<RowChanges> changes(1);
   uint64_t read = 0;
   for (auto _ : state) {
