@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_format.h"
 #include "cairn/index_spec.h"
+#include "cairn/key_order.h"
 #include "cairn/snapshot_source.h"
 #include "engine/c/error.h"
 #include "engine/c/handles.h"
@@ -104,6 +105,14 @@ std::function<void(const Progress&)> OnProgress(cairn_on_progress on_progress, v
 }
 
 }  // namespace cairn
+
+cairn_error* cairn_declare_comparator(const char* name, int32_t reverse) {
+  return cairn::CFunction("declaring a comparator", [&] {
+    RETURN_IF_ERROR(cairn::CheckNotNull(name, "name"));
+    return cairn::DeclareComparator(
+        name, reverse != 0 ? cairn::KeyOrder::kReverseBytewise : cairn::KeyOrder::kBytewise);
+  });
+}
 
 cairn_error* cairn_source_from_directory(const char* directory, const char* column_family,
                                          cairn_source** source) {

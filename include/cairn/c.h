@@ -46,6 +46,11 @@ extern "C" {
 // verify (cairn/snapshot_source.h).
 typedef struct cairn_source cairn_source;
 
+// Declares the order of all comparators of this name, for the life of the process: that of bytes
+// or, if `reverse` is not 0, the reverse order (cairn/key_order.h). Needed for comparators that are
+// neither RocksDB's nor MyRocks'. CAIRN_ALREADY_EXISTS if the name has the other order.
+CAIRN_C_MUST_USE cairn_error* cairn_declare_comparator(const char* name, int32_t reverse);
+
 // Opens a checkpoint or database directory, read-only. `column_family` NULL: "default".
 CAIRN_C_MUST_USE cairn_error* cairn_source_from_directory(const char* directory,
                                                           const char* column_family,

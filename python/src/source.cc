@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "cairn/key_order.h"
 #include "python/src/base/errors.h"
 #include "python/src/base/gil.h"
 #include "python/src/in/arguments.h"
@@ -81,13 +82,24 @@ std::shared_ptr<SnapshotSource> SourceOf(nb::handle object, const char* argument
 }
 
 void BindSnapshot(nb::module_& module) {
+  module.def(
+      "declare_comparator",
+      [](TextArg<"name"> name, BoolArg<"reverse"> reverse) {
+        Check(
+            DeclareComparator(*name, *reverse ? KeyOrder::kReverseBytewise : KeyOrder::kBytewise));
+      },
+      nb::arg("name").none(), nb::arg("reverse").none() = false,
+      nb::sig("def declare_comparator(name: str, reverse: bool = False) -> None"),
+      R"doc(Declares the order of all comparators of this name, for the life of the process.
+
+Their keys are in the order of bytes or, if `reverse`, in the reverse order. Needed for comparators that
+are neither RocksDB's nor MyRocks'. Errors: AlreadyExists if the name has the other order.)doc");
   nb::class_<Snapshot>(
       module, "Snapshot",
       R"doc(One frozen state of a column family, to build from, catch up to, fetch from and compare with.
 
 If a directory is given instead, it is opened for that one call. Errors: NotFound, FailedPrecondition,
-Unimplemented (a comparator other than RocksDB's bytewise one, user-defined timestamps, unknown merge
-operators).)doc")
+Unimplemented (a comparator of unknown order, user-defined timestamps, unknown merge operators).)doc")
       .def(
           "__init__",
           [](Snapshot* self, nb::handle source, TextArg<"column_family"> column_family) {

@@ -183,3 +183,12 @@ def test_damage_is_data_loss(make_table: MakeTable, tmp_path: pathlib.Path) -> N
     largest.write_bytes(data)
     with pytest.raises(cairn.DataLoss, match=largest.name):
         cairn.open(tmp_path / "n").find(np.zeros(1, np.uint64))
+
+
+def test_comparators_are_declared_once() -> None:
+    cairn.declare_comparator("test.DeclaredInPython", reverse=True)
+    cairn.declare_comparator("test.DeclaredInPython", True)
+    with pytest.raises(cairn.AlreadyExists, match="test.DeclaredInPython"):
+        cairn.declare_comparator("test.DeclaredInPython")
+    with pytest.raises(cairn.InvalidArgument):
+        cairn.declare_comparator("")

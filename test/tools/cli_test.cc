@@ -3,12 +3,15 @@
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "cairn/version.h"
 #include "cpu_fast/simd/simd_level.h"
+#include "engine/util/key_order.h"
+#include "engine/util/rocksdb_compat.h"
 #include "rocksdb/version.h"
 #include "test/require_ok.h"
 #include "test/test_random.h"
@@ -350,6 +353,43 @@ BOOST_AUTO_TEST_CASE(an_index_of_another_database_is_refused) {
   const std::string other = "--db=" + directory / "other";
   CheckComplaint(RunTool({"verify", directory / "index", other}), 1);
   CheckComplaint(RunTool({"query", directory / "index", "--range=..", other}), 1);
+}
+
+// A comparator that the tool does not know.
+BOOST_AUTO_TEST_CASE(the_order_of_a_comparator_can_be_declared) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "db", out = directory / "index";
+  const auto write = [&](const std::string& value) {
+    rocksdb::Options options;
+    options.create_if_missing = true;
+    options.comparator = ComparatorOfName("test.Foreign=1", KeyOrder::kReverseBytewise);
+    options.WAL_size_limit_MB = 100;
+    std::unique_ptr<rocksdb::DB> db;
+    RequireOk(rocksdb::DB::Open(options, path, Into(&db)));
+    RequireOk(db->DeleteRange({}, db->DefaultColumnFamily(), "c", "b"));  // "c" only
+    for (const char* key : {"a", "b"}) RequireOk(db->Put({}, key, value));
+    RequireOk(db->Put({}, "d", "none"));
+  };
+  write("x");
+  const std::string spec = "--spec=value:text";
+  CheckComplaint(RunTool({"build", "--db", path, spec, "--out", out}), 1,
+                 {"test.Foreign=1", "'default'", "--comparator"});
+  for (const char* wrong :
+       {"test.Foreign=1", "test.Foreign=1=up", "=bytes", "reverse", "RocksDB_SE_v3.10=reverse"}) {
+    const ToolResult refused =
+        RunTool({"build", "--db", path, spec, "--out", out, std::string("--comparator=") + wrong});
+    BOOST_TEST(refused.exit_status == 2, wrong << refused.err);
+    BOOST_TEST(refused.err.find("--comparator") != std::string::npos, refused.err);
+  }
+  const std::string declared = "--comparator=test.Foreign=1=reverse";
+  MustRun({"build", "--db", path, spec, "--out", out, declared, "--comparator=other=bytes"});
+  BOOST_TEST(MustRun({"query", out, "--eq=x", "--format=tsv"}).out == "x\ta\nx\tb\n");
+  write("y");
+  MustRun({"catch-up", out, "--db", path, declared});
+  BOOST_TEST(MustRun({"query", out, "--eq=y", "--format=tsv", "--db", path, declared}).out ==
+             "y\ta\ty\ny\tb\ty\n");
+  MustRun({"verify", out, "--db", path, declared});
+  CheckComplaint(RunTool({"verify", out, "--db", path}), 1, {"test.Foreign=1"});
 }
 
 BOOST_AUTO_TEST_CASE(an_interrupted_build_leaves_the_directory_as_it_was) {

@@ -80,6 +80,7 @@ void AddCatchUpCommand(CLI::App* app, Action* action) {
       ->add_option("--cf", given->column_family,
                    "The column family, which must be that of the index (default)")
       ->type_name("NAME");
+  AddComparatorOption(command);
   command
       ->add_option("--max-bytes-per-second", given->max_bytes_per_second,
                    "Limit for reading the log and writing a compaction, like 20M (default: none)")

@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <limits>
+#include <string>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
+#include "cairn/key_order.h"
 
 namespace cairn::tools {
 namespace {
@@ -67,6 +69,36 @@ CLI::Validator Bytes() {
       "");
 }
 
+void AddComparatorOption(CLI::App* app) {
+  const auto declare = [](const CLI::results_t& values) {
+    for (const std::string& value : values) {
+      const size_t equals = value.rfind('=');
+      const std::string order = equals == std::string::npos ? "" : value.substr(equals + 1);
+      if (order != "bytes" && order != "reverse") {
+        throw CLI::ValidationError(
+            "--comparator",
+            absl::StrFormat("expected NAME=bytes or NAME=reverse, got '%s'", value));
+      }
+      const absl::Status declared =
+          DeclareComparator(value.substr(0, equals),
+                            order == "bytes" ? KeyOrder::kBytewise : KeyOrder::kReverseBytewise);
+      if (!declared.ok()) {
+        throw CLI::ValidationError("--comparator", std::string(declared.message()));
+      }
+    }
+    return true;
+  };
+  app->add_option("--comparator", declare,
+                  "The order of a comparator that is neither RocksDB's nor MyRocks': bytes, or "
+                  "reverse for the reverse order of bytes")
+      ->type_name("NAME=ORDER")
+      ->type_size(1)
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false)
+      ->group("Source");
+}
+
 void AddSourceOptions(CLI::App* app, SourceOptions* options) {
   CLI::Option* db = app->add_option("--db", options->db, "A RocksDB database, opened read-only")
                         ->type_name("DIR")
@@ -82,6 +114,7 @@ void AddSourceOptions(CLI::App* app, SourceOptions* options) {
                          ->group("Source");
   db->excludes(checkpoint)->excludes(sst);
   checkpoint->excludes(sst);
+  AddComparatorOption(app);
 }
 
 absl::StatusOr<std::unique_ptr<SnapshotSource>> OpenSource(const SourceOptions& options,

@@ -79,7 +79,10 @@ struct SourceOptions {
   bool given() const { return !db.empty() || !checkpoint.empty() || !sst.empty(); }
 };
 
-// Adds the three options. A command line has at most one of them.
+// Adds --comparator, which declares the order of a comparator, for commands that open a database.
+void AddComparatorOption(CLI::App* app);
+
+// Adds the three options and --comparator. A command line has at most one of the three.
 void AddSourceOptions(CLI::App* app, SourceOptions* options);
 
 // Opens the given source; requires that there be one.

@@ -308,6 +308,7 @@ void AddQueryCommand(CLI::App* app, Action* action) {
       ->add_option("--db", given->db,
                    "Also print rows' values, from this database; omit rows that changed")
       ->type_name("DIR");
+  AddComparatorOption(command);
   command->add_option("--limit", given->limit, "The maximum number of entries, rows or groups")
       ->type_name("N")
       ->check(Count());

@@ -145,6 +145,7 @@ void AddReportCommand(CLI::App* app, Action* action) {
       ->add_option("--db", given->options.database,
                    "The index's database, opened read-only, to report the index's lag")
       ->type_name("DIR");
+  AddComparatorOption(command);
   command
       ->add_option("--title", given->options.title,
                    "The page's headline (default: the index's name)")

@@ -143,6 +143,12 @@ BOOST_AUTO_TEST_CASE(build_refuses_and_can_be_cancelled) {
   CheckError(cairn_build(source.get(), wrong, 1, &options, nullptr), CAIRN_CANCELLED);
   cairn_cancel_free(cancel);
   BOOST_TEST(!std::filesystem::exists(city_path + "/MANIFEST"));
+  RequireNone(cairn_declare_comparator("test.DeclaredInC", 1));
+  RequireNone(cairn_declare_comparator("test.DeclaredInC", 1));
+  CheckError(cairn_declare_comparator("test.DeclaredInC", 0), CAIRN_ALREADY_EXISTS,
+             {"test.DeclaredInC"});
+  CheckError(cairn_declare_comparator(nullptr, 0), CAIRN_INVALID_ARGUMENT, {"name"});
+  CheckError(cairn_declare_comparator("", 0), CAIRN_INVALID_ARGUMENT);
   cairn_source* none = nullptr;
   CheckError(cairn_source_from_directory("/no/such/db", nullptr, &none), CAIRN_NOT_FOUND);
   CheckError(cairn_source_from_directory(db.path().c_str(), "no_family", &none), CAIRN_NOT_FOUND,
