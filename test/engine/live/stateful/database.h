@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "cairn/indexed_db.h"
 #include "cairn/rocksdb_status.h"
+#include "engine/util/key_order.h"
 #include "engine/util/rocksdb_compat.h"
 #include "index/machine/status_macros.h"
 #include "rocksdb/db.h"
@@ -68,8 +69,21 @@ class Database {
     families_[i] = handle;
   }
 
-  rocksdb::Options Options() const {
+  // The order of a family's keys.
+  KeyOrder order(size_t family) const {
+    const bool is_reverse = world_[kOrder] == kReverse || (world_[kOrder] == kMixed && family == 1);
+    return is_reverse ? KeyOrder::kReverseBytewise : KeyOrder::kBytewise;
+  }
+
+  rocksdb::Options Options(size_t family = 0) const {
     rocksdb::Options options;
+    // Each order has RocksDB's name and another one.
+    options.comparator =
+        ComparatorOfName(world_[kOrder] == kBytes               ? options.comparator->Name()
+                         : order(family) == KeyOrder::kBytewise ? "RocksDB_SE_v3.10"
+                         : family == 1                          ? "rev:RocksDB_SE_v3.10"
+                                       : "rocksdb.ReverseBytewiseComparator",
+                         order(family));
     options.env = env_.get();
     options.create_if_missing = true;
     options.create_missing_column_families = true;
@@ -117,9 +131,10 @@ class Database {
     options.wal_filter = special.wal_filter;
     options.best_efforts_recovery = special.best_efforts_recovery;
     is_special_ = special.wal_filter != nullptr || special.best_efforts_recovery;
-    std::vector<rocksdb::ColumnFamilyDescriptor> families = {{"default", options}, {"a", options}};
+    std::vector<rocksdb::ColumnFamilyDescriptor> families = {{"default", options},
+                                                             {"a", InFamily(options, 1)}};
     if (std::find(names.begin(), names.end(), "b") != names.end()) {
-      families.emplace_back("b", options);
+      families.emplace_back("b", InFamily(options, 2));
     }
     std::vector<Handle*> handles;
     IndexedDBOptions indexed = IndexOptions();
@@ -180,9 +195,10 @@ class Database {
     options.best_efforts_recovery = special.best_efforts_recovery;
     std::vector<std::string> names;
     rocksdb::DB::ListColumnFamilies(options, kPath, &names).PermitUncheckedError();
-    std::vector<rocksdb::ColumnFamilyDescriptor> families = {{"default", options}, {"a", options}};
+    std::vector<rocksdb::ColumnFamilyDescriptor> families = {{"default", options},
+                                                             {"a", InFamily(options, 1)}};
     if (std::find(names.begin(), names.end(), "b") != names.end()) {
-      families.emplace_back("b", options);
+      families.emplace_back("b", InFamily(options, 2));
     }
     std::vector<Handle*> handles;
     std::unique_ptr<rocksdb::DB> db;
@@ -198,7 +214,7 @@ class Database {
   // Called while it is closed.
   rocksdb::Status Repair() {
     const rocksdb::Options options = Options();
-    return rocksdb::RepairDB(kPath, options, {{"default", options}, {"a", options}}, options);
+    return rocksdb::RepairDB(kPath, options, {{"default", options}, {"a", Options(1)}}, Options(2));
   }
 
   // The rows of a family, at the snapshot and as the transaction sees them if these are given.
@@ -241,6 +257,11 @@ class Database {
       if (std::strstr(line, "[cairn]") != nullptr) std::fprintf(stderr, "# %s\n", line);
     }
   };
+
+  rocksdb::Options InFamily(rocksdb::Options options, size_t family) const {
+    options.comparator = Options(family).comparator;
+    return options;
+  }
 
   IndexedDBOptions IndexOptions() const {
     IndexedDBOptions options;

@@ -69,7 +69,8 @@ class Interpreter {
   void MakeFamily(uint32_t how);
   void RemakeFamily(size_t family, bool past);
   void ManyFiles(uint32_t hundreds);
-  std::string WriteTable(const std::string& key, const std::string& value, size_t rows);
+  std::string WriteTable(size_t family, const std::string& key, const std::string& value,
+                         size_t rows);
 
   // Indexes.
   void CreateIndex(size_t index);

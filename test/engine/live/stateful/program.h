@@ -35,12 +35,14 @@ enum Field : uint8_t {
   kOnStale,
   kOperator,
   kExtractor,
+  kOrder,  // the last one, because a reopening does not change it
   kFields
 };
 enum Wrapper : uint32_t { kOpen, kAttach, kAttachTransactions, kAttachOptimistic };
 enum Archive : uint32_t { kKeepsLog, kNoArchive, kShortArchive };
 enum WritePath : uint32_t { kPlainPath, kPipelined, kTwoQueues, kUnordered };
 enum Style : uint32_t { kLevel, kUniversal, kFifo };
+enum Orders : uint32_t { kBytes, kMixed, kReverse };
 enum Filter : uint32_t { kNoFilter, kRemovingFilter, kChangingFilter };
 
 struct FieldInfo {
@@ -63,6 +65,7 @@ inline const std::array<FieldInfo, kFields>& FieldInfos() {
       {"on_stale", {"rebuild", "report"}},
       {"merge_operator", {"comma", "bar"}},
       {"extractor", {"1", "2"}},
+      {"order", {"bytes", "mixed", "reverse"}},
   }};
   return infos;
 }
@@ -167,7 +170,7 @@ inline const std::array<OpInfo, kOps>& OpInfos() {
       {"delete_file", 4, {{"file", 8}}},
       {"make_family", 6, {{"how", 3}}},
       {"remake_family", 4, {{"family", 3}, {"how", 2}}},
-      {"reopen", 16, {{"field", kFields + 3}, {"value", 4}}},
+      {"reopen", 16, {{"field", kOrder + 3}, {"value", 4}}},
       {"crash", 16, {{"operations", 30}, {"power", 3}, {"salt", 1000}, {"after_empty_range", 2}}},
       {"filter_log", 4, {{"how", 3}}},
       {"plain_session", 7, {{"how", 4}, key, value}},
@@ -368,7 +371,7 @@ inline Program Generate(uint64_t seed) {
     sum += weights[op];
   }
   const uint32_t how = static_cast<uint32_t>(random() % kHows);
-  const uint32_t field = static_cast<uint32_t>(random() % kFields);
+  const uint32_t field = static_cast<uint32_t>(random() % kOrder);
   const size_t count = 4 + random() % 36;
   while (program.commands.size() < count) {
     Command command;

@@ -60,7 +60,7 @@ inline void Interpreter::Reopen(const Command& command) {
   database_.Close();
   const World before = database_.world();
   World& world = database_.world();
-  if (field < kFields) {
+  if (field < kOrder) {
     world[field] = command.args[1] % static_cast<uint32_t>(FieldInfos()[field].values.size());
     if (!Allows(world)) world = before;
     // A TransactionDB must finish prepared transactions.
@@ -224,14 +224,15 @@ inline void Interpreter::Repair() {
   if (Open()) ReconcileIndexes(/*may_be_older=*/true);
 }
 
-inline std::string Interpreter::WriteTable(const std::string& key, const std::string& value,
-                                           size_t rows) {
+inline std::string Interpreter::WriteTable(size_t family, const std::string& key,
+                                           const std::string& value, size_t rows) {
   const std::string path = absl::StrCat("/table", ++tables_, ".sst");
-  rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), database_.Options());
+  std::vector<std::string> keys;
+  for (size_t i = 0; i < rows; ++i) keys.push_back(i == 0 ? key : absl::StrCat(key, "+", i));
+  if (database_.order(family) == KeyOrder::kReverseBytewise) std::reverse(keys.begin(), keys.end());
+  rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), database_.Options(family));
   Require(writer.Open(path), "writing a table");
-  for (size_t i = 0; i < rows; ++i) {
-    Require(writer.Put(i == 0 ? key : absl::StrCat(key, "+", i), value), "writing a table");
-  }
+  for (const std::string& of_row : keys) Require(writer.Put(of_row, value), "writing a table");
   Require(writer.Finish(), "writing a table");
   return path;
 }
@@ -252,7 +253,7 @@ inline void Interpreter::Ingest(const Command& command) {
   const bool past = command.args[3] == 1;
   if (past && database_.world()[kWrapper] != kOpen) return;  // documented as undetected
   if (command.args[3] == 2) database_.HoldSnapshot();
-  const std::string table = WriteTable(key, value, 1);
+  const std::string table = WriteTable(family, key, value, 1);
   rocksdb::DB* const db = past ? database_.base() : database_.get();
   const rocksdb::Status s = db->IngestExternalFile(database_.family(family), {table}, {});
   if (!s.ok() && database_.disk().is_full) return Forget();
@@ -301,18 +302,18 @@ inline void Interpreter::MakeFamily(uint32_t how) {
   ReopenAfterFailedWrite();
   if (how == 2 && database_.transactions() != nullptr) how = 0;  // it would not know the family
   rocksdb::ColumnFamilyHandle* handle = nullptr;
-  const rocksdb::Options options = database_.Options();
+  const rocksdb::Options options = database_.Options(2);
   if (how < 2) {
     rocksdb::DB* const db = how == 0 ? database_.get() : database_.base();
     Require(db->CreateColumnFamily(options, "b", &handle), "making a column family");
   } else {
     rocksdb::LiveFileMetaData table;
     table.db_path = "";
-    table.name = WriteTable(RowKey(1), RowValue(1), 5);
+    table.name = WriteTable(2, RowKey(1), RowValue(1), 5);
     // As from a database with this many writes; this one's number is then as large.
     table.largest_seqno = 1000;
     rocksdb::ExportImportFilesMetaData files;
-    files.db_comparator_name = rocksdb::BytewiseComparator()->Name();
+    files.db_comparator_name = options.comparator->Name();
     files.files = {table};
     imported_ = true;
     Require(database_->CreateColumnFamilyWithImport(
@@ -335,7 +336,7 @@ inline void Interpreter::RemakeFamily(size_t family, bool past) {
   if (!dropped.ok() && database_.disk().is_full) return;
   Require(dropped, "dropping a column family");
   rocksdb::ColumnFamilyHandle* handle = nullptr;
-  Require(db->CreateColumnFamily(database_.Options(), kFamilyNames[family], &handle),
+  Require(db->CreateColumnFamily(database_.Options(family), kFamilyNames[family], &handle),
           "making a column family again");
   database_.SetFamily(family, handle);
   model_[family].clear();

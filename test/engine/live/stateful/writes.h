@@ -84,7 +84,11 @@ inline void Interpreter::Apply(const std::vector<RowOp>& ops) {
     if (op.op == kDelete || op.op == kSingle) {
       rows.erase(op.key);
     } else if (op.op == kDeleteRange) {
-      if (op.key < op.text) rows.erase(rows.lower_bound(op.key), rows.lower_bound(op.text));
+      if (database_.order(op.family) == KeyOrder::kBytewise) {
+        if (op.key < op.text) rows.erase(rows.lower_bound(op.key), rows.lower_bound(op.text));
+      } else if (op.text < op.key) {
+        rows.erase(rows.upper_bound(op.text), rows.upper_bound(op.key));
+      }
     } else if (op.op == kMergeOperand) {
       const auto row = rows.find(op.key);
       rows[op.key] =
@@ -224,7 +228,10 @@ inline void Interpreter::Churn(size_t family, bool by_range) {
     s = rows.Put(handle, key, absl::StrCat("q", i % 9, "|1|q", i, "|t1"));
     if (s.ok() && !by_range) s = deletions.Delete(handle, key);
   }
-  if (s.ok() && by_range) s = deletions.DeleteRange(handle, "q", "r");
+  const bool is_reverse = database_.order(family) == KeyOrder::kReverseBytewise;
+  if (s.ok() && by_range) {
+    s = deletions.DeleteRange(handle, is_reverse ? "r" : "q", is_reverse ? "q" : "r");
+  }
   Require(s, "filling a batch");
   s = database_->Write({}, &rows);
   // A unique index that is not ready refuses rows.
@@ -282,7 +289,7 @@ inline void Interpreter::WriteGroup() {
   bool was_ready = true;
   bool merges = false, inverted = false;
   for (const RowOp& op : ops) {
-    inverted |= op.op == kDeleteRange && op.key > op.text;
+    inverted |= op.op == kDeleteRange && IsBefore(database_.order(op.family), op.text, op.key);
     merges |= op.op == kMergeOperand && op.family == IndexKinds()[kMailIndex].family;
   }
   if (has_unique) {
