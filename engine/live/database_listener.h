@@ -12,8 +12,9 @@
 
 namespace cairn {
 
-// Reports events of a database, through any of its objects: ingested files, and writes that may be
-// in the log although they failed. RocksDB calls it before the ingestion or the write returns.
+// Reports events of a database, through any of its objects: ingested files, flushes, and writes
+// that may be in the log although they failed. RocksDB calls it before the ingestion or the write
+// returns, and shortly after a flush.
 // Delays the first compactions until the table files have been listed, because a compaction can
 // hide that a file was lost. Thread-safe.
 class DatabaseListener final : public rocksdb::EventListener {
@@ -21,6 +22,8 @@ class DatabaseListener final : public rocksdb::EventListener {
   struct Observer {
     // `sequence`: the sequence number of the file; 0 for none.
     std::function<void(const std::string& column_family, uint64_t sequence)> on_ingested;
+    // `sequence`: the largest sequence number in the new file.
+    std::function<void(uint64_t sequence)> on_flushed;
     // `in_memtable`: the log has the record, but RocksDB applied it only in part or not at all.
     // RocksDB may call this while the observer itself calls the database.
     std::function<void(bool in_memtable)> on_failed_write;
@@ -53,6 +56,10 @@ class DatabaseListener final : public rocksdb::EventListener {
   void OnExternalFileIngested(rocksdb::DB* /*db*/,
                               const rocksdb::ExternalFileIngestionInfo& info) override {
     Call([&](const Observer& observer) { observer.on_ingested(info.cf_name, info.global_seqno); });
+  }
+
+  void OnFlushCompleted(rocksdb::DB* /*db*/, const rocksdb::FlushJobInfo& info) override {
+    Call([&](const Observer& observer) { observer.on_flushed(info.largest_seqno); });
   }
 
   // Another listener may have cleared the status by now, so the reason decides.

@@ -335,7 +335,7 @@ bool FollowedIndex::is_suspended() const {
 }
 
 absl::Status FollowedIndex::OpenWriter(rocksdb::DB* db, std::shared_ptr<OlderLogs> older_logs,
-                                       const OpenOptions& options) {
+                                       UnloggedWrites* unlogged, const OpenOptions& options) {
   LetGoOfDirectory();  // close the previous one, if any
   OpenOptions storing = options;
   if (options.calibration == Calibration::kStored) storing.calibration = Calibration::kStore;
@@ -344,6 +344,9 @@ absl::Status FollowedIndex::OpenWriter(rocksdb::DB* db, std::shared_ptr<OlderLog
   std::shared_ptr<IndexWriter> writer = std::move(opened);
   const auto recorder = std::make_shared<TableFilesRecorder>(db, column_family());
   writer->set_database([db] { return SyncLog(db, /*read_only=*/false); },
+                       [db, unlogged](SequenceNumber sequence, Anchor* anchor) {
+                         return unlogged->MakeDurable(db, sequence, anchor);
+                       },
                        [recorder, logs = std::move(older_logs)](Anchor* anchor) -> absl::Status {
                          return anchor->RecordFiles(recorder.get(), logs.get());
                        });

@@ -21,6 +21,7 @@
 #include "engine/live/event_log.h"
 #include "engine/live/index_catalog.h"
 #include "engine/live/past_log_changes.h"
+#include "engine/live/unlogged_writes.h"
 #include "engine/log/older_logs.h"
 #include "engine/version/index_writer.h"
 #include "index/machine/mutex.h"
@@ -135,10 +136,10 @@ class FollowedIndex {
   void Resume();
   bool is_suspended() const;
   // Opens the index in the directory, and keeps other processes from writing there. `db` must live
-  // as long as the index is stored. Indexes of one database should share `older_logs`. Errors:
-  // Unavailable if another process writes there.
+  // as long as the index is stored, as must `unlogged`. Indexes of one database should share
+  // `older_logs`. Errors: Unavailable if another process writes there.
   absl::Status OpenWriter(rocksdb::DB* db, std::shared_ptr<OlderLogs> older_logs,
-                          const OpenOptions& options);
+                          UnloggedWrites* unlogged, const OpenOptions& options);
   // Lets other processes write to the directory.
   void LetGoOfDirectory();
   // Returns whether other processes are kept from writing to the directory.

@@ -1,6 +1,7 @@
 #include "engine/live/index_set.h"
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -124,6 +125,8 @@ IndexSet::~IndexSet() {
 absl::Status IndexSet::Start(absl::Span<rocksdb::ColumnFamilyHandle* const> handles,
                              bool reports_failed_writes) {
   failed_writes_show_ = !FailedWritesKeepNumbers(db_->GetDBOptions());
+  // MakeDurable needs the listener's reports of flushes, too.
+  follows_unlogged_ = reports_failed_writes;
   refused_ = CheckDatabaseOptions(db_, reports_failed_writes);
   ASSIGN_OR_RETURN(const std::vector<IndexCatalog::Entry> entries, catalog_.List());
   {
@@ -423,8 +426,16 @@ absl::Status IndexSet::FlushIndexes() {
   return work_.StoreAll();
 }
 
-rocksdb::Status IndexSet::Write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch) {
-  if (!options.disableWAL) return guard_.Write(options, batch);
+rocksdb::Status IndexSet::Write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch,
+                                std::shared_ptr<const rocksdb::WriteBatch> same) {
+  if (!options.disableWAL || batch == nullptr) return guard_.Write(options, batch);
+  if (follows_unlogged_) {
+    if (!begun_unlogged_) [[unlikely]] {
+      if (absl::Status s = BeginUnlogged(); !s.ok()) return ToRocksDb(s);
+    }
+    return guard_.Write(options, batch,
+                        [&] { return WriteUnlogged(options, batch, std::move(same)); });
+  }
   // Unique indexes check the batch before they are suspended. If the write fails, some of its rows
   // may still be applied.
   return guard_.Write(options, batch, [&] {
@@ -432,6 +443,51 @@ rocksdb::Status IndexSet::Write(const rocksdb::WriteOptions& options, rocksdb::W
                          "the database was written to with WriteOptions::disableWAL",
                          /*is_atomic=*/false, [&] { return guard_.db()->Write(options, batch); });
   });
+}
+
+absl::Status IndexSet::BeginUnlogged() {
+  const MutexLock lock(&unlogged_mutex_);
+  if (begun_unlogged_) return absl::OkStatus();
+  const LiveLog& live = follower_->live_log();
+  const bool may_repeat = !live.HasAllNumbers(db_).value_or(false);
+  for (const auto& index : indexes_.All()) {
+    if (index->wanted() != IndexMark::Kind::kNone) continue;
+    const auto is_stored = [&] {
+      const absl::StatusOr<std::shared_ptr<IndexWriter>> ready = index->Ready();
+      return ready.ok() && (*ready)->stored_sequence() >= live.sequence;
+    };
+    if (!may_repeat && is_stored()) continue;
+    if (!may_repeat && index->Ready().ok() && index->work_mutex()->TryLock()) {
+      const MutexLock work_lock(index->work_mutex(), std::adopt_lock);
+      if (follower_->Current(*index).ok() && work_.Store(index.get()).ok() && is_stored()) continue;
+    }
+    RETURN_IF_ERROR(index->MarkStale(
+        "the database was written to with WriteOptions::disableWAL, and the write may have the "
+        "number of one in the log"));
+  }
+  begun_unlogged_ = true;
+  return absl::OkStatus();
+}
+
+rocksdb::Status IndexSet::WriteUnlogged(const rocksdb::WriteOptions& options,
+                                        rocksdb::WriteBatch* batch,
+                                        std::shared_ptr<const rocksdb::WriteBatch> same) {
+  if (absl::Status s = CheckOpen(); !s.ok()) return ToRocksDb(s);
+  if (same == nullptr) same = std::make_shared<const rocksdb::WriteBatch>(batch->Data());
+  UnloggedWrites::Write write(&follower_->unlogged(), std::move(same));
+  const SequenceNumber before = db_->GetLatestSequenceNumber();
+  rocksdb::Status written = guard_.db()->Write(options, batch);
+  // If a failed write has taken numbers, they are missing, which the follower notices.
+  if (!written.ok() || batch->Count() == 0) return written;
+  // RocksDB stores the number of the first record in the batch.
+  SequenceNumber first = 0;
+  std::memcpy(&first, batch->Data().data(), sizeof first);
+  if (first > before && first + batch->Count() - 1 <= db_->GetLatestSequenceNumber()) {
+    write.Succeed(first);
+  } else {
+    follower_->Doubt();
+  }
+  return written;
 }
 
 }  // namespace cairn

@@ -86,7 +86,11 @@ class IndexSet {
   // false if the write would have to wait but must not (WriteOptions::no_slowdown).
   bool LimitBacklog(const rocksdb::WriteOptions& options);
   BacklogStats Backlog() const { return event_log_.backlog(); }
-  rocksdb::Status Write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
+  // `same`: the batch, if it does not change after the call; otherwise an unlogged write copies it.
+  rocksdb::Status Write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch,
+                        std::shared_ptr<const rocksdb::WriteBatch> same = nullptr);
+  // A flush of a column family has written rows with numbers up to `sequence` to files.
+  void NoteFlushed(SequenceNumber sequence) { follower_->unlogged().NoteFlushed(sequence); }
 
   // Calls `change`, which changes rows of the scope in a way that the log does not contain. Then
   // their indexes are stale, with the reason `why`; on disk they are marked before the call. They
@@ -114,6 +118,14 @@ class IndexSet {
   void DetachHandle(rocksdb::ColumnFamilyHandle* handle);
 
  private:
+  // The first write without a log may get the number of an empty range at the end of the recovered
+  // log. An index that reads this end again would take the write for that range. So this makes sure
+  // that the files of each index have a state of this session and that the log ends there, or marks
+  // the index as stale.
+  absl::Status BeginUnlogged();
+  // Writes without a log, and gives the batch to the follower.
+  rocksdb::Status WriteUnlogged(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch,
+                                std::shared_ptr<const rocksdb::WriteBatch> same);
   // Flushes the indexed column families to table files if no log is kept: the next opening then
   // finds no log that proves the indexes' state.
   void FlushIfNoLogIsKept();
@@ -172,10 +184,13 @@ class IndexSet {
   UniqueGuard guard_;
   BackgroundWork work_;
   std::atomic<bool> failed_writes_show_{false};  // in the log; set by Start
+  bool follows_unlogged_ = false;                // writes without a log; set by Start
   absl::Status refused_;  // the error of the options of the database, if any; set by Start
-  std::atomic<bool> closed_{false};  // set under names_mutex_
-  Mutex names_mutex_;                // held while an index is added or removed
-  Mutex threads_mutex_;              // held while the threads end
+  Mutex unlogged_mutex_;  // held by BeginUnlogged
+  std::atomic<bool> begun_unlogged_{false};  // BeginUnlogged has succeeded
+  std::atomic<bool> closed_{false};          // set under names_mutex_
+  Mutex names_mutex_;                        // held while an index is added or removed
+  Mutex threads_mutex_;                      // held while the threads end
   const EndAtExit end_at_exit_{[this] {
     EndThreads();
     event_log_.Stop(/*deliver=*/false);

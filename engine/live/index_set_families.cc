@@ -48,12 +48,12 @@ rocksdb::Status IndexSet::ChangePastLog(const PastLogChanges::Scope& scope, cons
   // IndexUpkeep repeats a build that is in progress or begins before the end of this change.
   past_log_.Begin(scope);
   bool open = true;
-  if (is_atomic) follower_->BeginIngestion();
+  if (is_atomic) follower_->unlogged().BeginIngestion();
   const auto end = [&] {
     if (!open) return;
     open = false;
     past_log_.End(scope);
-    if (is_atomic) follower_->EndIngestion();
+    if (is_atomic) follower_->unlogged().EndIngestion();
   };
   const absl::Cleanup end_in_any_case = end;
   // No index that this misses can become ready before the end.
@@ -100,7 +100,7 @@ void IndexSet::NoteIngested(const std::string& column_family, SequenceNumber seq
                             std::string_view why) {
   // Each step is made even if others fail.
   Guarded("noting an ingested file", [&] {
-    if (sequence > 0) follower_->NoteIngested(sequence);
+    if (sequence > 0) follower_->unlogged().NoteIngested(sequence);
     return absl::OkStatus();
   }).IgnoreError();  // then the number is detected as a gap in the log
   bool by_this_object = false;

@@ -36,6 +36,10 @@ constexpr SequenceNumber kJoinLag = 10000;
 // Rounds of catching up until then. If the database writes faster, its writers must wait.
 constexpr int kRounds = 10;
 
+// The memory for batches that are written without a log while an index is built or catches up. If
+// they take more, it starts again later.
+constexpr uint64_t kUnloggedMemory = uint64_t{1} << 30;
+
 // Waits between failed attempts: the first one and the longest one, doubling.
 constexpr absl::Duration kFirstWait = absl::Milliseconds(500);
 constexpr absl::Duration kLongestWait = absl::Minutes(1);
@@ -378,12 +382,13 @@ std::vector<absl::Status> IndexUpkeep::TryCatchUp(const Indexes& indexes) {
   std::vector<Begun> begun;
   for (const auto& index : indexes) begun.push_back(Begin(*index));
   const LogRetention::Hold hold(retention_, LogRetention::kNoBound);
+  const UnloggedWrites::Hold unlogged(&follower_->unlogged(), kUnloggedMemory);
   Indexes open;
   std::vector<size_t> places;
   for (size_t i = 0; i < indexes.size(); ++i) {
     const auto& index = indexes[i];
     // If it does not hold its directory, others may have written there since it was opened.
-    if (!index->holds_directory()) status[i] = index->OpenWriter(db_, older_logs_, options_.open);
+    if (!index->holds_directory()) status[i] = OpenWriter(index.get(), options_.open);
     if (status[i].ok() && begun[i].wanted != IndexMark::Kind::kNone) {
       status[i] = absl::FailedPreconditionError(index->why_marked());
     }
@@ -400,6 +405,10 @@ std::vector<absl::Status> IndexUpkeep::TryCatchUp(const Indexes& indexes) {
   return status;
 }
 
+absl::Status IndexUpkeep::OpenWriter(FollowedIndex* index, const OpenOptions& options) {
+  return index->OpenWriter(db_, older_logs_, &follower_->unlogged(), options);
+}
+
 std::vector<IndexUpkeep::Outcome> IndexUpkeep::TryBuild(const Indexes& indexes) {
   std::vector<Outcome> outcomes(indexes.size());
   if (indexes.empty()) return outcomes;
@@ -410,7 +419,8 @@ std::vector<IndexUpkeep::Outcome> IndexUpkeep::TryBuild(const Indexes& indexes) 
     index->Set(IndexState::kBuilding, index->why());
   }
   const LogRetention::Hold hold(retention_, options_.build_log_megabytes << 20);
-  absl::Status built = BuildFiles(indexes, hold);
+  const UnloggedWrites::Hold unlogged(&follower_->unlogged(), kUnloggedMemory);
+  absl::Status built = BuildFiles(indexes, hold, unlogged);
   if (!built.ok()) {
     // With several indexes it is unknown whose rows or spec caused the error.
     const Then then = IsOfRows(built) && indexes.size() > 1 ? Then::kAlone
@@ -428,7 +438,12 @@ std::vector<IndexUpkeep::Outcome> IndexUpkeep::TryBuild(const Indexes& indexes) 
   std::vector<size_t> places;
   for (size_t i = 0; i < indexes.size() && built.ok(); ++i) {
     indexes[i]->Set(IndexState::kCatchingUp, indexes[i]->why());
-    outcomes[i] = {indexes[i]->OpenWriter(db_, older_logs_, open), Then::kAgain};
+    outcomes[i] = {OpenWriter(indexes[i].get(), open), Then::kAgain};
+    if (!outcomes[i].status.ok()) continue;
+    // The files of a build can be ahead of those of the database, too. Its anchor considers only
+    // the index's own column family.
+    outcomes[i].status = follower_->unlogged().MakeDurable(
+        db_, indexes[i]->writer()->version()->sequence, /*anchor=*/nullptr);
     if (!outcomes[i].status.ok()) continue;
     // Otherwise the first change waits for it.
     if (!indexes[i]->cancelled()) indexes[i]->writer()->PrepareUpdates().IgnoreError();
@@ -446,6 +461,13 @@ std::vector<IndexUpkeep::Outcome> IndexUpkeep::TryBuild(const Indexes& indexes) 
   for (size_t i = 0; i < indexes.size(); ++i) {
     if (!outcomes[i].status.ok() && !indexes[i]->cancelled()) indexes[i]->NoteFailedBuild();
   }
+  for (size_t i = 0; i < outcomes.size() && unlogged.exceeded(); ++i) {
+    if (outcomes[i].status.ok() || IsOfRows(outcomes[i].status)) continue;
+    outcomes[i] = {absl::ResourceExhaustedError(absl::StrFormat(
+                       "more than %d MB were written with disableWAL while index %s was built",
+                       kUnloggedMemory >> 20, Quoted(indexes[i]->name()))),
+                   Then::kAgain};
+  }
   if (hold.exceeded()) {
     for (size_t i = 0; i < outcomes.size(); ++i) {
       if (outcomes[i].status.ok() || IsOfRows(outcomes[i].status)) continue;
@@ -459,7 +481,8 @@ std::vector<IndexUpkeep::Outcome> IndexUpkeep::TryBuild(const Indexes& indexes) 
   return outcomes;
 }
 
-absl::Status IndexUpkeep::BuildFiles(const Indexes& indexes, const LogRetention::Hold& hold) {
+absl::Status IndexUpkeep::BuildFiles(const Indexes& indexes, const LogRetention::Hold& hold,
+                                     const UnloggedWrites::Hold& unlogged) {
   std::vector<BuildTarget> targets;
   for (const auto& index : indexes) {
     // The files of an earlier build are useless even if they are complete, because later changes
@@ -485,8 +508,9 @@ absl::Status IndexUpkeep::BuildFiles(const Indexes& indexes, const LogRetention:
   };
   // Ends the build if one of its indexes is dropped, or if its log is no longer kept.
   const Periodically watch(kWatchInterval, [&] {
-    cancelled = hold.exceeded() || std::any_of(indexes.begin(), indexes.end(),
-                                               [](const auto& i) { return i->cancelled().load(); });
+    cancelled = hold.exceeded() || unlogged.exceeded() ||
+                std::any_of(indexes.begin(), indexes.end(),
+                            [](const auto& i) { return i->cancelled().load(); });
   });
   return SecondaryIndex::BuildAll(*source, targets, build).status();
 }

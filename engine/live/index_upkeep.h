@@ -15,6 +15,7 @@
 #include "engine/live/log_follower.h"
 #include "engine/live/log_retention.h"
 #include "engine/live/past_log_changes.h"
+#include "engine/live/unlogged_writes.h"
 #include "engine/log/older_logs.h"
 #include "index/machine/mutex.h"
 #include "rocksdb/db.h"
@@ -107,7 +108,9 @@ class IndexUpkeep {
   std::vector<absl::Status> TryCatchUp(const Indexes& indexes);
   // The indexes must be of one column family.
   std::vector<Outcome> TryBuild(const Indexes& indexes);
-  absl::Status BuildFiles(const Indexes& indexes, const LogRetention::Hold& hold);
+  absl::Status BuildFiles(const Indexes& indexes, const LogRetention::Hold& hold,
+                          const UnloggedWrites::Hold& unlogged);
+  absl::Status OpenWriter(FollowedIndex* index, const OpenOptions& options);
   // Moves the database past the records of failed writes. Then a snapshot has all sequence numbers
   // that these may have taken, and the log continues in another file.
   absl::Status PassFailedWrites(rocksdb::ColumnFamilyHandle* column_family);

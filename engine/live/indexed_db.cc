@@ -47,6 +47,7 @@ class IndexedDatabase final : public WatchedDb<IndexedDB> {
     return indexes_.Start(handles, /*reports_failed_writes=*/listener_ != nullptr);
   }
   ~IndexedDatabase() override {
+    indexes_.Close();  // hears of the flushes that it makes
     if (listener_ != nullptr) listener_->Tell(nullptr);
   }
   // The database must have this listener. Must be called before Start.
@@ -55,6 +56,7 @@ class IndexedDatabase final : public WatchedDb<IndexedDB> {
     observer->on_ingested = [this](const std::string& column_family, SequenceNumber sequence) {
       indexes_.NoteIngested(column_family, sequence, kIngested);
     };
+    observer->on_flushed = [this](SequenceNumber sequence) { indexes_.NoteFlushed(sequence); };
     observer->on_failed_write = [this](bool in_memtable) { indexes_.NoteFailedWrite(in_memtable); };
     listener->Tell(std::move(observer));
     listener_ = std::move(listener);
@@ -303,9 +305,9 @@ class IndexedDatabase final : public WatchedDb<IndexedDB> {
   template <typename Direct, typename Fill>
   Status WriteOne(const WriteOptions& options, const Direct& direct, const Fill& fill) {
     return BeginWrite(options, direct, [&] {
-      WriteBatch batch;
-      const Status filled = fill(&batch);
-      return filled.ok() ? indexes_.Write(options, &batch) : filled;
+      const auto batch = std::make_shared<WriteBatch>();
+      const Status filled = fill(batch.get());
+      return filled.ok() ? indexes_.Write(options, batch.get(), batch) : filled;
     });
   }
   Status ChangePastLog(std::vector<std::string> families, const char* why, bool is_atomic,

@@ -85,12 +85,12 @@ absl::Status Closed() {
 }  // namespace
 
 LogFollower::LogFollower(rocksdb::DB* db, LiveLog live, OnLost on_lost, Publishing publishing,
-                         LogFollower* told)
+                         LogFollower* main)
     : db_(db),
       live_(std::move(live)),
       on_lost_(std::move(on_lost)),
       publishing_(publishing),
-      told_(told),
+      main_(main),
       followed_(kNothingFollows),
       snapshots_(db),
       manifest_(db),
@@ -282,21 +282,24 @@ absl::Status LogFollower::FollowTo(SequenceNumber until,
                                    std::shared_ptr<rocksdb::ManagedSnapshot> snapshot,
                                    const StopCondition& stop) {
   KeepVersions();
+  bool awaited = false;
   while (tail_ != nullptr && tail_->sequence() < until) {
     RETURN_IF_ERROR(stop.Check());
     std::shared_ptr<rocksdb::ManagedSnapshot> kept = snapshots_.Next();
     const bool ends_at_kept = kept != nullptr && kept->snapshot()->GetSequenceNumber() <= until;
     const SequenceNumber before = tail_->sequence();
     const absl::Time begin = absl::Now();
-    const uint64_t ingested = CountIngested(/*wait=*/false);
     const absl::Status status = Guarded("following the database's log", [&]() -> absl::Status {
       mutex_.AssertHeld();
       return ends_at_kept ? Step(kept->snapshot()->GetSequenceNumber(), &kept)
                           : Step(until, &snapshot);
     });
     KeepVersions();
-    // The missing number may belong to an ingested file that has not been noted yet.
-    if (absl::IsFailedPrecondition(status) && CountIngested(/*wait=*/true) > ingested) continue;
+    // The missing number may belong to a write or an ingestion that has not ended yet.
+    if (absl::IsFailedPrecondition(status) && !std::exchange(awaited, true)) {
+      unlogged().AwaitAll();
+      continue;
+    }
     if (!status.ok()) {
       doubted_.exchange(false) ? FailAll(status) : FailReaders(status);
       continue;
@@ -380,17 +383,20 @@ absl::Status LogFollower::Advance(SequenceNumber until,
   const bool once = publishing_ == Publishing::kOnce;
   const size_t slice = once ? kLargeSliceBytes : speed_.slice_bytes();
   bool has_looked_up = false;
+  size_t bytes = 0;
   do {
-    PassIngested(until);
+    const SequenceNumber passed = unlogged().PassIngested(tail_->sequence(), until);
+    if (passed > tail_->sequence()) tail_->PassTo(passed);
     if (tail_->sequence() >= until) break;
-    SequenceNumber stop = std::min(until, NextIngested(tail_->sequence()) - 1);
+    SequenceNumber stop = until;
     for (const Member& member : members_) {
       if (!TakesPart(member)) stop = std::min(stop, member.from);
     }
     const SequenceNumber start = tail_->sequence();
-    RETURN_IF_ERROR(tail_->Read(stop, slice, absl::MakeSpan(changes_),
-                                *snapshot == nullptr ? nullptr : (*snapshot)->snapshot()));
-    slice_is_full_ = tail_->sequence() < stop;
+    RETURN_IF_ERROR(
+        ReadSlice(stop, slice, *snapshot == nullptr ? nullptr : (*snapshot)->snapshot()));
+    for (const RowChanges& c : changes_) bytes += c.bytes();
+    slice_is_full_ = bytes >= slice && tail_->sequence() < stop;
     for (size_t i = 0; i < families_.size(); ++i) {
       families_[i].settled.Settle(changes_[i]);
       has_looked_up |= HasLookUp(families_[i].settled);
@@ -411,8 +417,36 @@ absl::Status LogFollower::Advance(SequenceNumber until,
                     [](const auto& update) { return update == nullptr; })) {
       break;
     }
-  } while ((has_looked_up || once) && tail_->sequence() < until);
+    // Logged and unlogged writes may alternate, so a slice may have many parts.
+  } while ((has_looked_up || once || bytes < slice) && tail_->sequence() < until);
   return absl::OkStatus();
+}
+
+absl::Status LogFollower::ReadSlice(SequenceNumber until, size_t max_bytes,
+                                    const rocksdb::Snapshot* snapshot) {
+  const SequenceNumber start = tail_->sequence();
+  SequenceNumber next = 0;
+  for (bool awaited = false;; awaited = true) {
+    // All writes up to `until` have been published. Those that had not ended here may be missing
+    // below.
+    const bool may_come = unlogged().any_in_progress();
+    next = unlogged().Next(start);
+    if (next == start + 1) break;
+    const SequenceNumber logged = std::min(until, next - 1);
+    if (may_come && tail_->ReadAvailable(logged, max_bytes, absl::MakeSpan(changes_))) {
+      return absl::OkStatus();
+    }
+    if (may_come && !awaited) {
+      unlogged().Await(start + 1);
+      continue;
+    }
+    return tail_->Read(logged, max_bytes, absl::MakeSpan(changes_), snapshot);
+  }
+  batches_.clear();
+  unlogged().Get(start, until, max_bytes, &batches_);
+  absl::Status read = tail_->ReadUnlogged(batches_, until, absl::MakeSpan(changes_));
+  batches_.clear();
+  return read;
 }
 
 absl::Status LogFollower::ApplySlice(SequenceNumber start,
@@ -563,6 +597,7 @@ void LogFollower::NoteProgress() {
   const MutexLock lock(&progress_mutex_);
   if (followed_ == kNothingFollows) current_at_ = absl::Now();
   followed_ = tail_ == nullptr ? kNothingFollows : tail_->sequence();
+  if (main_ == nullptr) unlogged_.DropUpTo(followed_);
   progressed_.NotifyAll();
 }
 

@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <shared_mutex>
 #include <string>
 #include <vector>
@@ -20,6 +19,7 @@
 #include "engine/live/follow_speed.h"
 #include "engine/live/followed_index.h"
 #include "engine/live/kept_snapshots.h"
+#include "engine/live/unlogged_writes.h"
 #include "engine/log/log_tail.h"
 #include "engine/log/row_changes.h"
 #include "engine/log/settled_changes.h"
@@ -52,10 +52,10 @@ class LogFollower {
 
   // `live` describes the log before any write that an index can miss. `on_lost` is called for each
   // index that has left, with the reason, during a call of this object, which it must not use. It
-  // must set the index's state, and must not throw. `told`, if given, receives ingestions instead
-  // of this object, and must outlive it.
+  // must set the index's state, and must not throw. `main`, if given, is the follower of the
+  // database that keeps its unlogged writes, and must outlive this object.
   LogFollower(rocksdb::DB* db, LiveLog live, OnLost on_lost,
-              Publishing publishing = Publishing::kSteps, LogFollower* told = nullptr);
+              Publishing publishing = Publishing::kSteps, LogFollower* main = nullptr);
   ~LogFollower();
 
   // Gives up the indexes whose column families were dropped past the object. The first log record
@@ -128,14 +128,10 @@ class LogFollower {
   // If this has been doubted, makes all indexes leave.
   void HeedDoubt();
 
-  // Records that an ingested file has taken this sequence number, which is therefore not in the
-  // log. All indexes except those of its column family continue after it. Does not wait.
-  void NoteIngested(SequenceNumber sequence);
-  // Files are ingested between these two calls. If a number is missing in the log then, the
-  // follower waits briefly for NoteIngested. The caller must not use the follower between these
-  // calls.
-  void BeginIngestion();
-  void EndIngestion();
+  // The sequence numbers that are not in the log. A batch is followed like a record of the log. All
+  // indexes continue after the number of an ingested file; those of its column family must leave
+  // for that reason. The caller must not use the follower during an ingestion.
+  UnloggedWrites& unlogged() { return main_ == nullptr ? unlogged_ : main_->unlogged_; }
 
   // The number of sequence numbers that the members have not reached yet; 0 without members.
   SequenceNumber Behind() const;
@@ -249,13 +245,10 @@ class LogFollower {
   }
   // Gives up the indexes whose column families have been dropped, if the log may show that.
   absl::Status CheckFamilies(Updates* updates) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Skips the ingested numbers that come next, up to `until`.
-  void PassIngested(SequenceNumber until) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns the first ingested number after `sequence`, or the largest sequence number if there is
-  // none.
-  SequenceNumber NextIngested(SequenceNumber sequence) const;
-  // Returns the count of noted numbers. Waits briefly for ingestions in progress to end.
-  uint64_t CountIngested(bool wait);
+  // Reads the next changes into changes_: those of the log, or those of unlogged batches. Ends
+  // where one kind follows the other. Errors: those of LogTail.
+  absl::Status ReadSlice(SequenceNumber until, size_t max_bytes, const rocksdb::Snapshot* snapshot)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Calls on_lost_. The index has no versions at earlier snapshots any more.
   void Lose(const Member& member, const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The members for which `is_lost` returns true leave, each for the reason that `why` returns.
@@ -278,7 +271,8 @@ class LogFollower {
   const LiveLog live_;
   const OnLost on_lost_;
   const Publishing publishing_;
-  LogFollower* const told_;  // receives ingestions; null: this does
+  LogFollower* const main_;  // has the unlogged writes; null: this has
+  UnloggedWrites unlogged_;
 
   // Held, shared, while the database is used without mutex_.
   mutable std::shared_mutex use_mutex_;
@@ -294,18 +288,13 @@ class LogFollower {
   std::vector<Member> members_ ABSL_GUARDED_BY(mutex_);
   std::vector<Family> families_ ABSL_GUARDED_BY(mutex_);     // of the members
   std::vector<RowChanges> changes_ ABSL_GUARDED_BY(mutex_);  // of families_, for the current slice
-  std::unique_ptr<LogTail> tail_ ABSL_GUARDED_BY(mutex_);    // null without members
-  bool slice_is_full_ ABSL_GUARDED_BY(mutex_) = false;       // the last slice ended at its size
+  std::vector<UnloggedBatch> batches_ ABSL_GUARDED_BY(mutex_);  // for the current slice
+  std::unique_ptr<LogTail> tail_ ABSL_GUARDED_BY(mutex_);       // null without members
+  bool slice_is_full_ ABSL_GUARDED_BY(mutex_) = false;          // the last slice ended at its size
   // The largest id in the log at the last check of the column families.
   uint32_t newest_family_ ABSL_GUARDED_BY(mutex_) = 0;
   Mutex manifest_mutex_ ABSL_ACQUIRED_AFTER(mutex_);
   ManifestFamilies manifest_ ABSL_GUARDED_BY(manifest_mutex_);
-
-  mutable Mutex ingested_mutex_ ABSL_ACQUIRED_AFTER(mutex_);
-  CondVar ingestion_ended_;
-  std::set<SequenceNumber> ingested_ ABSL_GUARDED_BY(ingested_mutex_);
-  uint64_t ingested_count_ ABSL_GUARDED_BY(ingested_mutex_) = 0;  // noted so far
-  int ingestions_ ABSL_GUARDED_BY(ingested_mutex_) = 0;           // in progress
 
   mutable Mutex progress_mutex_ ABSL_ACQUIRED_AFTER(mutex_);
   bool following_ ABSL_GUARDED_BY(progress_mutex_) = false;  // a thread is in FollowTo

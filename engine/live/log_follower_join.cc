@@ -92,8 +92,10 @@ absl::StatusOr<LogFollower::Member> LogFollower::Admit(
     // Check here that the log has the missing changes: here an error affects no other index.
     // Numbers that were used twice are not detected anywhere else.
     const SequenceNumber latest = db_->GetLatestSequenceNumber();
-    RETURN_IF_ERROR(UpdateLog::Open(db_, absl::MakeConstSpan(&column_family, 1), member.from,
-                                    latest, member.position, live_)
+    unlogged().AwaitAll();
+    const SequenceNumber from = unlogged().PassAll(member.from, latest);
+    RETURN_IF_ERROR(UpdateLog::Open(db_, absl::MakeConstSpan(&column_family, 1), from, latest,
+                                    member.position, live_)
                         .status());
     RETURN_IF_ERROR(TableFilesRecorder(db_, column_family).Record(&anchor.tables));
     RETURN_IF_ERROR(update.Publish(member.from, std::move(anchor)));

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/str_format.h"
 #include "engine/log/wal_files.h"
 #include "engine/log/wal_reader.h"
 #include "index/machine/status_macros.h"
@@ -36,7 +37,9 @@ LogTail::LogTail(rocksdb::DB* db, std::vector<rocksdb::ColumnFamilyHandle*> colu
 absl::Status LogTail::Read(SequenceNumber until, size_t max_bytes, absl::Span<RowChanges> changes,
                            const rocksdb::Snapshot* snapshot) {
   for (RowChanges& c : changes) c.Clear();
-  if (log_ == nullptr && ReadOn(until, max_bytes, changes)) return absl::OkStatus();
+  if (log_ == nullptr && ReadOn(until, max_bytes, /*may_end=*/false, changes)) {
+    return absl::OkStatus();
+  }
   batches_ = nullptr;  // it does not see what UpdateLog sees committed
   reader_ = nullptr;
   for (RowChanges& c : changes) c.Clear();
@@ -45,7 +48,35 @@ absl::Status LogTail::Read(SequenceNumber until, size_t max_bytes, absl::Span<Ro
   return read;
 }
 
-bool LogTail::ReadOn(SequenceNumber until, size_t max_bytes, absl::Span<RowChanges> changes) {
+bool LogTail::ReadAvailable(SequenceNumber until, size_t max_bytes,
+                            absl::Span<RowChanges> changes) {
+  for (RowChanges& c : changes) c.Clear();
+  if (log_ == nullptr && ReadOn(until, max_bytes, /*may_end=*/true, changes)) return true;
+  for (RowChanges& c : changes) c.Clear();
+  return false;
+}
+
+absl::Status LogTail::ReadUnlogged(absl::Span<const UnloggedBatch> batches, SequenceNumber until,
+                                   absl::Span<RowChanges> changes) {
+  for (RowChanges& c : changes) c.Clear();
+  if (unlogged_ == nullptr) unlogged_ = std::make_unique<WriteBatchReader>(ids_);
+  SequenceNumber last = sequence_;
+  for (const UnloggedBatch& batch : batches) {
+    ASSIGN_OR_RETURN(const uint64_t count,
+                     unlogged_->Read(batch.batch, batch.first, sequence_, until, changes));
+    if (count != batch.count) {
+      return absl::InternalError(absl::StrFormat(
+          "a batch without a log: expected %d records, got %d", batch.count, count));
+    }
+    last = batch.first + count - 1;
+  }
+  newest_family_ = std::max(newest_family_, unlogged_->newest_family());
+  PassTo(std::min(last, until));
+  return absl::OkStatus();
+}
+
+bool LogTail::ReadOn(SequenceNumber until, size_t max_bytes, bool may_end,
+                     absl::Span<RowChanges> changes) {
   if (position_.log_number == 0) return false;
   if (manual_flush_ && !db_->FlushWAL(/*sync=*/false).ok()) return false;
   // If the current file is another one, this file might end with a write that failed and whose
@@ -69,13 +100,22 @@ bool LogTail::ReadOn(SequenceNumber until, size_t max_bytes, absl::Span<RowChang
   SequenceNumber next = sequence_ + 1;
   WalPlace end = position_.place;
   size_t bytes = 0;
+  bool ended = false;
   while (next <= until && bytes < max_bytes) {
-    if (!reader->Next()) return false;
+    if (!reader->Next()) {
+      if (!may_end || next == sequence_ + 1) return false;
+      ended = true;
+      break;
+    }
     const std::string_view record = reader->record();
     if (record.size() > kBatchHeaderBytes) {
       SequenceNumber first;
       std::memcpy(&first, record.data(), sizeof first);
-      if (first != next) return false;
+      if (first != next) {
+        if (!may_end || first < next || next == sequence_ + 1) return false;
+        reader = nullptr;  // it has passed a record that belongs after the gap
+        break;
+      }
       const auto batch = std::make_shared<const rocksdb::WriteBatch>(reader->TakeRecord());
       const absl::StatusOr<uint64_t> count =
           batches_->Read(batch, first, sequence_, until, changes);
@@ -89,9 +129,9 @@ bool LogTail::ReadOn(SequenceNumber until, size_t max_bytes, absl::Span<RowChang
     for (const RowChanges& c : changes) bytes += c.bytes();
   }
   // Two writes have the same number: UpdateLog reports it.
-  const bool has_more = reader->Next();
+  const bool has_more = reader != nullptr && !ended && reader->Next();
   if (has_more && reader->sequence() < next) return false;
-  if (!has_more) reader_ = std::move(reader);
+  if (reader != nullptr && !has_more) reader_ = std::move(reader);
   sequence_ = next - 1;
   position_.place = end;
   newest_family_ = std::max(newest_family_, batches_->newest_family());

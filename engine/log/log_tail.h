@@ -13,8 +13,16 @@
 #include "engine/log/update_log.h"
 #include "engine/log/write_batch_reader.h"
 #include "rocksdb/db.h"
+#include "rocksdb/write_batch.h"
 
 namespace cairn {
+
+// A batch that was written without a log.
+struct UnloggedBatch {
+  SequenceNumber first = 0;  // the sequence number of its first record
+  uint64_t count = 0;        // of records; each takes one number
+  std::shared_ptr<const rocksdb::WriteBatch> batch;
+};
 
 // Reads a database's log continuously: each call reads from the end of the last one to the commits
 // since. UpdateLog defines and checks the results.
@@ -36,6 +44,15 @@ class LogTail {
   absl::Status Read(SequenceNumber until, size_t max_bytes, absl::Span<RowChanges> changes,
                     const rocksdb::Snapshot* snapshot = nullptr);
 
+  // Like Read, but also stops where the log's records end or have a gap. Returns false, with
+  // nothing read, if there is no record at the current place or if only Read can tell.
+  bool ReadAvailable(SequenceNumber until, size_t max_bytes, absl::Span<RowChanges> changes);
+  // Sets the changes to those of batches that are not in the log. The first one has the number
+  // sequence() + 1, and the others follow it without a gap. Changes after `until` are left out.
+  // Errors: those of WriteBatchReader; Internal if a batch has another number of records.
+  absl::Status ReadUnlogged(absl::Span<const UnloggedBatch> batches, SequenceNumber until,
+                            absl::Span<RowChanges> changes);
+
   // Closes the log's file, which may have been deleted. Read opens it again.
   void CloseFile() { reader_ = nullptr; }
 
@@ -51,8 +68,9 @@ class LogTail {
   uint32_t newest_family() const { return newest_family_; }
 
  private:
-  // Returns false, with nothing read, if UpdateLog must be used.
-  bool ReadOn(SequenceNumber until, size_t max_bytes, absl::Span<RowChanges> changes);
+  // Returns false, with nothing read, if UpdateLog must be used. `may_end`: the records may end
+  // before `until`.
+  bool ReadOn(SequenceNumber until, size_t max_bytes, bool may_end, absl::Span<RowChanges> changes);
   absl::Status ReadLog(SequenceNumber until, size_t max_bytes, const rocksdb::Snapshot* snapshot,
                        absl::Span<RowChanges> changes);
 
@@ -66,8 +84,9 @@ class LogTail {
   LogPosition position_;
   std::unique_ptr<WalReader> reader_;          // at the end of the file of position_; or null
   std::unique_ptr<WriteBatchReader> batches_;  // has the prepared transactions that ReadOn has read
-  std::unique_ptr<FlushedRows> flushed_;       // while writes before live_ are being read
-  std::unique_ptr<UpdateLog> log_;             // not yet read to its end, log_until_
+  std::unique_ptr<WriteBatchReader> unlogged_;  // for ReadUnlogged; or null
+  std::unique_ptr<FlushedRows> flushed_;        // while writes before live_ are being read
+  std::unique_ptr<UpdateLog> log_;              // not yet read to its end, log_until_
   SequenceNumber log_until_ = 0;
   uint32_t newest_family_ = 0;
 };

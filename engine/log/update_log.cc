@@ -73,6 +73,24 @@ LiveLog LiveLog::Of(rocksdb::DB* db,
   return live;
 }
 
+absl::StatusOr<bool> LiveLog::HasAllNumbers(rocksdb::DB* db) const {
+  ASSIGN_OR_RETURN(const std::vector<WalFile> files, ListWalFiles(db));
+  for (size_t i = files.size(); i-- > 0;) {
+    const WalFile& file = files[i];
+    if (file.number >= log_number || file.start == 0) continue;
+    if (file.start > sequence) return false;
+    const absl::StatusOr<std::unique_ptr<WalReader>> reader = OpenWalFile(db, file);
+    if (absl::IsNotFound(reader.status())) continue;
+    RETURN_IF_ERROR(reader.status());
+    while ((*reader)->Next()) {
+      if ((*reader)->sequence() > sequence) return false;
+    }
+    if (!absl::IsDataLoss((*reader)->status())) RETURN_IF_ERROR((*reader)->status());
+    return true;
+  }
+  return true;
+}
+
 absl::StatusOr<std::unique_ptr<UpdateLog>> UpdateLog::Open(
     rocksdb::DB* db, absl::Span<rocksdb::ColumnFamilyHandle* const> column_families,
     SequenceNumber after, SequenceNumber until, LogPosition position, LiveLog live,

@@ -34,6 +34,10 @@ struct LiveLog {
   // process must have the database open for writing.
   static LiveLog Of(rocksdb::DB* db,
                     absl::Span<rocksdb::ColumnFamilyHandle* const> column_families = {});
+  // Returns whether no record before log_number begins after `sequence`. Otherwise the log ends
+  // with deletions of empty ranges, and RocksDB assigns their numbers to the next writes. Reads one
+  // file of the log. Errors: those of reading it.
+  absl::StatusOr<bool> HasAllNumbers(rocksdb::DB* db) const;
 };
 
 // Reads the commits to some column families of a database after one sequence number, up to and

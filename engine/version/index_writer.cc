@@ -250,6 +250,7 @@ absl::Status IndexWriter::StoreLatest(size_t* delta_files) {
     RETURN_IF_ERROR(files_->SyncDirectory(version->base->directory));
     opened_is_durable_ = true;
   }
+  if (cover_ != nullptr) RETURN_IF_ERROR(cover_(version->sequence, &anchor));
   if (record_ != nullptr) RETURN_IF_ERROR(record_(&anchor));
   // Proofs by files are also worth storing: the log may expire while nothing is written.
   const bool proves_more =

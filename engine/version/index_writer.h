@@ -88,11 +88,15 @@ class IndexWriter {
 
   // Sets functions that Store calls. `sync` is called before anything is stored, and makes the log
   // of the changes durable; otherwise the index could be ahead of a database that lost the log's
-  // end. `record` sets the table files of an anchor, as the database had them then or has them now.
-  // Must be called before Store.
+  // end. `cover` is called first, with the state to be stored and its anchor. If the state may be
+  // ahead of the database's files for another reason, it returns an error, or changes the database
+  // and the anchor. `record` sets the table files of an anchor, as the database had them then or
+  // has them now. Must be called before Store.
   void set_database(std::function<absl::Status()> sync,
+                    std::function<absl::Status(SequenceNumber, Anchor*)> cover,
                     std::function<absl::Status(Anchor*)> record) {
     sync_ = std::move(sync);
+    cover_ = std::move(cover);
     record_ = std::move(record);
   }
   // Returns whether set_database was called with `sync`. If not, the caller must sync the log
@@ -103,6 +107,11 @@ class IndexWriter {
   // MergeDeltaFiles is not called often enough, it also merges files once in thousands of calls.
   // Errors: those of CatchUp.
   absl::Status Store();
+  // The sequence number of the version in the files.
+  SequenceNumber stored_sequence() const {
+    const MutexLock lock(&store_mutex_);
+    return stored_.sequence;
+  }
   // Keeps the changes since the last base small, concurrently with updates, queries and stores.
   // Merges many small files of Store into a few large ones (delta_files.h) if there are too many.
   // With Access::kExclusive, also calls Renumber if that pays. Errors: those of CatchUp.
@@ -172,6 +181,7 @@ class IndexWriter {
   const std::shared_ptr<FileSystem> files_;
   bool renumbers_ = false;  // automatically
   std::function<absl::Status()> sync_;
+  std::function<absl::Status(SequenceNumber, Anchor*)> cover_;
   std::function<absl::Status(Anchor*)> record_;
 
   Mutex merge_mutex_;  // held by a merge, of the base or of delta files

@@ -194,7 +194,7 @@ BOOST_AUTO_TEST_CASE(an_index_without_a_state_at_the_snapshot_refuses) {
   // The index cannot vouch for its earlier states once it has become stale.
   rocksdb::WriteOptions past_log;
   past_log.disableWAL = true;
-  RequireOk(db->Put(past_log, "b", "red|2"));
+  RequireOk(db->GetBaseDB()->Put(past_log, "b", "red|2"));
   RequireOk(db->WaitUntilReady("color"));
   refuses(seen.snapshot());
   refuses(unseen.snapshot());
