@@ -76,17 +76,17 @@ LiveLog LiveLog::Of(rocksdb::DB* db,
 absl::StatusOr<bool> LiveLog::HasAllNumbers(rocksdb::DB* db) const {
   ASSIGN_OR_RETURN(const std::vector<WalFile> files, ListWalFiles(db));
   for (size_t i = files.size(); i-- > 0;) {
-    const WalFile& file = files[i];
-    if (file.number >= log_number || file.start == 0) continue;
-    if (file.start > sequence) return false;
-    const absl::StatusOr<std::unique_ptr<WalReader>> reader = OpenWalFile(db, file);
+    if (files[i].number >= log_number) continue;
+    const absl::StatusOr<std::unique_ptr<WalReader>> reader = OpenWalFile(db, files[i]);
     if (absl::IsNotFound(reader.status())) continue;
     RETURN_IF_ERROR(reader.status());
+    bool has_records = false;
     while ((*reader)->Next()) {
+      has_records = true;
       if ((*reader)->sequence() > sequence) return false;
     }
     if (!absl::IsDataLoss((*reader)->status())) RETURN_IF_ERROR((*reader)->status());
-    return true;
+    if (has_records) return true;
   }
   return true;
 }

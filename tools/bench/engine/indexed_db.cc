@@ -2,6 +2,8 @@
 //   write/<plain, indexed or by_hand>: batches of 100 updates of random rows: on a database without
 //     an index; on an IndexedDB with one; with a column family of secondary key || primary key that
 //     the application maintains in the same batch, for which it reads the rows that it overwrites;
+//   unlogged/<plain or indexed>: puts of single new rows with WriteOptions::disableWAL, without an
+//     index and with one; ends_ms is the time until a query sees the last row;
 //   catch_up: updates per second that CatchUp applies; log_share is the part of its time that is
 //     spent reading the log;
 //   fresh_read/<after_write or nothing_new>: a query of one key on the live index;
@@ -160,6 +162,41 @@ void Write(benchmark::State& state, Way way) {
   }
   state.counters["rows_per_s"] =
       benchmark::Counter(kBatch, benchmark::Counter::kIsIterationInvariantRate);
+}
+
+// One put per iteration, of the rows in a random order.
+void UnloggedPuts(benchmark::State& state, bool indexed) {
+  const TemporaryDirectory directory;
+  rocksdb::Options options;
+  options.create_if_missing = true;
+  options.compression = rocksdb::kNoCompression;
+  std::unique_ptr<rocksdb::DB> db;
+  IndexedDB* live = nullptr;
+  if (indexed) {
+    auto opened = OrThrow(IndexedDB::Open(options, directory.path() + "/db"));
+    live = opened.get();
+    db = std::move(opened);
+    OrThrow(live->CreateIndex(*IndexSpec::Parse(kSpec)));
+    OrThrow(live->WaitUntilReady("by_value"));
+  } else {
+    OrThrow(rocksdb::DB::Open(options, directory.path() + "/db", Into(&db)));
+  }
+  rocksdb::WriteOptions without_log;
+  without_log.disableWAL = true;
+  uint64_t row = 0, value = 0;
+  for (auto _ : state) {
+    row += 0x9e3779b97f4a7c15;
+    value = row ^ row >> 29;
+    OrThrow(db->Put(without_log, BenchDatabase::PrimaryKey(row), RowValue(value)));
+  }
+  if (indexed) {
+    const auto begin = Clock::now();
+    CountKey(**live->Pin("by_value"), value, 1);
+    state.counters["ends_ms"] = Seconds(Clock::now() - begin) * 1e3;
+    if (live->ListIndexes()[0].builds != 1) throw std::runtime_error("the index could not follow");
+  }
+  state.counters["rows_per_s"] =
+      benchmark::Counter(1, benchmark::Counter::kIsIterationInvariantRate);
 }
 
 void CatchUp(benchmark::State& state) {
@@ -476,6 +513,13 @@ std::string Name(const std::string& what) {
     benchmark::RegisterBenchmark(Name(name).c_str(), Write, way)
         ->UseRealTime()
         ->Iterations(3000)
+        ->Unit(benchmark::kMicrosecond);
+  }
+  for (const bool indexed : {false, true}) {
+    benchmark::RegisterBenchmark(Name(indexed ? "unlogged/indexed" : "unlogged/plain").c_str(),
+                                 UnloggedPuts, indexed)
+        ->UseRealTime()
+        ->Iterations(static_cast<int64_t>(BenchRows(kRows)))
         ->Unit(benchmark::kMicrosecond);
   }
   benchmark::RegisterBenchmark(Name("catch_up").c_str(), CatchUp)
