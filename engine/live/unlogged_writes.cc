@@ -281,7 +281,11 @@ absl::Status UnloggedWrites::MakeDurable(rocksdb::DB* db, SequenceNumber sequenc
           sequence, db->GetName()));
     }
   }
-  if (anchor != nullptr && anchor->log.log_number <= log_behind_files_) {
+  if (anchor == nullptr) return absl::OkStatus();
+  // The records before the log position may not have the last number. Then they are equal in an
+  // older copy of the database, which assigns the number again. So files must prove the state.
+  if (sequence <= newest) anchor->log = {log_behind_files_, {}};
+  if (anchor->log.log_number <= log_behind_files_) {
     anchor->log_behind_files = std::max(anchor->log_behind_files, log_behind_files_);
   }
   return absl::OkStatus();

@@ -113,8 +113,9 @@ class UnloggedWrites {
   // - RocksDB will not give numbers up to `sequence` to other writes. It would do so if the last of
   //   them were only in memory. A flush can drop the row with the last number; then the result is
   //   Unavailable, and a later state can be stored.
-  // *anchor, of that state, is then tied to the table files. The log must be made durable
-  // separately. Other errors: those of flushing.
+  // *anchor, of that state, is then tied to the table files; if the last row may not be in the log,
+  // only they prove the state. The log must be made durable separately. Other errors: those of
+  // flushing.
   absl::Status MakeDurable(rocksdb::DB* db, SequenceNumber sequence, Anchor* anchor);
 
  private:

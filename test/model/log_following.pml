@@ -1,7 +1,8 @@
 // The link between an index and one history of its database: the anchor (engine/log/anchor.cc). A
 // build takes it (engine/build/index_builder.cc), catching up checks it (engine/serve/catch_up.cc,
 // engine/log/update_log.cc, engine/log/ingested_files.cc), and each store advances it
-// (engine/version/index_writer.cc). Concurrently the database writes with and without its log,
+// (engine/version/index_writer.cc). The process that has the database open for writing also knows
+// the batches that it writes without a log (engine/live/unlogged_writes.cc). Concurrently the database writes with and without its log,
 // flushes, ingests, compacts and deletes logs. It is killed, loses the end of its log in a power
 // loss, and is restored from an older copy. Another process may also build or catch up.
 //
@@ -468,8 +469,9 @@ inline Check() {
        s++
     :: else -> break
     od;
-    // All later records must be in the log, without a gap.
-    s = index_last + 1;
+    // All later records must be in the log, without a gap. An IndexedDB also has the batches
+    // without a log of its session.
+    s = (live -> new_last + 1 : index_last + 1);
     do
     :: s <= new_last ->
 #ifdef MUTANT_GAPS_PASSED_OVER
@@ -488,6 +490,50 @@ inline Check() {
     od;
     s = 0
   }
+}
+
+// UnloggedWrites::MakeDurable, and the place of a state whose last rows may not be in the log.
+inline MakeDurable() {
+  d_step {
+    s = 1;
+    first = 0;  // the last record
+    tail = false;  // there are new rows without a log, in memory or not
+    do
+    :: s <= new_last ->
+       if
+       :: log_of[s] != 0 -> first = s
+       :: log_of[s] == 0 && s > index_last -> tail = true
+       :: else
+       fi;
+       s++
+    :: else -> break
+    od;
+    s = 0
+  }
+  if
+#ifndef MUTANT_LIVE_ROWS_STORED_BEFORE_THEY_ARE_FLUSHED
+  :: tail ->
+     Flush(true);
+#ifndef MUTANT_LIVE_ROWS_PROVEN_BY_THE_LOG
+     new_table = newest_table;
+     new_fence = log
+#endif
+#endif
+  :: else
+  fi;
+  if
+#ifdef MUTANT_LIVE_STATE_PROVEN_BY_AN_OLDER_RECORD
+  :: first > 0 -> SetPlace(first)
+#else
+  :: first > 0 && first == new_last -> SetPlace(first)
+#endif
+  :: else ->
+     new_log = log;
+     new_at = 0;
+     new_set = 0;
+     new_table = (table_last == new_last -> newest_table : UNPROVEN)
+  fi;
+  first = 0; tail = false
 }
 
 inline Sync() {
@@ -530,6 +576,7 @@ inline Forget() {
     s = 0;
     new_last = 0; new_unnumbered_id = 0; new_log = 0; new_at = 0; new_set = 0; new_table = 0;
     new_ingested = 0; new_ingested_id = 0; new_fence = 0; fits = false; other = false;
+    live = false;
     snapshot = false
   }
 }
@@ -540,7 +587,7 @@ active proctype Index() {
   byte s, t, u, first;
   byte new_row[NUMBERS + 1];
   byte new_last, new_unnumbered_id, new_log, new_at, new_set, new_table, new_ingested, new_ingested_id, new_fence;
-  bool complete, tail, in_memory, fits, other;
+  bool complete, tail, in_memory, fits, other, live;
 
 end:
   do
@@ -569,6 +616,10 @@ end:
        :: other = true
        fi;
        Look();
+       if
+       :: !other && anchor_is_of_session -> live = true  // IndexedDB
+       :: live = false
+       fi;
        Check();
        if
        :: !fits -> assert(excuse)
@@ -595,12 +646,15 @@ end:
           new_fence = anchor_fence;
           if
           :: new_last > index_last ->
-             SetPlace(new_last);
+             if
+             :: live -> MakeDurable()
+             :: else -> SetPlace(new_last)
+             fi;
              if
 #ifdef MUTANT_TABLE_FORGOTTEN_TOO_EARLY
              :: new_table = 0
 #else
-             :: new_log >= new_fence -> new_table = 0
+             :: new_at > 0 && new_log >= new_fence -> new_table = 0
              :: else
 #endif
              fi;
