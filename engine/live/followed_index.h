@@ -21,8 +21,8 @@
 #include "engine/live/event_log.h"
 #include "engine/live/index_catalog.h"
 #include "engine/live/past_log_changes.h"
-#include "engine/live/unlogged_writes.h"
 #include "engine/log/older_logs.h"
+#include "engine/log/unlogged_writes.h"
 #include "engine/version/index_writer.h"
 #include "index/machine/mutex.h"
 

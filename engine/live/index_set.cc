@@ -125,8 +125,9 @@ IndexSet::~IndexSet() {
 absl::Status IndexSet::Start(absl::Span<rocksdb::ColumnFamilyHandle* const> handles,
                              bool reports_failed_writes) {
   failed_writes_show_ = !FailedWritesKeepNumbers(db_->GetDBOptions());
-  // MakeDurable needs the listener's reports of flushes, too.
-  follows_unlogged_ = reports_failed_writes;
+  // MakeDurable needs the listener's reports of flushes, too. A layer that turns writes into
+  // transactions writes another batch, whose number is unknown.
+  follows_unlogged_ = reports_failed_writes && guard_.db() == guard_.db()->GetRootDB();
   refused_ = CheckDatabaseOptions(db_, reports_failed_writes);
   ASSIGN_OR_RETURN(const std::vector<IndexCatalog::Entry> entries, catalog_.List());
   {

@@ -15,8 +15,8 @@
 #include "engine/live/log_follower.h"
 #include "engine/live/log_retention.h"
 #include "engine/live/past_log_changes.h"
-#include "engine/live/unlogged_writes.h"
 #include "engine/log/older_logs.h"
+#include "engine/log/unlogged_writes.h"
 #include "index/machine/mutex.h"
 #include "rocksdb/db.h"
 

@@ -229,9 +229,10 @@ struct BacklogStats {
 // - A row that a compaction filter has removed or changed no longer holds its key.
 //
 // Changes that cannot be followed:
-// - Writes with WriteOptions::disableWAL, to any column family, make every index stale. Such a
-//   write through this object first marks the indexes on disk, so that a crash cannot lose that
-//   fact.
+// - Writes with WriteOptions::disableWAL, to any column family, make every index stale if the
+//   database is attached, or if they are made through another object of the database. Such a write
+//   through this object of an attached database first marks the indexes on disk, so that a crash
+//   cannot lose that fact.
 // - Ingested files make the indexes of the column family stale. In an attached database they make
 //   all indexes stale if RocksDB assigns sequence numbers to the files, which it does if their keys
 //   overlap existing ones or if a snapshot is held. CreateColumnFamilyWithImport makes all indexes
@@ -525,8 +526,10 @@ class IndexedDB : public rocksdb::StackableDB {
   // Returns how many writes have waited for indexes, and for how long.
   virtual BacklogStats Backlog() const = 0;
 
-  // Writes the changes of all indexes to their directories, as Close does. Errors:
-  // FailedPrecondition after Close; those of writing the files, after which the work is retried.
+  // Writes the changes of all indexes to their directories, as Close does. After writes with
+  // WriteOptions::disableWAL, first flushes all column families. Errors: FailedPrecondition after
+  // Close; those of flushing and of writing the files, after which the work is retried; Unavailable
+  // if the last of those writes left no row in the flushed files (single deletions, for example).
   virtual absl::Status FlushIndexes() = 0;
 
  protected:

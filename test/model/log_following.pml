@@ -2,7 +2,7 @@
 // build takes it (engine/build/index_builder.cc), catching up checks it (engine/serve/catch_up.cc,
 // engine/log/update_log.cc, engine/log/ingested_files.cc), and each store advances it
 // (engine/version/index_writer.cc). The process that has the database open for writing also knows
-// the batches that it writes without a log (engine/live/unlogged_writes.cc). Concurrently the database writes with and without its log,
+// the batches that it writes without a log (engine/log/unlogged_writes.cc). Concurrently the database writes with and without its log,
 // flushes, ingests, compacts and deletes logs. It is killed, loses the end of its log in a power
 // loss, and is restored from an older copy. Another process may also build or catch up.
 //

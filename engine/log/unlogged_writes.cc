@@ -1,4 +1,4 @@
-#include "engine/live/unlogged_writes.h"
+#include "engine/log/unlogged_writes.h"
 
 #include <algorithm>
 #include <chrono>
@@ -28,9 +28,6 @@ constexpr std::chrono::seconds kIngestionPatience(1);
 
 // The maximum number of ingested numbers that are remembered, the newest ones.
 constexpr size_t kMaxIngested = 100'000;
-
-// The number of batches that are moved or copied under one lock.
-constexpr size_t kMaxAtOnce = 128;
 
 size_t BytesOf(const UnloggedBatch& batch) {
   constexpr size_t kOverhead = 200;  // of the objects
@@ -132,8 +129,7 @@ UnloggedWrites::Hold::~Hold() {
     const MutexLock lock(&writes_->mutex_);
     std::erase(writes_->holds_, this);
   }
-  std::vector<Batches::node_type> dropped;
-  while (writes_->TakeUnneeded(&dropped)) dropped.clear();
+  writes_->DropUnneeded();
 }
 
 const UnloggedBatch* UnloggedWrites::Find(SequenceNumber number) const {
@@ -221,28 +217,33 @@ void UnloggedWrites::AwaitAll() {
   --waiting_;
 }
 
-bool UnloggedWrites::TakeUnneeded(std::vector<Batches::node_type>* dropped) {
+bool UnloggedWrites::TakeUnneeded(std::array<Batches::node_type, kMaxAtOnce>* dropped) noexcept {
   const MutexLock lock(&mutex_);
   if (!holds_.empty()) return false;
-  const size_t before = dropped->size();
-  while (!batches_.empty() && dropped->size() < before + kMaxAtOnce) {
+  size_t taken = 0;
+  while (!batches_.empty() && taken < kMaxAtOnce) {
     const UnloggedBatch& batch = batches_.begin()->second;
     if (batch.first + batch.count - 1 > needed_after_) break;
     bytes_ -= BytesOf(batch);
-    dropped->push_back(batches_.extract(batches_.begin()));
+    (*dropped)[taken++] = batches_.extract(batches_.begin());
   }
-  return dropped->size() > before;
+  return taken > 0;
 }
 
-void UnloggedWrites::DropUpTo(SequenceNumber sequence) {
+void UnloggedWrites::DropUnneeded() noexcept {
+  while (true) {
+    std::array<Batches::node_type, kMaxAtOnce> dropped;  // destroyed without the lock
+    if (!TakeUnneeded(&dropped)) return;
+  }
+}
+
+void UnloggedWrites::DropUpTo(SequenceNumber sequence) noexcept {
   {
     const MutexLock lock(&mutex_);
     needed_after_ = sequence;
     if (batches_.empty()) return;
   }
-  std::vector<Batches::node_type> dropped;
-  dropped.reserve(kMaxAtOnce);
-  while (TakeUnneeded(&dropped)) dropped.clear();  // destroyed without the lock
+  DropUnneeded();
 }
 
 void UnloggedWrites::NoteFlushed(SequenceNumber sequence) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -102,7 +103,7 @@ class UnloggedWrites {
   void AwaitAll();
 
   // No member of the follower needs the batches up to `sequence`.
-  void DropUpTo(SequenceNumber sequence);
+  void DropUpTo(SequenceNumber sequence) noexcept;
 
   // A flush of a column family has written rows with numbers up to `sequence` to files.
   void NoteFlushed(SequenceNumber sequence);
@@ -127,8 +128,11 @@ class UnloggedWrites {
   const UnloggedBatch* Find(SequenceNumber number) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   SequenceNumber PassIngestedLocked(SequenceNumber sequence, SequenceNumber until) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  // Moves some batches to *dropped that no one needs. Returns false if there are none.
-  bool TakeUnneeded(std::vector<Batches::node_type>* dropped);
+  // Moves some batches to *dropped that neither a member nor a hold needs. Returns false if there
+  // are none.
+  static constexpr size_t kMaxAtOnce = 128;  // batches that are moved or copied under one lock
+  bool TakeUnneeded(std::array<Batches::node_type, kMaxAtOnce>* dropped) noexcept;
+  void DropUnneeded() noexcept;
 
   mutable Mutex mutex_;
   CondVar ended_;
