@@ -158,11 +158,13 @@ void FollowedIndex::WriteMarkInDoubt() {
 }
 
 absl::Status FollowedIndex::MarkFollowing(IndexMark::Kind wanted,
-                                          const std::function<bool()>& is_disturbed) {
+                                          const std::function<bool()>& is_disturbed,
+                                          const absl::Status& durable) {
   const MutexLock lock(&mark_mutex_);
   if (mark_.kind != wanted || is_disturbed()) {
     return absl::AbortedError("rows have changed past the log concurrently");
   }
+  if (!durable.ok()) return Mark(IndexMark::Kind::kStale, std::string(durable.message()));
   return wanted == IndexMark::Kind::kNone ? absl::OkStatus() : Mark(IndexMark::Kind::kNone, "");
 }
 

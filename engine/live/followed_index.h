@@ -96,7 +96,10 @@ class FollowedIndex {
   void RetryMark();
   // Marks the index as following. Returns Aborted if the mark is no longer `wanted`, or if
   // `is_disturbed` returns true, which is called while no other mark can be made.
-  absl::Status MarkFollowing(IndexMark::Kind wanted, const std::function<bool()>& is_disturbed);
+  // If `durable` is an error, the stored state may be ahead of the database's files. Then the mark
+  // is that of a stale index, with this reason.
+  absl::Status MarkFollowing(IndexMark::Kind wanted, const std::function<bool()>& is_disturbed,
+                             const absl::Status& durable = absl::OkStatus());
 
   // Sets the state, until End. `repair` is as for BeginRepair.
   enum class Repair : uint8_t { kNone, kBegins };

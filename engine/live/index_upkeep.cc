@@ -409,15 +409,15 @@ std::vector<IndexUpkeep::Outcome> IndexUpkeep::TryBuild(const Indexes& indexes) 
   open.verify = VerifyLevel::kMetadata;  // the files were just written
   Indexes opened;
   std::vector<size_t> places;
+  std::vector<absl::Status> durable(indexes.size());
   for (size_t i = 0; i < indexes.size() && built.ok(); ++i) {
     indexes[i]->Set(IndexState::kCatchingUp, indexes[i]->why());
     outcomes[i] = {OpenWriter(indexes[i].get(), open), Then::kAgain};
     if (!outcomes[i].status.ok()) continue;
     // The files of a build can be ahead of those of the database, too. Its anchor considers only
     // the index's own column family.
-    outcomes[i].status = follower_->unlogged().MakeDurable(
-        db_, indexes[i]->writer()->version()->sequence, /*anchor=*/nullptr);
-    if (!outcomes[i].status.ok()) continue;
+    durable[i] = follower_->unlogged().MakeDurable(db_, indexes[i]->writer()->version()->sequence,
+                                                   /*anchor=*/nullptr);
     // Otherwise the first change waits for it.
     if (!indexes[i]->cancelled()) indexes[i]->writer()->PrepareUpdates().IgnoreError();
     opened.push_back(indexes[i]);
@@ -427,7 +427,7 @@ std::vector<IndexUpkeep::Outcome> IndexUpkeep::TryBuild(const Indexes& indexes) 
   for (size_t k = 0; k < opened.size(); ++k) {
     const size_t i = places[k];
     absl::Status s = joined[k];
-    if (s.ok()) s = Finish(opened[k], begun[i], /*built=*/true);
+    if (s.ok()) s = Finish(opened[k], begun[i], /*built=*/true, durable[i]);
     // The build has succeeded, so the rows and the spec are valid. The error may not occur again.
     outcomes[i] = {ShownError(db_, s), IsOfRows(s) ? Then::kFailed : Then::kAgain};
   }
@@ -513,13 +513,16 @@ IndexUpkeep::Begun IndexUpkeep::Begin(const FollowedIndex& index) {
 }
 
 absl::Status IndexUpkeep::Finish(const std::shared_ptr<FollowedIndex>& index, const Begun& begun,
-                                 bool built) {
+                                 bool built, const absl::Status& durable) {
   // The mark is removed before any caller sees that the index is ready.
   absl::Status s = admit_(index.get(), [&]() -> absl::Status {
-    RETURN_IF_ERROR(index->MarkFollowing(begun.wanted, [&] {
-      return index->rebuild_requests() != begun.rebuild_requests ||
-             changes_->AnySince(index->spec().column_family, begun.changes);
-    }));
+    RETURN_IF_ERROR(index->MarkFollowing(
+        begun.wanted,
+        [&] {
+          return index->rebuild_requests() != begun.rebuild_requests ||
+                 changes_->AnySince(index->spec().column_family, begun.changes);
+        },
+        durable));
     return index->SetReady(built);
   });
   if (!s.ok()) follower_->Leave(*index);

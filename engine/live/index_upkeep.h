@@ -120,9 +120,11 @@ class IndexUpkeep {
   // Begins an attempt to make an index follow. The index is not a member of the follower until it
   // joins.
   Begun Begin(const FollowedIndex& index);
-  // Makes an index that has joined ready. Errors: Aborted if anything in `begun` has changed;
-  // otherwise the reason, if the index was lost after it had joined. After an error it has left.
-  absl::Status Finish(const std::shared_ptr<FollowedIndex>& index, const Begun& begun, bool built);
+  // Makes an index that has joined ready. `durable`: as for FollowedIndex::MarkFollowing. Errors:
+  // Aborted if anything in `begun` has changed; otherwise the reason, if the index was lost after
+  // it had joined. After an error it has left.
+  absl::Status Finish(const std::shared_ptr<FollowedIndex>& index, const Begun& begun, bool built,
+                      const absl::Status& durable = absl::OkStatus());
 
   rocksdb::DB* const db_;
   const std::shared_ptr<OlderLogs> older_logs_;  // shared by all indexes

@@ -230,7 +230,7 @@ struct BacklogStats {
 //
 // Changes that cannot be followed:
 // - Writes with WriteOptions::disableWAL, to any column family, make every index stale if the
-//   database is attached, or if they are made through another object of the database. Such a write
+//   database is attached or is a TransactionDB or OptimisticTransactionDB, or if they are made through another object of the database. Such a write
 //   through this object of an attached database first marks the indexes on disk, so that a crash
 //   cannot lose that fact.
 // - Ingested files make the indexes of the column family stale. In an attached database they make

@@ -257,6 +257,17 @@ BOOST_AUTO_TEST_CASE(numbers_of_a_stored_state_are_not_assigned_again) {
   }
 }
 
+// The index of a state that cannot be stored is ready, and is built again after a crash.
+BOOST_AUTO_TEST_CASE(an_index_that_is_built_at_a_state_that_cannot_be_stored) {
+  IndexedDatabase db;
+  db.Put("a", "Oslo");
+  RequireOk(db->Put(WithoutLog(), "b", "Oslo"));
+  RequireOk(db->SingleDelete(WithoutLog(), db.family(0), "b"));
+  db.Create(kCity);
+  BOOST_TEST(RowsOf(db.get(), "city", "Oslo") == "a");
+  BOOST_TEST(CheckCopy(db, CopyAsKilled(db)) == 1u);
+}
+
 // A compaction sets the numbers in the files to 0.
 BOOST_AUTO_TEST_CASE(rows_that_are_flushed_and_compacted_before_the_index_is_stored) {
   IndexedDatabase db;
