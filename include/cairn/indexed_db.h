@@ -230,9 +230,9 @@ struct BacklogStats {
 //
 // Changes that cannot be followed:
 // - Writes with WriteOptions::disableWAL, to any column family, make every index stale if the
-//   database is attached or is a TransactionDB or OptimisticTransactionDB, or if they are made through another object of the database. Such a write
-//   through this object of an attached database first marks the indexes on disk, so that a crash
-//   cannot lose that fact.
+//   database is attached or is a TransactionDB or OptimisticTransactionDB, or if they are made
+//   through another object of the database. Such a write through this object of an attached
+//   database first marks the indexes on disk, so that a crash cannot lose that fact.
 // - Ingested files make the indexes of the column family stale. In an attached database they make
 //   all indexes stale if RocksDB assigns sequence numbers to the files, which it does if their keys
 //   overlap existing ones or if a snapshot is held. CreateColumnFamilyWithImport makes all indexes
