@@ -59,7 +59,9 @@ bool LogTail::ReadAvailable(SequenceNumber until, size_t max_bytes,
 absl::Status LogTail::ReadUnlogged(absl::Span<const UnloggedBatch> batches, SequenceNumber until,
                                    absl::Span<RowChanges> changes) {
   for (RowChanges& c : changes) c.Clear();
-  if (unlogged_ == nullptr) unlogged_ = std::make_unique<WriteBatchReader>(ids_);
+  if (unlogged_ == nullptr) {
+    unlogged_ = std::make_unique<WriteBatchReader>(followed_, nullptr, OrdersOfFamilies(db_));
+  }
   SequenceNumber last = sequence_;
   for (const UnloggedBatch& batch : batches) {
     ASSIGN_OR_RETURN(const uint64_t count,
