@@ -296,7 +296,9 @@ absl::Status LogFollower::FollowTo(SequenceNumber until,
     });
     KeepVersions();
     // The missing number may belong to a write or an ingestion that has not ended yet.
-    if (absl::IsFailedPrecondition(status) && !std::exchange(awaited, true)) {
+    // The log may end in a record that is still being written.
+    const bool may_come = absl::IsFailedPrecondition(status) || absl::IsDataLoss(status);
+    if (may_come && !std::exchange(awaited, true)) {
       unlogged().AwaitAll();
       continue;
     }
@@ -306,6 +308,7 @@ absl::Status LogFollower::FollowTo(SequenceNumber until,
     }
     const SequenceNumber reached = tail_ == nullptr ? 0 : tail_->sequence();
     if (reached <= before) continue;
+    awaited = false;
     speed_.Note(reached - before, absl::Now() - begin, slice_is_full_);
   }
   return absl::OkStatus();

@@ -86,8 +86,10 @@ void UnloggedWrites::End(uint64_t ticket, Batches::node_type node) noexcept {
       is_needed = batch.count > 0 && (!holds_.empty() || last > needed_after_);
     }
     if (is_needed) {
-      bytes_ += BytesOf(node.mapped());
+      const size_t bytes = BytesOf(node.mapped()), before = batches_.size();
       batches_.insert(batches_.end(), std::move(node));
+      // RocksDB may give two batches one number if one of them deletes an empty range.
+      if (batches_.size() > before) bytes_ += bytes;
       std::erase_if(holds_, [&](Hold* hold) {
         mutex_.AssertHeld();
         const bool exceeds = bytes_ > hold->max_bytes_;
@@ -252,20 +254,27 @@ void UnloggedWrites::NoteFlushed(SequenceNumber sequence) {
   }
 }
 
+namespace {
+
+// Flushes all column families, also those without indexes: their rows have taken sequence numbers.
+absl::Status FlushAll(rocksdb::DB* db) {
+  std::vector<std::string> files;
+  uint64_t manifest_bytes = 0;
+  return FromRocksDb(db->GetLiveFiles(files, &manifest_bytes, /*flush_memtable=*/true),
+                     absl::StrFormat("cannot flush database '%s', whose last rows are not in its "
+                                     "log",
+                                     db->GetName()));
+}
+
+}  // namespace
+
 absl::Status UnloggedWrites::MakeDurable(rocksdb::DB* db, SequenceNumber sequence, Anchor* anchor) {
   const SequenceNumber newest = newest_;  // first: the index has all batches up to `sequence`
   if (newest == 0) return absl::OkStatus();
   const MutexLock lock(&durable_mutex_);
   if (newest > in_files_ && sequence > in_files_) {
     const SequenceNumber latest = db->GetLatestSequenceNumber();
-    // Also column families without indexes: their rows have taken sequence numbers.
-    std::vector<std::string> files;
-    uint64_t manifest_bytes = 0;
-    RETURN_IF_ERROR(
-        FromRocksDb(db->GetLiveFiles(files, &manifest_bytes, /*flush_memtable=*/true),
-                    absl::StrFormat("cannot flush database '%s', whose last rows are not in its "
-                                    "log",
-                                    db->GetName())));
+    RETURN_IF_ERROR(FlushAll(db));
     std::unique_ptr<rocksdb::LogFile> current;
     RETURN_IF_ERROR(FromRocksDb(db->GetCurrentWalFile(&current), "cannot find the log's file"));
     log_behind_files_ = current->LogNumber();
@@ -283,10 +292,13 @@ absl::Status UnloggedWrites::MakeDurable(rocksdb::DB* db, SequenceNumber sequenc
     }
   }
   if (anchor == nullptr) return absl::OkStatus();
-  // The records before the log position may not have the last number. Then they are equal in an
-  // older copy of the database, which assigns the number again. So files must prove the state.
-  if (sequence <= newest) anchor->log = {log_behind_files_, {}};
-  if (anchor->log.log_number <= log_behind_files_) {
+  // An older copy of the database may have the same records up to the log position, but not the
+  // batches without a log, and it assigns their numbers again. So files must prove the state.
+  if (sequence <= newest || anchor->log.log_number <= log_behind_files_) {
+    // If later writes have a log, this also begins another log file, which proves later states: a
+    // copy of the database that has that file has all batches as well.
+    if (sequence > in_files_) RETURN_IF_ERROR(FlushAll(db));
+    anchor->log = {log_behind_files_, {}};
     anchor->log_behind_files = std::max(anchor->log_behind_files, log_behind_files_);
   }
   return absl::OkStatus();

@@ -107,10 +107,10 @@ class IndexWriter {
   // MergeDeltaFiles is not called often enough, it also merges files once in thousands of calls.
   // Errors: those of CatchUp.
   absl::Status Store();
-  // The sequence number of the version in the files.
+  // The sequence number of the version in the files; 0 if it may not survive a power loss.
   SequenceNumber stored_sequence() const {
     const MutexLock lock(&store_mutex_);
-    return stored_.sequence;
+    return stored_.durable ? stored_.sequence : 0;
   }
   // Keeps the changes since the last base small, concurrently with updates, queries and stores.
   // Merges many small files of Store into a few large ones (delta_files.h) if there are too many.
