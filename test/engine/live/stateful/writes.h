@@ -338,8 +338,11 @@ inline void Interpreter::WriteGroup() {
   if (s.IsTimedOut() && !database_.prepared().empty()) return;
   // Indexes cannot be marked either.
   if (how == kUnlogged && database_.disk().is_full) return Forget();
+  // After a failed write, the index becomes stale once the follower reaches the gap in the log.
+  const bool may_become_stale = failed_write_ && s.IsTryAgain();
   const bool may_refuse =
-      created_.count(kMailIndex) > 0 && (duplicates || merges || !was_ready || had_duplicates_) &&
+      created_.count(kMailIndex) > 0 &&
+      (duplicates || merges || !was_ready || had_duplicates_ || may_become_stale) &&
       (s.IsInvalidArgument() || s.IsTryAgain() || (merges && s.IsNotSupported()));
   if (!may_refuse) throw Failure(absl::StrCat("a valid write was refused: ", s.ToString()));
 }
