@@ -22,12 +22,6 @@
 
 namespace cairn {
 
-absl::StatusOr<std::shared_ptr<const SecondaryIndex>> IndexSet::Index(
-    const std::string& name) const {
-  ASSIGN_OR_RETURN(std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
-  return LiveIndex(std::move(index), follower_);
-}
-
 namespace {
 
 // A change past the log, such as the removal of a file, may have changed rows at a snapshot.
@@ -39,6 +33,12 @@ absl::Status CheckSameState(const FollowedIndex& index, const LogFollower::State
 }
 
 }  // namespace
+
+absl::StatusOr<std::shared_ptr<const SecondaryIndex>> IndexSet::Index(
+    const std::string& name) const {
+  ASSIGN_OR_RETURN(std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
+  return LiveIndex(std::move(index), follower_);
+}
 
 absl::StatusOr<LogFollower::State> IndexSet::StateOf(const FollowedIndex& index,
                                                      const LookupOptions& options) const {

@@ -295,8 +295,8 @@ absl::Status LogFollower::FollowTo(SequenceNumber until,
                           : Step(until, &snapshot);
     });
     KeepVersions();
-    // The missing number may belong to a write or an ingestion that has not ended yet.
-    // The log may end in a record that is still being written.
+    // The missing number may belong to a write or an ingestion that has not ended yet, and the log
+    // may end in a record that is still being written.
     const bool may_come = absl::IsFailedPrecondition(status) || absl::IsDataLoss(status);
     if (may_come && !std::exchange(awaited, true)) {
       unlogged().AwaitAll();

@@ -57,7 +57,7 @@ absl::StatusOr<uint64_t> NewestIngestedFile(rocksdb::DB* db,
     const bool is_known = seen == nullptr ? file.number <= known : old != nullptr && old->seen;
     if (is_known || file.largest_sequence > until) continue;
     candidates.insert(file.number);
-    spans.push_back({std::move(file.smallest), file.largest + '\0', file.number});
+    spans.push_back({std::move(file.smallest), KeyAfter(file.largest), file.number});
   }
   if (candidates.empty()) return 0;
   // RocksDB's time for each range is linear in the number of files.

@@ -312,7 +312,7 @@ absl::StatusOr<std::vector<ChangedRange>> FindChangedRanges(const TableFiles& th
   const std::vector<const TableFile*> come = Without(now, then);
   std::vector<ChangedRange> ranges;
   const auto add = [&](const TableFile& file) {
-    ranges.push_back({file.smallest, file.largest + '\0', file.number});
+    ranges.push_back({file.smallest, KeyAfter(file.largest), file.number});
   };
   const Successors successors(come);
   for (const TableFile* file : gone) {

@@ -34,6 +34,16 @@ size_t BytesOf(const UnloggedBatch& batch) {
   return batch.batch->GetDataSize() + kOverhead;
 }
 
+// Flushes all column families, also those without indexes: their rows have taken sequence numbers.
+absl::Status FlushAll(rocksdb::DB* db) {
+  std::vector<std::string> files;
+  uint64_t manifest_bytes = 0;
+  return FromRocksDb(db->GetLiveFiles(files, &manifest_bytes, /*flush_memtable=*/true),
+                     absl::StrFormat("cannot flush database '%s', whose last rows are not in its "
+                                     "log",
+                                     db->GetName()));
+}
+
 }  // namespace
 
 UnloggedWrites::Write::Write(UnloggedWrites* writes,
@@ -253,20 +263,6 @@ void UnloggedWrites::NoteFlushed(SequenceNumber sequence) {
   while (flushed < sequence && !flushed_.compare_exchange_weak(flushed, sequence)) {
   }
 }
-
-namespace {
-
-// Flushes all column families, also those without indexes: their rows have taken sequence numbers.
-absl::Status FlushAll(rocksdb::DB* db) {
-  std::vector<std::string> files;
-  uint64_t manifest_bytes = 0;
-  return FromRocksDb(db->GetLiveFiles(files, &manifest_bytes, /*flush_memtable=*/true),
-                     absl::StrFormat("cannot flush database '%s', whose last rows are not in its "
-                                     "log",
-                                     db->GetName()));
-}
-
-}  // namespace
 
 absl::Status UnloggedWrites::MakeDurable(rocksdb::DB* db, SequenceNumber sequence, Anchor* anchor) {
   const SequenceNumber newest = newest_;  // first: the index has all batches up to `sequence`

@@ -343,7 +343,7 @@ class IndexedDB : public rocksdb::StackableDB {
   //   auto* transactions = static_cast<rocksdb::TransactionDB*>(db->GetBaseDB());
   //   std::unique_ptr<rocksdb::Transaction> transfer(transactions->BeginTransaction({}));
   //
-  // Only write-committed transactions can be followed (see above).
+  // Indexes follow write-committed transactions only.
   static absl::StatusOr<std::unique_ptr<IndexedDB>> Open(
       const rocksdb::DBOptions& db_options,
       const rocksdb::TransactionDBOptions& transaction_db_options, const std::string& path,
@@ -459,7 +459,7 @@ class IndexedDB : public rocksdb::StackableDB {
   // Returns the rows with these keys, and locks them for LookupOptions::transaction, which is
   // required, as rocksdb::Transaction::GetForUpdate does: no other transaction can change them
   // until this one ends or, with an OptimisticTransactionDB, this one fails to commit otherwise.
-  // Another transaction may give one of the keys to a further row meanwhile. The rows are of the
+  // Another transaction may give one of the keys to a further row in this time. The rows are of the
   // latest state: `snapshot` must be null. If the transaction has a snapshot
   // (Transaction::SetSnapshot), rows that changed after it are an error, as in GetForUpdate. Rows
   // that had one of the keys when they were locked stay locked, also if they are not returned, and

@@ -130,7 +130,7 @@ BOOST_AUTO_TEST_CASE(queries_in_a_transaction_see_its_writes) {
     BOOST_TEST(color("red") == "b c");
     RequireOk(transaction->RollbackToSavePoint());
     BOOST_TEST(color("red") == "a c");
-    // Another one commits meanwhile.
+    // Another one commits in between.
     rocksdb::ManagedSnapshot before(db.get());
     db.Put("d", "red|4");
     BOOST_TEST(color("red") == "a c d");
